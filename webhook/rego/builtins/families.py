@@ -1,0 +1,1 @@
+"""Imports every family of built-ins, so that the registry is complete."""

@@ -1,0 +1,96 @@
+"""The errors of the Rego language, with OPA's codes, messages and positions.
+
+Three families, never mixed: a source that cannot be loaded
+(:class:`RegoSyntaxError` and :class:`RegoCompileError`, collected in
+:class:`RegoErrors`), an evaluation that failed (:class:`EvaluationError`), and a
+built-in's complaint about its operands (:class:`BuiltinError`), which ordinary
+evaluation turns into *undefined* and strict evaluation raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from webhook.rego.ast import NOWHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.ast import Location
+
+LoadCode = Literal[
+    "rego_parse_error",
+    "rego_compile_error",
+    "rego_type_error",
+    "rego_unsafe_var_error",
+    "rego_recursion_error",
+]
+
+EvaluationCode = Literal[
+    "eval_internal_error",
+    "eval_cancel_error",
+    "eval_conflict_error",
+    "eval_type_error",
+    "eval_builtin_error",
+    "eval_with_merge_error",
+]
+
+
+class RegoError(Exception):
+    """One fault at one place: ``code``, ``message`` (without code or place) and ``location``."""
+
+    code: str
+
+    def __init__(self, message: str, location: Location = NOWHERE) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location.row else ""
+        return f"{place}{self.code}: {self.message}"
+
+
+class RegoLoadError(RegoError):
+    """A source that cannot be loaded; ``code`` is one of :data:`LoadCode`."""
+
+    def __init__(self, code: LoadCode, message: str, location: Location = NOWHERE) -> None:
+        super().__init__(message, location)
+        self.code = code
+
+
+class RegoErrors(Exception):  # noqa: N818  # OPA's own name for the collection
+    """Every fault found in a set of sources, in order of place."""
+
+    def __init__(self, errors: Sequence[RegoLoadError]) -> None:
+        assert errors, "an empty collection of errors was raised"
+        super().__init__(errors)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        if len(self.errors) == 1:
+            return f"1 error occurred: {self.errors[0]}"
+        lines = "\n".join(str(error) for error in self.errors)
+        return f"{len(self.errors)} errors occurred:\n{lines}"
+
+
+class EvaluationError(RegoError):
+    """An evaluation that ended without an answer; ``code`` is one of :data:`EvaluationCode`."""
+
+    def __init__(self, code: EvaluationCode, message: str, location: Location = NOWHERE) -> None:
+        super().__init__(message, location)
+        self.code = code
+
+
+class BuiltinError(Exception):
+    """A built-in cannot answer for these operands: undefined, or an error when strict.
+
+    ``kind`` is ``type`` for an operand of the wrong type (eval_type_error) and
+    ``builtin`` for everything else (eval_builtin_error). The message excludes
+    the built-in's name, which the caller puts in front as OPA does.
+    """
+
+    def __init__(self, message: str, kind: Literal["type", "builtin"] = "builtin") -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind

@@ -1,0 +1,275 @@
+"""Rego's values in Python, their equality, order and JSON form.
+
+========  =======================================================================
+null      ``None``
+boolean   ``bool``
+number    ``int`` or ``float``; integers are exact, of any size
+string    ``str``
+array     ``list``
+object    ``dict`` when every key is a string, else :class:`RegoObject`
+set       :class:`RegoSet`
+========  =======================================================================
+
+Values as decoded from JSON are used as they are: never copied, never frozen and
+never changed. :data:`UNDEFINED` is no value; it is tested by identity. Python
+holds ``True == 1``; Rego does not: whoever compares or looks up uses
+:func:`equal` and :func:`key`.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Value: TypeAlias = Any
+"""A Rego value, as the table above has it."""
+
+Key: TypeAlias = Any
+"""A hashable stand-in for a value: equal values have equal keys, and only they."""
+
+
+class _Undefined:
+    """The type of :data:`UNDEFINED`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "undefined"
+
+    def __bool__(self) -> bool:
+        raise TypeError("undefined has no truth: test it by identity")
+
+
+UNDEFINED: Final = _Undefined()
+
+_TRUE: Final = ("true",)
+_FALSE: Final = ("false",)
+
+
+def key(value: Value) -> Key:  # one flat dispatch on the kind of value
+    """The stand-in under which ``value`` is stored in sets and objects."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float or value is None:
+        return value
+    if kind is bool:
+        return _TRUE if value else _FALSE
+    if kind is list:
+        return ("[", *map(key, value))
+    if kind is dict:
+        return ("{", frozenset((name, key(item)) for name, item in value.items()))
+    if kind is RegoSet:
+        return ("<", frozenset(value.keys()))
+    if kind is RegoObject:
+        return ("{", frozenset((name, key(item)) for name, (_, item) in value.entries.items()))
+    if isinstance(value, float | int):
+        return value
+    raise TypeError(f"not a Rego value: {kind.__name__}")
+
+
+class RegoSet:
+    """A set of values. Iteration is in order of insertion; :func:`ordered` gives Rego's."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items: dict[Key, Value] = {key(item): item for item in items}
+
+    def add(self, item: Value) -> None:
+        """Add while building: a set that has been handed on is never changed."""
+        self._items.setdefault(key(item), item)
+
+    def keys(self) -> Iterable[Key]:
+        """The stand-ins of the members."""
+        return self._items.keys()
+
+    def union(self, other: RegoSet) -> RegoSet:
+        """Members of either."""
+        return RegoSet._of(self._items | other._items)
+
+    def intersection(self, other: RegoSet) -> RegoSet:
+        """Members of both."""
+        return RegoSet._of({k: v for k, v in self._items.items() if k in other._items})
+
+    def difference(self, other: RegoSet) -> RegoSet:
+        """Members that ``other`` lacks."""
+        return RegoSet._of({k: v for k, v in self._items.items() if k not in other._items})
+
+    @classmethod
+    def _of(cls, items: dict[Key, Value]) -> RegoSet:
+        result = cls.__new__(cls)
+        result._items = items
+        return result
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, item: Value) -> bool:
+        return key(item) in self._items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegoSet) and self._items.keys() == other._items.keys()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RegoSet({list(self)!r})"
+
+
+class RegoObject:
+    """An object with at least one key that is no string: ``{1: "a", true: "b"}``."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, items: Iterable[tuple[Value, Value]] = ()) -> None:
+        self.entries: dict[Key, tuple[Value, Value]] = {key(k): (k, v) for k, v in items}
+
+    def get(self, name: Value, default: Value = None) -> Value:
+        """The value under ``name``, or ``default``."""
+        entry = self.entries.get(key(name))
+        return default if entry is None else entry[1]
+
+    def items(self) -> Iterable[tuple[Value, Value]]:
+        """Keys with their values, in order of insertion."""
+        return self.entries.values()
+
+    def keys(self) -> Iterator[Value]:
+        """The keys, in order of insertion."""
+        return (k for k, _ in self.entries.values())
+
+    def values(self) -> Iterator[Value]:
+        """The values, in order of insertion."""
+        return (v for _, v in self.entries.values())
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, name: Value) -> bool:
+        return key(name) in self.entries
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegoObject) and key(self) == key(other)
+
+    def __repr__(self) -> str:
+        return f"RegoObject({list(self.items())!r})"
+
+
+def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | RegoObject:
+    """The object with these keys and values, in the representation that fits the keys."""
+    pairs = list(items)
+    if all(type(k) is str for k, _ in pairs):
+        return dict(pairs)
+    return RegoObject(pairs)
+
+
+def equal(a: Value, b: Value) -> bool:
+    """Rego's equality: ``1 == 1.0``, and a boolean equals no number."""
+    kind = type(a)
+    if kind is str or type(b) is str:
+        return bool(a == b)
+    return compare(a, b) == 0
+
+
+def type_name(value: Value) -> str:
+    """The name that ``type_name`` gives: null, boolean, number, string, array, object or set."""
+    return _NAMES[_rank(value)]
+
+
+# OPA sorts by type first: v1/ast/compare.go, sortOrder.
+_NAMES: Final = ("null", "boolean", "number", "string", "array", "object", "set")
+_RANKS: Final[dict[type, int]] = {
+    type(None): 0,
+    bool: 1,
+    int: 2,
+    float: 2,
+    str: 3,
+    list: 4,
+    dict: 5,
+    RegoObject: 5,
+    RegoSet: 6,
+}
+
+
+def _rank(value: Value) -> int:
+    rank = _RANKS.get(type(value))
+    if rank is None:
+        for kind, rank in _RANKS.items():  # noqa: PLR1704  # a subclass of float or int
+            if isinstance(value, kind):
+                return rank
+        raise TypeError(f"not a Rego value: {type(value).__name__}")
+    return rank
+
+
+def compare(a: Value, b: Value) -> int:
+    """-1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
+    rank, other = _rank(a), _rank(b)
+    if rank != other:
+        return -1 if rank < other else 1
+    if rank == 0:
+        return 0
+    if rank <= 3:  # noqa: PLR2004  # boolean, number, string: Python's order is Rego's
+        return (a > b) - (a < b)
+    if rank == 4:  # noqa: PLR2004  # array
+        return _compare_sequences(a, b)
+    if rank == 6:  # noqa: PLR2004  # set
+        return _compare_sequences(ordered(a), ordered(b))
+    return _compare_objects(a, b)
+
+
+def _compare_sequences(a: list[Value], b: list[Value]) -> int:
+    for x, y in zip(a, b, strict=False):
+        if order := compare(x, y):
+            return order
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+def _compare_objects(a: Value, b: Value) -> int:
+    ours = sorted(a.items(), key=_by_name)
+    theirs = sorted(b.items(), key=_by_name)
+    for (k, v), (other_k, other_v) in zip(ours, theirs, strict=False):
+        if order := compare(k, other_k) or compare(v, other_v):
+            return order
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+sort_key = cmp_to_key(compare)
+"""A ``key=`` for :func:`sorted` that gives OPA's order."""
+
+
+def _by_name(item: tuple[Value, Value]) -> Any:
+    return sort_key(item[0])
+
+
+def ordered(items: Iterable[Value]) -> list[Value]:
+    """The values in OPA's order."""
+    values = list(items)
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and kinds <= {str, bool} or kinds <= {int, float}:
+        return sorted(values)
+    return sorted(values, key=sort_key)
+
+
+def to_json(value: Value) -> Any:
+    """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text."""
+    from webhook.rego.text import json_text  # noqa: PLC0415  # text prints values: it is above us
+
+    kind = type(value)
+    if kind is list:
+        return [to_json(item) for item in value]
+    if kind is dict:
+        return {name: to_json(item) for name, item in value.items()}
+    if kind is RegoSet:
+        return [to_json(item) for item in ordered(value)]
+    if kind is RegoObject:
+        return {
+            name if type(name) is str else json_text(name): to_json(item)
+            for name, item in value.items()
+        }
+    return value
