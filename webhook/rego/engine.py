@@ -97,7 +97,7 @@ class Program:
 def compile_modules(
     modules: Sequence[ast.Module],
     *,
-    options: CompileOptions = CompileOptions(),  # noqa: B008  # frozen
+    options: CompileOptions = CompileOptions(),  # frozen
 ) -> Program:
     """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
     raise NotImplementedError

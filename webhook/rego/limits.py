@@ -53,7 +53,7 @@ class EvaluationContext:
         "strict",
     )
 
-    def __init__(  # noqa: PLR0913  # every one is optional and passed by name
+    def __init__(  # every one is optional and passed by name
         self,
         *,
         deadline: float | None = None,
