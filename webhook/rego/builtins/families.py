@@ -1,1 +1,4 @@
-"""Imports every family of built-ins, so that the registry is complete."""
+"""Imports every family of built-ins, so that the registry is complete.
+
+A family that is not imported here does not exist.
+"""

@@ -8,17 +8,25 @@ documented::
         \"\"\"Reverse by code point (OPA reference, "Strings").\"\"\"
         return x[::-1]
 
-Operands of a declared simple type are checked before the function is entered,
-and a wrong one is ``operand 1 must be string but got number``, as in OPA.
+Operands declared as null, boolean, number, string, array, object or set are
+checked before the function is entered, and a wrong one is ``operand 1 must be
+string but got number``, as in OPA. Operands of a union are the function's own
+to check, with :func:`wrong_operand`; so are all of them under ``check=False``,
+which hot built-ins use to save a call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from webhook.rego.errors import BuiltinError
+from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType
+from webhook.rego.values import RegoObject, RegoSet, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.rego.types import Type
     from webhook.rego.values import Value
@@ -60,22 +68,170 @@ class Context(Protocol):
 class Builtin:
     """A registered built-in.
 
-    ``function`` takes the operands, after a :class:`Context` if ``context``. A
-    ``relation`` returns an iterable of results, each one a solution (``walk``).
-    ``deterministic`` is false where equal operands may give different results
-    in different queries.
+    ``function`` takes the operands, after a :class:`Context` if ``context``, and
+    returns a value, or UNDEFINED where the built-in has no answer (``max([])``).
+    A ``relation`` returns an iterable of results, each one a solution (``walk``).
+    ``unchecked`` is the same without the check of operands, for a caller that
+    knows their types. ``deterministic`` is false where equal operands may give
+    different results in different queries. ``result`` is None for what is
+    called only for its effect (``print``).
     """
 
     name: str
     operands: tuple[Type, ...]
-    result: Type
+    result: Type | None
     function: Callable[..., Value]
+    unchecked: Callable[..., Value]
     context: bool = False
     relation: bool = False
     deterministic: bool = True
+    deprecated: bool = False
     variadic: Type | None = None
     infix: str = ""
+
+    @property
+    def type(self) -> FunctionType:
+        """The declaration as the static checker wants it."""
+        return FunctionType(self.operands, self.result, self.variadic)
 
 
 BUILTINS: dict[str, Builtin] = {}
 """Every built-in by name, complete once :mod:`webhook.rego.builtins.families` is imported."""
+
+
+def builtin(  # noqa: PLR0913  # one flag for each property of a declaration
+    name: str,
+    *operands: Type,
+    result: Type | None,
+    context: bool = False,
+    relation: bool = False,
+    deterministic: bool = True,
+    deprecated: bool = False,
+    variadic: Type | None = None,
+    infix: str = "",
+    check: bool = True,
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Register the decorated function, which stays itself and can be registered again."""
+
+    def register(function: Callable[..., Value]) -> Callable[..., Value]:
+        assert name not in BUILTINS, f"{name} is registered twice"
+        BUILTINS[name] = make_builtin(
+            name,
+            operands,
+            result,
+            function,
+            context=context,
+            relation=relation,
+            deterministic=deterministic,
+            deprecated=deprecated,
+            variadic=variadic,
+            infix=infix,
+            check=check,
+        )
+        return function
+
+    return register
+
+
+def make_builtin(  # one flag for each property of a declaration
+    name: str,
+    operands: Sequence[Type],
+    result: Type | None,
+    function: Callable[..., Value],
+    *,
+    check: bool = True,
+    **properties: Any,
+) -> Builtin:
+    """A built-in that is not in the table, such as a caller's own."""
+    kinds = tuple(map(_kinds, operands))
+    checked = function
+    if check and any(kinds):
+        wrapper = _wrapper(kinds, bool(properties.get("context")))
+        checked = wrapper(function, _checker(operands))
+    return Builtin(name, tuple(operands), result, checked, function, **properties)
+
+
+def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:
+    """Raise OPA's complaint about the operand at ``position``, from 1."""
+    wanted = expected[0] if len(expected) == 1 else f"one of {{{', '.join(expected)}}}"
+    raise BuiltinError(
+        f"operand {position} must be {wanted} but got {type_name(value)}", kind="type"
+    )
+
+
+def wrong_element(position: int, composite: Value, value: Value, *expected: str) -> NoReturn:
+    """Raise OPA's complaint about ``value``, found in the operand at ``position``."""
+    whole = type_name(composite)
+    if len(expected) == 1:
+        wanted = f"{whole} of {expected[0]}s"
+    else:
+        wanted = f"{whole} of (any of) {{{', '.join(expected)}}}"
+    raise BuiltinError(
+        f"operand {position} must be {wanted} but got {whole} containing {type_name(value)}",
+        kind="type",
+    )
+
+
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "number": (int, float),
+    "string": (str,),
+    "array": (list,),
+    "object": (dict, RegoObject),
+    "set": (RegoSet,),
+}
+
+
+def _simple_name(operand: Type) -> str:
+    if isinstance(operand, Scalar):
+        return operand.name
+    if isinstance(operand, ArrayType):
+        return "array"
+    if isinstance(operand, ObjectType):
+        return "object"
+    return "set" if isinstance(operand, SetType) else ""
+
+
+def _kinds(operand: Type) -> tuple[type, ...]:
+    return _KINDS.get(_simple_name(operand), ())
+
+
+def _checker(operands: Sequence[Type]) -> Callable[..., None]:
+    """The slow check: it knows subclasses of numbers, and raises."""
+    names = tuple(map(_simple_name, operands))
+
+    def check(*values: Value) -> None:
+        for position, (name, value) in enumerate(zip(names, values, strict=True), 1):
+            if name and type_name(value) != name:
+                wrong_operand(position, value, name)
+
+    return check
+
+
+@cache  # one for each signature of the table
+def _wrapper(kinds: tuple[tuple[type, ...], ...], context: bool) -> Callable[..., Any]:
+    """Code that checks exactly these kinds: a loop over them would cost more than most work."""
+    names = [f"x{position}" for position in range(len(kinds))]
+    tests, scope = [], {}
+    for name, accepted in zip(names, kinds, strict=True):
+        if len(accepted) == 1:
+            scope[f"T{name}"] = accepted[0]
+            tests.append(f"type({name}) is T{name}")
+        elif accepted:
+            scope[f"T{name}"], scope[f"U{name}"] = accepted
+            tests.append(f"((t{name} := type({name})) is T{name} or t{name} is U{name})")
+    call = f"function({', '.join(['context'] * context + names)})"
+    source = f"""
+def make(function, check, {", ".join(scope)}):
+    def checked({", ".join(["context"] * context + names)}):
+        if {" and ".join(tests)}:
+            return {call}
+        check({", ".join(names)})
+        return {call}
+    return checked
+"""
+    made: dict[str, Any] = {}
+    exec(source, made)  # noqa: S102  # only names made above enter the source
+    make = made["make"]
+    return lambda function, check: make(function, check, **scope)

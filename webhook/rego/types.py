@@ -1,0 +1,390 @@
+"""Types of Rego terms, as OPA's type checker knows them.
+
+A built-in declares its operands and result with these, and the static checker
+infers with them. They follow OPA's package ``v1/types``: a type prints as there
+(``array<number>[any]``), and :func:`union`, :func:`select`, :func:`keys` and
+:func:`values` answer as there. "No type" (what nothing can have) is ``None``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.rego.values import compare as compare_values
+from webhook.rego.values import sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One of the four scalar types, by name: null, boolean, number, string."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Any of the member types, sorted; without members, every type."""
+
+    members: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.members:
+            return "any"
+        return f"any<{', '.join(map(str, self.members))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array: types of its first items, then of every further one (None: no further)."""
+
+    static: tuple[Type, ...] = ()
+    dynamic: Type | None = None
+
+    def __str__(self) -> str:
+        first = f"<{', '.join(map(str, self.static))}>" if self.static else ""
+        rest = f"[{self.dynamic}]" if self.dynamic is not None else ""
+        return f"array{first}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetType:
+    """A set whose members have one type; None for the empty set's."""
+
+    of: Type | None = None
+
+    def __str__(self) -> str:
+        return "set" if self.of is None else f"set[{self.of}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """An object: the properties known by key, sorted, then key and value of all others."""
+
+    static: tuple[tuple[Any, Type | None], ...] = ()
+    dynamic: tuple[Type | None, Type | None] | None = None
+
+    def __str__(self) -> str:
+        first = ", ".join(f"{_key_text(name)}: {type_text(value)}" for name, value in self.static)
+        known = f"<{first}>" if first else ""
+        if self.dynamic is None:
+            return f"object{known}"
+        return f"object{known}[{type_text(self.dynamic[0])}: {type_text(self.dynamic[1])}]"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """A function; ``result`` is None for one called for its effect (``print``)."""
+
+    args: tuple[Type, ...]
+    result: Type | None
+    variadic: Type | None = None
+
+    def __str__(self) -> str:
+        return f"({self.args_text()}) => {type_text(self.result)}"
+
+    def args_text(self) -> str:
+        """The parameters as OPA's messages show them, without parentheses."""
+        shown = [type_text(arg) for arg in self.args]
+        if self.variadic is not None:
+            shown.append(f"{self.variadic}...")
+        return ", ".join(shown)
+
+
+Type: TypeAlias = Scalar | AnyOf | ArrayType | SetType | ObjectType | FunctionType
+
+NULL: Final = Scalar("null")
+BOOLEAN: Final = Scalar("boolean")
+NUMBER: Final = Scalar("number")
+STRING: Final = Scalar("string")
+ANY: Final = AnyOf()
+
+
+def array_of(item: Type) -> ArrayType:
+    """An array of any length."""
+    return ArrayType((), item)
+
+
+def static_array(*items: Type) -> ArrayType:
+    """An array of exactly these items."""
+    return ArrayType(items)
+
+
+def set_of(item: Type) -> SetType:
+    """A set."""
+    return SetType(item)
+
+
+def object_of(key: Type, value: Type, **static: Type) -> ObjectType:
+    """An object with some properties known by name, and others."""
+    return ObjectType(tuple(sorted(static.items())), (key, value))
+
+
+def any_of(*members: Type) -> AnyOf:
+    """Any of the types."""
+    return AnyOf(tuple(sorted(members, key=cmp_to_key(compare))))
+
+
+ARRAY: Final = array_of(ANY)
+OBJECT: Final = object_of(ANY, ANY)
+SET: Final = set_of(ANY)
+
+
+def type_text(type_: Type | None) -> str:
+    """The type as OPA prints it; ``???`` for no type."""
+    return "???" if type_ is None else str(type_)
+
+
+def _key_text(name: Any) -> str:
+    from webhook.rego.text import json_text  # noqa: PLC0415  # only to print rare keys
+
+    return name if isinstance(name, str) else json_text(name)
+
+
+def type_from_json(declared: Mapping[str, Any] | None) -> Type | None:
+    """The type that a capabilities file declares. Raises ValueError for an unknown one."""
+    if declared is None:
+        return None
+    scalar = _SCALARS.get(declared["type"])
+    if scalar is not None:
+        return scalar
+    match declared["type"]:
+        case "any":
+            return any_of(*_all_from_json(declared.get("of", ())))
+        case "array":
+            items = tuple(_all_from_json(declared.get("static", ())))
+            return ArrayType(items, type_from_json(declared.get("dynamic")))
+        case "set":
+            return SetType(type_from_json(declared.get("of")))
+        case "object":
+            static = [(p["key"], type_from_json(p["value"])) for p in declared.get("static", ())]
+            rest = declared.get("dynamic")
+            dynamic = rest and (type_from_json(rest["key"]), type_from_json(rest["value"]))
+            return ObjectType(tuple(sorted(static, key=lambda p: sort_key(p[0]))), dynamic)
+        case "function":
+            return FunctionType(
+                tuple(_all_from_json(declared.get("args", ()))),
+                type_from_json(declared.get("result")),
+                type_from_json(declared.get("variadic")),
+            )
+    raise ValueError(f"unsupported type '{declared['type']}'")
+
+
+def _all_from_json(declared: Iterable[Mapping[str, Any]]) -> list[Type]:
+    return [type_ for item in declared if (type_ := type_from_json(item)) is not None]
+
+
+_SCALARS: Final = {scalar.name: scalar for scalar in (NULL, BOOLEAN, NUMBER, STRING)}
+
+_SCALAR_ORDER: Final = {"null": 0, "boolean": 1, "number": 2, "string": 3}
+_ORDER: Final[dict[type, int]] = {
+    ArrayType: 4,
+    ObjectType: 5,
+    SetType: 6,
+    AnyOf: 7,
+    FunctionType: 8,
+    type(None): 9,
+}
+
+
+def _order(type_: Type | None) -> int:
+    return _SCALAR_ORDER[type_.name] if isinstance(type_, Scalar) else _ORDER[type(type_)]
+
+
+def compare(a: Type | None, b: Type | None) -> int:
+    """-1, 0 or 1: OPA's order of types, by which unions are sorted."""
+    x, y = _order(a), _order(b)
+    if x != y:
+        return -1 if x < y else 1
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        return _compare_optional(a.dynamic, b.dynamic) or _compare_all(a.static, b.static)
+    if isinstance(a, ObjectType) and isinstance(b, ObjectType):
+        return _compare_objects(a, b)
+    if isinstance(a, SetType) and isinstance(b, SetType):
+        return _compare_optional(a.of, b.of)
+    if isinstance(a, AnyOf) and isinstance(b, AnyOf):
+        return _compare_all(a.members, b.members)
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+        return (
+            (len(a.args) > len(b.args)) - (len(a.args) < len(b.args))
+            or _compare_all(a.args, b.args)
+            or compare(a.result, b.result)
+            or compare(a.variadic, b.variadic)
+        )
+    return 0
+
+
+def _compare_optional(a: Type | None, b: Type | None) -> int:
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    return compare(a, b)
+
+
+def _compare_all(a: tuple[Type, ...], b: tuple[Type, ...]) -> int:
+    for x, y in zip(a, b, strict=False):
+        if order := compare(x, y):
+            return order
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+def _compare_objects(a: ObjectType, b: ObjectType) -> int:
+    if a.dynamic is None or b.dynamic is None:
+        if order := (a.dynamic is not None) - (b.dynamic is not None):
+            return order
+    elif order := compare(a.dynamic[0], b.dynamic[0]) or compare(a.dynamic[1], b.dynamic[1]):
+        return order
+    for (name, value), (other_name, other) in zip(a.static, b.static, strict=False):
+        if order := compare_values(name, other_name) or compare(value, other):
+            return order
+    return (len(a.static) > len(b.static)) - (len(a.static) < len(b.static))
+
+
+def contains(a: Type | None, b: Type | None) -> bool:
+    """Whether ``a`` is ``b`` or a union with ``b`` among its members."""
+    if isinstance(a, AnyOf):
+        if isinstance(b, FunctionType):
+            return False
+        return not a.members or any(compare(member, b) == 0 for member in a.members)
+    return compare(a, b) == 0
+
+
+def union(a: Type | None, b: Type | None) -> Type | None:
+    """The type of what has either type."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, FunctionType) or isinstance(b, FunctionType):
+        if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+            return _union_functions(a, b)
+        return None
+    ours = a.members if isinstance(a, AnyOf) else (a,)
+    theirs = b.members if isinstance(b, AnyOf) else (b,)
+    if not ours or not theirs:
+        return ANY
+    distinct = list(ours)
+    distinct += [x for x in theirs if not any(compare(x, y) == 0 for y in ours)]
+    if len(distinct) == 1 and not isinstance(a, AnyOf):
+        return a
+    return any_of(*distinct)
+
+
+def _union_functions(a: FunctionType, b: FunctionType) -> FunctionType | None:
+    if len(a.args) != len(b.args) or (a.variadic is None) != (b.variadic is None):
+        return None
+    args = [union(x, y) for x, y in zip(a.args, b.args, strict=True)]
+    known = tuple(ANY if arg is None else arg for arg in args)
+    return FunctionType(known, union(a.result, b.result), union(a.variadic, b.variadic))
+
+
+def select(a: Type | None, name: Any) -> Type | None:
+    """The type of the property, item or member ``name`` of ``a``; None where it has none."""
+    if isinstance(a, ArrayType):
+        if type(name) is not int or name < 0:
+            return None
+        return a.static[name] if name < len(a.static) else a.dynamic
+    if isinstance(a, ObjectType):
+        for known, value in a.static:
+            if compare_values(known, name) == 0:
+                return value
+        if a.dynamic is not None and contains(a.dynamic[0], type_of(name)):
+            return a.dynamic[1]
+        return None
+    if isinstance(a, SetType):
+        return _select_member(a, type_of(name))
+    if isinstance(a, AnyOf):
+        if not a.members:
+            return ANY
+        found: Type | None = None
+        for member in a.members:
+            found = union(select(member, name), found)
+        return found
+    return None
+
+
+def _select_member(a: SetType, name: Type) -> Type | None:
+    if compare(a.of, name) == 0:
+        return a.of
+    return name if isinstance(a.of, AnyOf) and contains(a.of, name) else None
+
+
+def keys(a: Type | None) -> Type | None:
+    """The type of what enumerating ``a`` yields as key."""
+    if isinstance(a, ArrayType):
+        return NUMBER
+    if isinstance(a, SetType):
+        return a.of
+    found: Type | None = None
+    if isinstance(a, ObjectType):
+        for name, _ in a.static:
+            found = union(found, type_of(name))
+        return union(found, a.dynamic[0]) if a.dynamic is not None else found
+    if isinstance(a, AnyOf):
+        if not a.members:
+            return ANY
+        for member in a.members:
+            found = union(keys(member), found)
+    return found
+
+
+def values(a: Type | None) -> Type | None:
+    """The type of what enumerating ``a`` yields as value."""
+    found: Type | None = None
+    if isinstance(a, SetType):
+        return a.of
+    if isinstance(a, ArrayType):
+        for item in a.static:
+            found = union(found, item)
+        return union(found, a.dynamic)
+    if isinstance(a, ObjectType):
+        for _, value in a.static:
+            found = union(found, value)
+        return union(found, a.dynamic[1]) if a.dynamic is not None else found
+    if isinstance(a, AnyOf):
+        if not a.members:
+            return ANY
+        for member in a.members:
+            found = union(values(member), found)
+    return found
+
+
+def is_unknown(a: Type | None) -> bool:
+    """Whether ``a`` is no type, or is made with one."""
+    if isinstance(a, FunctionType):
+        return any(map(is_unknown, a.args)) or is_unknown(a.result)
+    if isinstance(a, ArrayType):
+        parts = [*a.static, *([a.dynamic] if a.dynamic is not None else [])]
+        return any(map(is_unknown, parts))
+    if isinstance(a, ObjectType):
+        return any(is_unknown(value) for _, value in a.static) or (
+            a.dynamic is not None and any(map(is_unknown, a.dynamic))
+        )
+    if isinstance(a, SetType):
+        return is_unknown(a.of)
+    return a is None
+
+
+def type_of(value: Any) -> Type:
+    """The type of a value: arrays and objects item by item."""
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int | float):
+        return NUMBER
+    if isinstance(value, str):
+        return STRING
+    if isinstance(value, list):
+        return ArrayType(tuple(map(type_of, value)))
+    if hasattr(value, "items"):
+        pairs = [(name, type_of(item)) for name, item in value.items()]
+        return ObjectType(tuple(sorted(pairs, key=lambda pair: sort_key(pair[0]))))
+    members: Type | None = None
+    for item in value:
+        members = union(members, type_of(item))
+    return SetType(members)
