@@ -1,0 +1,474 @@
+"""Numbers as OPA computes with them: integers exact, all others with 64 bits of mantissa.
+
+OPA keeps a number as its text. Here an integer is an ``int`` and any other
+number a ``float``, which stands for the shortest decimal text that Go prints
+for it: what JSON decoded is what Gatekeeper's OPA sees, where ``1.0`` prints as
+``1`` and ``1000000.5`` as ``1.0000005e+06``. A number that neither stands for
+exactly (``1.0`` written in a policy, a third, ``1e400``) is a :class:`Numeral`.
+
+Sums, products and quotients follow Go's ``big.Float`` at its default precision
+of 64 bits (OPA v1/topdown/arithmetic.go), so that ``0.1 + 0.2`` is ``0.3``.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Self
+
+from webhook.rego.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PRECISION: Final = 64
+"""Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
+
+MAX_EXPONENT: Final = 100_000
+"""Largest binary exponent of a number that may be read (OPA v1/ast/term.go, maxNumberExp)."""
+
+MAX_BITS: Final = 1 << 20
+"""Largest number that may be computed: 315,653 digits; OPA has no limit here."""
+
+_PLAIN: Final = 1 << 53
+"""Below it every integral float is the integer that it prints as."""
+
+_NUMBER: Final = re.compile(r"(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\Z", re.ASCII)
+
+
+class Numeral(float):
+    """A number known by its text; compares by its exact decimal value."""
+
+    __slots__ = ("ratio", "text")
+
+    text: str
+    ratio: Fraction
+
+    def __new__(cls, text: str) -> Self:
+        """Keep ``text``, which is in JSON's syntax for numbers."""
+        ratio = _ratio(text)
+        try:
+            nearest = ratio.numerator / ratio.denominator
+        except OverflowError:
+            nearest = float("inf") if ratio > 0 else float("-inf")
+        self = super().__new__(cls, nearest)
+        self.text = text
+        self.ratio = ratio
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int | float) and self.ratio == exact(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: float) -> bool:
+        return self.ratio < exact(other)
+
+    def __le__(self, other: float) -> bool:
+        return self.ratio <= exact(other)
+
+    def __gt__(self, other: float) -> bool:
+        return self.ratio > exact(other)
+
+    def __ge__(self, other: float) -> bool:
+        return self.ratio >= exact(other)
+
+    def __hash__(self) -> int:
+        # Equal to a plain float where that stands for the same decimal, so hashed as it is.
+        if self.ratio.denominator == 1:
+            return hash(self.ratio)
+        plain = float(self)
+        return hash(plain) if _ratio(repr(plain)) == self.ratio else hash(self.ratio)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        return self.ratio != 0
+
+
+def _ratio(text: str) -> Fraction:
+    match = _NUMBER.match(text)
+    assert match, text
+    sign, whole, part, exponent = match.groups()
+    digits = int_from_text((whole or "0") + (part or ""))
+    power = int(exponent or 0) - len(part or "")
+    value = Fraction(digits * 10**power) if power >= 0 else Fraction(digits, 10**-power)
+    return -value if sign else value
+
+
+def int_from_text(digits: str) -> int:
+    """The integer, however long: Python's own limit is for text of unknown origin."""
+    try:
+        return int(digits)
+    except ValueError:
+        return int(Decimal(digits))
+
+
+def int_text(value: int) -> str:
+    """The integer's decimal digits, however many."""
+    try:
+        return str(value)
+    except ValueError:
+        return format(Decimal(value), "f")
+
+
+def exact(value: float) -> Fraction:
+    """The decimal value that a number stands for, as a fraction."""
+    if type(value) is Numeral:
+        return value.ratio
+    return Fraction(value) if isinstance(value, int) else _ratio(repr(value))
+
+
+def number(text: str) -> int | float:
+    """The number that ``text`` writes in JSON's syntax; raises ValueError as OPA does.
+
+    The text is kept where no ``int`` or ``float`` prints alike.
+    """
+    if not ("." in text or "e" in text or "E" in text):
+        return int_from_text(text)
+    if "e" in text or "E" in text:
+        _check_exponent(text)
+    plain = float(text)
+    return plain if float_text(plain) == text else Numeral(text)
+
+
+def _check_exponent(text: str) -> None:
+    mantissa, _, exponent = text.lower().partition("e")
+    power = int(exponent) if len(exponent) < 9 else 10**9
+    if len(mantissa) + abs(power) <= MAX_EXPONENT // 4:
+        return
+    if power < 10**9:
+        digits = mantissa.lstrip("+-").replace(".", "").lstrip("0")
+        point = len(mantissa.lstrip("+-").lstrip("0").partition(".")[0])
+        # log2(10) bits a digit; a value of zero has exponent 0 whatever is written.
+        if not digits or abs(power + point) * 3.3219 <= MAX_EXPONENT:
+            return
+    raise ValueError("invalid number: number too big")
+
+
+def number_text(value: float) -> str:
+    """The number as OPA prints it."""
+    if isinstance(value, int):
+        return int_text(value)
+    if type(value) is float:
+        return float_text(value)
+    return value.text if isinstance(value, Numeral) else str(value)
+
+
+def float_text(value: float) -> str:
+    """What Go's ``strconv.FormatFloat(value, 'g', -1, 64)`` gives."""
+    if value.is_integer() and -1e6 < value < 1e6:  # where %e takes over
+        whole = int(value)
+        return str(whole) if whole or str(value) == "0.0" else "-0"
+    text = repr(value)
+    digits, point = _digits(text)
+    return _general(digits, point, negative=text[0] == "-")
+
+
+def _digits(text: str) -> tuple[str, int]:
+    """The significant digits of a float's ``repr``, and where the point stands in them."""
+    mantissa, _, exponent = text.lstrip("-").partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = whole + part
+    point = len(whole) + int(exponent or 0)
+    stripped = digits.lstrip("0")
+    return stripped.rstrip("0"), point - (len(digits) - len(stripped))
+
+
+def _general(digits: str, point: int, *, negative: bool) -> str:
+    """Go's format ``g`` at its shortest: ``e`` from an exponent of -5 and of 21, here 6."""
+    sign = "-" if negative else ""
+    exponent = point - 1
+    if exponent < -4 or exponent >= 6:  # strconv: "use precision 6 for this decision"
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if point >= len(digits):
+        return sign + digits + "0" * (point - len(digits))
+    return f"{sign}{digits[:point]}.{digits[point:]}"
+
+
+def as_int(value: float) -> int | None:
+    """The integer that ``value`` is, however it is written; None for any other number."""
+    if isinstance(value, int):
+        return value
+    if type(value) is float:
+        if not value.is_integer():
+            return None
+        if -_PLAIN < value < _PLAIN:
+            return int(value)
+    ratio = exact(value)
+    return ratio.numerator if ratio.denominator == 1 else None
+
+
+def as_index(value: float) -> int | None:
+    """The integer in 64 bits that ``value`` is written as: ``1`` and ``1.0``, but not ``1e2``."""
+    if not isinstance(value, int):
+        text = number_text(value)
+        if "e" in text or "E" in text:
+            return None
+        whole = as_int(value)
+        if whole is None:
+            return None
+        value = whole
+    return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+# --- 64 bits of mantissa ---------------------------------------------------------------------
+
+Binary = tuple[int, int]
+"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with."""
+
+
+def _rounded(numerator: int, denominator: int = 1) -> Binary:
+    """The quotient rounded to nearest, ties to even."""
+    if not numerator:
+        return 0, 0
+    size = abs(numerator)
+    shift = PRECISION + 1 - (size.bit_length() - denominator.bit_length())
+    if shift >= 0:
+        mantissa, rest = divmod(size << shift, denominator)
+    else:
+        mantissa, rest = divmod(size, denominator << -shift)
+    exponent = -shift
+    extra = mantissa.bit_length() - PRECISION
+    half = 1 << (extra - 1)
+    low = mantissa & ((half << 1) - 1)
+    mantissa >>= extra
+    exponent += extra
+    if low > half or (low == half and (rest or mantissa & 1)):
+        mantissa += 1
+        if mantissa >> PRECISION:
+            mantissa >>= 1
+            exponent += 1
+    if abs(exponent) > MAX_BITS:
+        raise number_too_large()
+    return (mantissa if numerator > 0 else -mantissa), exponent
+
+
+def number_too_large() -> EvaluationError:
+    """The end of an evaluation that computes beyond :data:`MAX_BITS`."""
+    return EvaluationError("eval_cancel_error", f"evaluation made a number of over {MAX_BITS} bits")
+
+
+@lru_cache(maxsize=2048)
+def _binary_of_text(text: str) -> Binary:
+    ratio = _ratio(text)
+    return _rounded(ratio.numerator, ratio.denominator)
+
+
+def binary(value: float) -> Binary:
+    """The number in 64 bits of mantissa, as ``big.Float`` reads its text."""
+    if isinstance(value, int):
+        return _rounded(value)
+    if type(value) is float:
+        return _binary_of_text(repr(value))
+    return _binary_of_text(number_text(value))
+
+
+def from_binary(value: Binary) -> int | float:
+    """The number, an ``int`` where it is integral."""
+    mantissa, exponent = value
+    if exponent > 0:
+        digits, point = _shortest(mantissa, exponent)
+        whole: int = int_from_text(digits) * 10 ** (point - len(digits))
+        return whole if mantissa > 0 else -whole
+    if exponent > -PRECISION and not mantissa & ((1 << -exponent) - 1):
+        return mantissa >> -exponent
+    text = _general(*_shortest(mantissa, exponent), negative=mantissa < 0)
+    plain = float(text)
+    return plain if float_text(plain) == text else Numeral(text)
+
+
+def _decimal_digits(mantissa: int, exponent: int) -> tuple[str, int]:
+    if exponent >= 0:
+        text = int_text(mantissa << exponent)
+        return text.rstrip("0"), len(text)
+    text = int_text(mantissa * 5**-exponent)
+    return text.rstrip("0"), len(text) + exponent
+
+
+def _shortest(mantissa: int, exponent: int) -> tuple[str, int]:
+    """The fewest digits, and where the point stands in them, that read back as the same 64 bits.
+
+    Go's math/big does it so (ftoa.go, roundShortest).
+    """
+    size = abs(mantissa)
+    digits, point = _decimal_digits(size, exponent)
+    lower, _ = _decimal_digits(2 * size - 1, exponent - 1)
+    upper, _ = _decimal_digits(2 * size + 1, exponent - 1)
+    inclusive = size & 1 == 0
+    for place, digit in enumerate(digits):
+        low = lower[place] if place < len(lower) else "0"
+        high = upper[place] if place < len(upper) else "0"
+        down = low != digit or (inclusive and place + 1 == len(lower))
+        up = digit != high and (inclusive or ord(digit) + 1 < ord(high) or place + 1 < len(upper))
+        if down or up:
+            if down and up:
+                up = _rounds_up(digits, place + 1)
+            return _cut(digits, point, place + 1, up=up)
+    return digits, point
+
+
+def _rounds_up(digits: str, count: int) -> bool:
+    if count >= len(digits):
+        return False
+    if digits[count] == "5" and count + 1 == len(digits):
+        return count > 0 and (ord(digits[count - 1]) - 48) & 1 != 0
+    return digits[count] >= "5"
+
+
+def _cut(digits: str, point: int, count: int, *, up: bool) -> tuple[str, int]:
+    kept = digits[:count]
+    if not up:
+        return kept.rstrip("0"), point
+    kept = kept.rstrip("9")
+    if not kept:
+        return "1", point + 1
+    return kept[:-1] + chr(ord(kept[-1]) + 1), point
+
+
+# --- operations ------------------------------------------------------------------------------
+
+
+def _scaled(a: Binary, b: Binary) -> tuple[int, int, int]:
+    """Both mantissas at the smaller exponent."""
+    exponent = min(a[1], b[1])
+    return a[0] << (a[1] - exponent), b[0] << (b[1] - exponent), exponent
+
+
+def _shifted(mantissa: int, exponent: int) -> Binary:
+    result, shift = _rounded(mantissa)
+    return result, (shift + exponent if result else 0)
+
+
+def _add(a: Binary, b: Binary) -> Binary:
+    x, y, exponent = _scaled(a, b)
+    return _shifted(x + y, exponent)
+
+
+def _subtract(a: Binary, b: Binary) -> Binary:
+    x, y, exponent = _scaled(a, b)
+    return _shifted(x - y, exponent)
+
+
+def _multiply(a: Binary, b: Binary) -> Binary:
+    return _shifted(a[0] * b[0], a[1] + b[1])
+
+
+def _divide(a: Binary, b: Binary) -> Binary:
+    mantissa, exponent = _rounded(a[0] if b[0] > 0 else -a[0], abs(b[0]))
+    return mantissa, (exponent + a[1] - b[1] if mantissa else 0)
+
+
+def _binary_operation(
+    a: float, b: float, whole: Callable[[int, int], int], part: Callable[[Binary, Binary], Binary]
+) -> int | float:
+    x, y = as_int(a), as_int(b)
+    if x is not None and y is not None:
+        return whole(x, y)
+    return from_binary(part(binary(a), binary(b)))
+
+
+def add(a: float, b: float) -> int | float:
+    """``a + b``."""
+    return _binary_operation(a, b, int.__add__, _add)
+
+
+def subtract(a: float, b: float) -> int | float:
+    """``a - b``."""
+    return _binary_operation(a, b, int.__sub__, _subtract)
+
+
+def multiply(a: float, b: float) -> int | float:
+    """``a * b``; the caller has paid for long integers."""
+    result = _binary_operation(a, b, int.__mul__, _multiply)
+    if result == 0 and (a < 0) != (b < 0) and (as_int(a) is None or as_int(b) is None):
+        return Numeral("-0")
+    return result
+
+
+def divide(a: float, b: float) -> int | float:
+    """``a / b``; raises ZeroDivisionError."""
+    x, y = as_index(a), as_index(b)
+    if x is not None and y is not None and _small(x) and _small(y):
+        if not y:
+            raise ZeroDivisionError
+        if x and not x % y:
+            return x // y
+    divisor = binary(b)
+    if not divisor[0]:
+        raise ZeroDivisionError
+    dividend = binary(a)
+    if not dividend[0] and divisor[0] < 0:
+        return Numeral("-0")
+    return from_binary(_divide(dividend, divisor))
+
+
+def _small(value: int) -> bool:
+    """Whether OPA computes with ``value`` as a machine integer: 32 bits."""
+    return -(1 << 31) <= value < 1 << 31
+
+
+def remainder(a: int, b: int) -> int:
+    """``a % b`` with the sign of ``a``, as in Go; raises ZeroDivisionError."""
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def truncated(value: float) -> int:
+    """The integer part, of the number as 64 bits of mantissa hold it."""
+    mantissa, exponent = binary(value)
+    if exponent >= 0:
+        return mantissa << exponent
+    whole = abs(mantissa) >> -exponent
+    return -whole if mantissa < 0 else whole
+
+
+_HALF: Final = _rounded(1, 2)
+_ONE: Final = _rounded(1)
+
+
+def _integer_part(value: Binary) -> int:
+    mantissa, exponent = value
+    if exponent >= 0:
+        return mantissa << exponent
+    whole = abs(mantissa) >> -exponent
+    return -whole if mantissa < 0 else whole
+
+
+def rounded(value: float) -> int:
+    """To the nearest integer, halves away from zero."""
+    number_ = binary(value)
+    return _integer_part(_subtract(number_, _HALF) if number_[0] < 0 else _add(number_, _HALF))
+
+
+def absolute(value: float) -> int | float:
+    """Without its sign; beyond 32 bits rounded to 64 bits of mantissa, as OPA does."""
+    index = as_index(value)
+    if index is not None and _small(index):
+        return abs(index)
+    mantissa, exponent = binary(value)
+    return from_binary((abs(mantissa), exponent))
+
+
+def ceiling(value: float) -> int:
+    """Rounded up; between -1 and 0 it is 1, as in OPA (arithmetic.go, arithCeil)."""
+    whole = _integer_part(binary(value))
+    return whole if whole < 0 or _is_whole(value) else whole + 1
+
+
+def floor(value: float) -> int:
+    """Rounded down; between -1 and 0 it is 0, as in OPA (arithmetic.go, arithFloor)."""
+    whole = _integer_part(binary(value))
+    return whole if whole >= 0 or _is_whole(value) else whole - 1
+
+
+def _is_whole(value: float) -> bool:
+    mantissa, exponent = binary(value)
+    return exponent >= 0 or (abs(mantissa) >> -exponent) << -exponent == abs(mantissa)
