@@ -1,13 +1,233 @@
-"""Values as text: JSON as OPA marshals it, and the forms that ``sprintf`` and ``print`` show."""
+"""Values as text: JSON as OPA marshals it, and the forms that ``sprintf`` and ``print`` show.
+
+A Rego string may hold bytes that are no UTF-8 (``base64.decode`` makes them).
+Each such byte is a lone surrogate here, as Python's ``surrogateescape`` makes
+it; :func:`utf8` gives the bytes back, and JSON shows U+FFFD, as Go does.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import EvaluationError
+from webhook.rego.numbers import number_text
+from webhook.rego.values import RegoObject, RegoSet, ordered, sort_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from webhook.rego.values import Value
+
+MAX_CHARACTERS: Final = 1 << 24
+"""Longest string that may be made: ten times the largest object that an API server stores."""
+
+
+def utf8(text: str) -> bytes:
+    """The string's bytes, also those that are no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def from_utf8(raw: bytes) -> str:
+    """The string with these bytes."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def text_too_large() -> EvaluationError:
+    """The end of an evaluation that makes a string beyond :data:`MAX_CHARACTERS`."""
+    return EvaluationError(
+        "eval_cancel_error", f"evaluation made a string of over {MAX_CHARACTERS} characters"
+    )
+
+
+# --- quoted ----------------------------------------------------------------------------------
+
+_NAMED: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def quote(text: str) -> str:
+    """The string as Go's ``strconv.Quote`` writes it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escape, text))}"'
+
+
+def quote_ascii(text: str) -> str:
+    """The string as Go's ``strconv.QuoteToASCII`` writes it."""
+    return (
+        f'"{"".join(c if " " <= c <= "~" and c not in _NAMED else _escape(c, True) for c in text)}"'
+    )
+
+
+def _escape(character: str, ascii_only: bool = False) -> str:
+    named = _NAMED.get(character)
+    if named is not None:
+        return named
+    code = ord(character)
+    if character.isprintable() and not (ascii_only and code > 0x7E):
+        return character
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+# --- as a policy shows it --------------------------------------------------------------------
+
+
+def display(value: Value) -> str:
+    """The value as Rego source, which is what OPA prints: ``{"a": {1, 2}}``."""
+    show = _DISPLAYS.get(type(value))
+    return show(value) if show is not None else number_text(value)
+
+
+def argument_text(value: Value) -> str:
+    """What ``%v`` and ``print`` show: a string as it is, all else as :func:`display` has it."""
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return]  # just tested
+    if kind is int:
+        return number_text(value)
+    return display(value)
+
+
+def _display_array(value: list[Value]) -> str:
+    return f"[{', '.join(map(display, value))}]"
+
+
+def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
+    return sorted(value.items(), key=lambda item: sort_key(item[0]))
+
+
+def _display_dict(value: dict[str, Value]) -> str:
+    return f"{{{', '.join([f'{quote(k)}: {display(value[k])}' for k in sorted(value)])}}}"
+
+
+def _display_object(value: RegoObject) -> str:
+    shown = [f"{display(name)}: {display(item)}" for name, item in _sorted_items(value)]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _display_set(value: RegoSet) -> str:
+    return f"{{{', '.join(map(display, ordered(value)))}}}" if len(value) else "set()"
+
+
+_DISPLAYS: Final[dict[type, Callable[[Any], str]]] = {
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    str: quote,
+    list: _display_array,
+    dict: _display_dict,
+    RegoObject: _display_object,
+    RegoSet: _display_set,
+}
+
+
+# --- as JSON ---------------------------------------------------------------------------------
+
+# What Go's encoding/json escapes in strings: control characters, and what HTML or JavaScript
+# could take for syntax. Bytes that are no UTF-8 become U+FFFD.
+_JSON_ESCAPES: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
+_JSON_NAMED: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if "\ud800" <= character <= "\udfff":
+        return "\\ufffd"
+    return _JSON_NAMED.get(character) or f"\\u{ord(character):04x}"
+
+
+def json_string(text: str) -> str:
+    """The string in JSON, as Go writes it."""
+    return f'"{_JSON_ESCAPES.sub(_json_escape, text)}"'
 
 
 def json_text(value: Value) -> str:
     """The value as OPA's JSON: keys sorted, sets as sorted arrays."""
-    raise NotImplementedError
+    parts: list[str] = []
+    _write_json(value, parts.append)
+    return "".join(parts)
+
+
+def json_items(value: Value) -> list[tuple[str, Value]]:
+    """An object's properties as JSON has them: keys as text, sorted."""
+    if type(value) is dict:
+        return sorted(value.items(), key=_name)
+    named = {k if type(k) is str else json_text(k): v for k, v in _sorted_items(value)}
+    return sorted(named.items(), key=_name)
+
+
+def _name(item: tuple[str, Value]) -> str:
+    return item[0]
+
+
+def _write_json(value: Value, write: Callable[[str], Any]) -> None:
+    kind = type(value)
+    if kind is str:
+        write(json_string(value))
+    elif kind is list:
+        _write_array(value, write)
+    elif kind is dict or kind is RegoObject:
+        separator = "{"
+        for name, item in json_items(value):
+            write(f"{separator}{json_string(name)}:")
+            _write_json(item, write)
+            separator = ","
+        write("}" if separator == "," else "{}")
+    elif kind is RegoSet:
+        _write_array(ordered(value), write)
+    elif value is None:
+        write("null")
+    elif kind is bool:
+        write("true" if value else "false")
+    else:
+        write(number_text(value))
+
+
+def _write_array(values: Iterable[Value], write: Callable[[str], Any]) -> None:
+    separator = "["
+    for item in values:
+        write(separator)
+        _write_json(item, write)
+        separator = ","
+    write("]" if separator == "," else "[]")
+
+
+def json_indented(value: Value, prefix: str, indent: str, depth: int = 0) -> str:
+    """The value as Go's ``json.MarshalIndent`` lays it out; the first line has no prefix."""
+    kind = type(value)
+    if kind is RegoSet:
+        value, kind = ordered(value), list
+    if kind is list and value:
+        lines = [json_indented(item, prefix, indent, depth + 1) for item in value]
+        opening, closing = "[", "]"
+    elif kind in (dict, RegoObject) and len(value):
+        lines = [
+            f"{json_string(name)}: {json_indented(item, prefix, indent, depth + 1)}"
+            for name, item in json_items(value)
+        ]
+        opening, closing = "{", "}"
+    else:
+        return json_text(value)
+    line = f"\n{prefix}{indent * (depth + 1)}"
+    return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
