@@ -1,0 +1,67 @@
+"""JSON both ways: the one decoder and the one encoder.
+
+orjson is the decoder, with two repairs. It turns an integer beyond 64 bits into
+a float, so a document that has one (seen by its run of digits) is decoded by the
+standard library, which is exact. And it accepts any size, so the caller names a
+cap; orjson itself refuses nesting beyond 1024.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import orjson
+
+LONG_DIGITS: Final = re.compile(rb"[0-9]{19}")
+"""An integer of fewer digits fits 64 bits; a longer run may be inside a string, no matter."""
+
+MAX_DEPTH: Final = 1024
+"""orjson's own limit of nesting, applied to the other decoder too."""
+
+
+class DecodeError(ValueError):
+    """The bytes are not an acceptable JSON document; the message says why and where."""
+
+
+def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None = None) -> Any:
+    """Decode one JSON document; raises :class:`DecodeError`."""
+    if max_bytes is not None and len(body) > max_bytes:
+        raise DecodeError(f"document of {len(body)} bytes is larger than {max_bytes}")
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise DecodeError(str(error)) from None
+    raw = body.encode() if isinstance(body, str) else body
+    if LONG_DIGITS.search(raw):
+        return _exactly(raw)
+    return value
+
+
+def _exactly(raw: bytes | bytearray | memoryview) -> Any:
+    """Decode a document that orjson has accepted, integers of any size exact."""
+    try:
+        return json.loads(bytes(raw))
+    except (ValueError, RecursionError) as error:
+        # 4,300 digits are the interpreter's limit of conversion, against quadratic time.
+        raise DecodeError(str(error)) from None
+
+
+def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:
+    """Encode as UTF-8 JSON; integers beyond 64 bits are exact too."""
+    option = (orjson.OPT_INDENT_2 if indent else 0) | (orjson.OPT_SORT_KEYS if sort_keys else 0)
+    try:
+        return orjson.dumps(value, option=option)
+    except TypeError:
+        separators = None if indent else (",", ":")
+        text = json.dumps(
+            value,
+            ensure_ascii=False,
+            allow_nan=False,
+            indent=2 if indent else None,
+            separators=separators,
+            sort_keys=sort_keys,
+        )
+        # A lone surrogate, which JSON may hold and UTF-8 may not, becomes U+FFFD as in Go.
+        return text.encode("utf-8", "replace")

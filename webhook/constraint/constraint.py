@@ -1,0 +1,35 @@
+"""A constraint, read and ready to be matched and evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.target import CompiledMatch
+
+GROUP: Final = "constraints.gatekeeper.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint as accepted: defaults filled in, never changed again.
+
+    ``points`` gives for each enforcement point the actions of a scoped
+    constraint, sorted. ``parameters`` is ``spec.parameters`` or ``{}``.
+    """
+
+    kind: str
+    name: str
+    document: dict[str, Any] = field(repr=False, compare=False)
+    enforcement_action: str = "deny"
+    points: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    match: CompiledMatch | None = field(default=None, repr=False, compare=False)
+    parameters: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind and name: a constraint's identity."""
+        return self.kind, self.name

@@ -1,0 +1,47 @@
+"""The seam to a policy language: a driver compiles a template into an evaluator.
+
+Drivers hold no templates, constraints or data: what they compile is kept by the
+client's snapshots, so that an evaluation never meets a change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.template import Code, Template
+
+
+class Violation(NamedTuple):
+    """What a template reports: a message and free details."""
+
+    msg: str
+    details: Any
+
+
+class Evaluator(Protocol):
+    """A compiled template. Immutable; reviews share it freely."""
+
+    def begin(self, limits: Limits) -> Any:
+        """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
+
+    def evaluate(self, parameters: Any, review: Any, data: Any, state: Any) -> Iterable[Violation]:
+        """The violations of one constraint, in the order they are to be shown.
+
+        ``data`` is ``data.inventory``. Raises
+        :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
+        """
+
+
+class Driver(Protocol):
+    """A policy language."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name, as ``spec.targets[].code[].engine`` has it."""
+
+    def compile(self, template: Template, code: Code) -> Evaluator:
+        """Compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""

@@ -1,0 +1,1 @@
+"""The drivers: the policy languages that templates may be written in."""

@@ -1,0 +1,147 @@
+"""Enforcement actions and the points where they apply.
+
+``deny``, ``warn`` and ``dryrun`` apply at every point; ``scoped`` defers to
+``spec.scopedEnforcementActions``, which lists actions with their points.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.constraint.constraint import Constraint
+
+ALL: Final = "*"
+WEBHOOK: Final = "validation.gatekeeper.sh"
+AUDIT: Final = "audit.gatekeeper.sh"
+COMMAND_LINE: Final = "gator.gatekeeper.sh"
+VAP: Final = "vap.k8s.io"
+
+POINTS: Final = (WEBHOOK, AUDIT, COMMAND_LINE)
+"""The points where this client decides."""
+
+KNOWN_POINTS: Final = (WEBHOOK, AUDIT, COMMAND_LINE, VAP)
+ACTIONS: Final = ("deny", "dryrun", "warn", "scoped")
+SCOPED_ACTIONS: Final = ("deny", "dryrun", "warn")
+
+
+class InvalidEnforcementAction(ConstraintFrameworkError):  # noqa: N818  # as InvalidConstraint
+    """An action or point that nobody knows; the constraint would not be enforced there."""
+
+
+def action_of(constraint: Mapping[str, Any]) -> str:
+    """``spec.enforcementAction``, ``deny`` where absent.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint` when it is no string.
+    """
+    spec = constraint.get("spec")
+    if type(spec) is not dict or "enforcementAction" not in spec:
+        return "deny"
+    action = spec["enforcementAction"]
+    if type(action) is not str:
+        raise InvalidConstraint("invalid Constraint: invalid spec.enforcementAction")
+    return action
+
+
+def points_of(constraint: Mapping[str, Any], points: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each point the actions that a scoped constraint takes there, sorted.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
+    """
+    actions: dict[str, set[str]] = {point: set() for point in points}
+    for scoped in _scoped(constraint):
+        action = scoped.get("action", "")
+        for point in scoped.get("enforcementPoints") or ():
+            name = point.get("name", "")
+            if name == ALL:
+                for everywhere in actions.values():
+                    everywhere.add(action)
+            elif name in actions:
+                actions[name].add(action)
+    return {point: tuple(sorted(found)) for point, found in actions.items() if found}
+
+
+def _scoped(constraint: Mapping[str, Any]) -> list[dict[str, Any]]:
+    scoped = (constraint.get("spec") or {}).get("scopedEnforcementActions")
+    if type(scoped) is not list:
+        raise InvalidConstraint(
+            "missing required field: spec.scopedEnforcementActions must be defined"
+        )
+    for item in scoped:
+        points = item.get("enforcementPoints") if type(item) is dict else 0
+        if points is None:
+            continue
+        if type(points) is not list or not all(type(point) is dict for point in points):
+            raise InvalidConstraint(
+                "invalid Constraint: scopedEnforcementActions value must be a "
+                "[{action: string, enforcementPoints: [{name: string}]}]"
+            )
+    return scoped
+
+
+def applies(constraint: Constraint, points: Sequence[str]) -> bool:
+    """Whether the constraint has an action at one of these points."""
+    if constraint.enforcement_action != "scoped":
+        return True
+    return any(point in constraint.points for point in points)
+
+
+def scoped_actions(
+    constraint: Constraint, point: str, client_points: Sequence[str]
+) -> tuple[str, ...]:
+    """The scoped actions of a constraint at a point (or at all), sorted; empty if not scoped."""
+    if constraint.enforcement_action != "scoped":
+        return ()
+    points = client_points if point == ALL else (point,)
+    found = {action for name in points for action in constraint.points.get(name, ())}
+    return tuple(sorted(found))
+
+
+def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
+    """Refuse unknown actions and points, with Gatekeeper's words.
+
+    Raises :class:`InvalidEnforcementAction`. The framework itself accepts any
+    action; Gatekeeper asks this when a constraint is admitted or ingested,
+    unless ``--disable-enforcementaction-validation``.
+    """
+    action = action_of(constraint) if action is None else action
+    if action == "scoped":
+        _validate_scoped(constraint)
+    elif action not in SCOPED_ACTIONS:
+        raise InvalidEnforcementAction(
+            f'unrecognized enforcementAction: "{action}" is not within the supported list '
+            f"[{' '.join(ACTIONS)}]"
+        )
+
+
+def _validate_scoped(constraint: Mapping[str, Any]) -> None:
+    scoped = (constraint.get("spec") or {}).get("scopedEnforcementActions")
+    if type(scoped) is not list:
+        raise InvalidEnforcementAction(
+            "error fetching scopedEnforcementActions: scopedEnforcementActions is required"
+        )
+    actions: list[str] = []
+    points: list[str] = []
+    for item in scoped:
+        if item.get("action", "") not in SCOPED_ACTIONS:
+            actions.append(item.get("action", ""))
+        names = [point.get("name", "") for point in item.get("enforcementPoints") or ()]
+        points += [name for name in names or [""] if name not in (*KNOWN_POINTS, ALL)]
+    faults = []
+    if points:
+        faults.append(
+            "unrecognized enforcement points: constraint will not be enforced for enforcement "
+            f"points [{' '.join(points)}], supported enforcement points are "
+            f"[{' '.join(KNOWN_POINTS)}]"
+        )
+    if actions:
+        faults.append(
+            f"unrecognized enforcementAction: [{' '.join(actions)}] is not within the supported "
+            f"list [{' '.join(SCOPED_ACTIONS)}]"
+        )
+    if faults:
+        raise InvalidEnforcementAction("\n".join(faults))

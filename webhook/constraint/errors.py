@@ -1,0 +1,66 @@
+"""The framework's errors, with the texts that Gatekeeper's users know.
+
+All are policy faults: they belong in the status of the template or constraint
+concerned. The sentences in front are those of the constraint framework.
+"""
+
+from __future__ import annotations
+
+
+class ConstraintFrameworkError(ValueError):
+    """Something handed to the client cannot be accepted."""
+
+
+class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+    """A ConstraintTemplate that cannot be used; ``code`` is that of its status error."""
+
+    def __init__(self, message: str, code: str = "create_error") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CompileError(InvalidTemplate):
+    """A template whose source does not parse or compile."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "ingest_error")
+
+
+class InvalidConstraint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+    """A constraint that cannot be used."""
+
+
+class SchemaViolation(InvalidConstraint):
+    """A constraint that its template's schema refuses."""
+
+
+class MissingTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+    """A constraint whose template is not there."""
+
+
+class UnsupportedEnforcementPoint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+    """A review for a point the client does not serve."""
+
+
+class InvalidData(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+    """An object that cannot be referential data."""
+
+
+class MatchError(Exception):
+    """A matcher that cannot decide: the constraint counts as violated (autoreject)."""
+
+
+class ReviewError(Exception):
+    """A thing that a target understands but cannot review."""
+
+
+class PolicyError(Exception):
+    """A template's evaluation that failed; the message is the engine's.
+
+    With ``no_verdict`` it fails the review even where failures count as
+    violations: Gatekeeper answers 500 to a violation whose msg is no string.
+    """
+
+    def __init__(self, message: str, *, no_verdict: bool = False) -> None:
+        super().__init__(message)
+        self.no_verdict = no_verdict

@@ -1,0 +1,69 @@
+"""Referential data: the tree that policies read as ``data.inventory``, and the Namespaces.
+
+``cluster[groupVersion][kind][name]`` and
+``namespace[namespace][groupVersion][kind][name]``. A published tree is never
+changed: the first change after a publication copies the levels on its path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAMESPACES: Final = ("cluster", "v1", "Namespace")
+
+
+class Inventory:
+    """The tree under construction. Used by one task."""
+
+    def __init__(self) -> None:
+        self._root: dict[str, Any] = {}
+        # Levels made since the last publication, by identity: they may be changed in place.
+        self._own: dict[int, dict[str, Any]] = {}
+
+    def put(self, path: tuple[str, ...], value: Mapping[str, Any] | None) -> None:
+        """Set the value at a path; None removes it, with every level that is left empty."""
+        root = self._level(self._root)
+        self._root = root
+        if value is None:
+            self._remove(root, path)
+            return
+        level = root
+        for name in path[:-1]:
+            below = self._level(level.get(name))
+            level[name] = below
+            level = below
+        level[path[-1]] = value
+
+    def publish(self) -> Mapping[str, Any]:
+        """The tree as it is, which nobody will change."""
+        self._own.clear()
+        return self._root
+
+    def publish_namespaces(self) -> Mapping[str, Any]:
+        """The Namespaces by name, a part of the published tree."""
+        level: Mapping[str, Any] = self._root
+        for name in NAMESPACES:
+            level = level.get(name) or {}
+        return level
+
+    def _level(self, level: dict[str, Any] | None) -> dict[str, Any]:
+        if level is not None and id(level) in self._own:
+            return level
+        copy = {} if level is None else dict(level)
+        self._own[id(copy)] = copy
+        return copy
+
+    def _remove(self, level: dict[str, Any], path: tuple[str, ...]) -> None:
+        name, *rest = path
+        if name not in level:
+            return
+        if rest:
+            below = self._level(level[name])
+            level[name] = below
+            self._remove(below, tuple(rest))
+            if below:
+                return
+        del level[name]

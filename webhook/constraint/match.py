@@ -1,0 +1,238 @@
+"""``spec.match`` of the admission target, compiled: all its criteria must hold.
+
+They are asked of the object and, if it does not match, of the old object. The
+order is Gatekeeper's, since a criterion that cannot be decided (a selector on a
+Namespace that nobody has) only matters when those before it hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import labels_of, text
+from webhook.constraint import wildcard
+from webhook.constraint.errors import MatchError
+from webhook.constraint.selector import compile_selector
+from webhook.constraint.target import CompiledMatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.review import Review, Source
+    from webhook.constraint.target import Matcher
+
+    Criterion = Callable[["View", "Subject"], bool]
+
+
+class View:
+    """What matching looks at in one object; labels are read when first asked for."""
+
+    __slots__ = (
+        "_labels",
+        "document",
+        "generate_name",
+        "group",
+        "is_namespace",
+        "kind",
+        "name",
+        "namespace",
+    )
+
+    def __init__(self, document: dict[str, Any], gvk: GroupVersionKind) -> None:
+        self.document = document
+        self.group = gvk.group
+        self.kind = gvk.kind
+        self.is_namespace = gvk.kind == "Namespace" and not gvk.group
+        self.name = text(document, "metadata", "name")
+        self.generate_name = text(document, "metadata", "generateName")
+        self.namespace = text(document, "metadata", "namespace")
+        self._labels: Mapping[str, str] | None = None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The object's labels."""
+        if self._labels is None:
+            self._labels = labels_of(self.document)
+        return self._labels
+
+
+@dataclass(slots=True)
+class Subject:
+    """What matching looks at in one review.
+
+    ``namespace`` is the Namespace that the review concerns, None where there is
+    none or nobody has it. ``fault`` says why the objects cannot be looked at.
+    """
+
+    views: tuple[View, ...]
+    namespace: Mapping[str, Any] | None
+    source: Source
+    fault: str = ""
+    _namespace_labels: Mapping[str, str] | None = field(default=None, init=False)
+
+    @property
+    def namespace_name(self) -> str:
+        """The Namespace's own name."""
+        return "" if self.namespace is None else text(self.namespace, "metadata", "name")
+
+    @property
+    def namespace_labels(self) -> Mapping[str, str]:
+        """The Namespace's labels."""
+        if self._namespace_labels is None:
+            self._namespace_labels = {} if self.namespace is None else labels_of(self.namespace)
+        return self._namespace_labels
+
+
+WILDCARD: Final = "*"
+
+
+def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
+    """Compile a ``spec.match`` that its schema has accepted."""
+    kinds = _kinds(match)
+    rest = _criteria(match)
+    return CompiledMatch(
+        selects=kinds,
+        residual=_matcher(rest) if rest else None,
+        residual_key=repr(sorted((k, v) for k, v in match.items() if k != "kinds")),
+        full=_matcher((_of_kinds(kinds), *rest)),
+    )
+
+
+def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
+    def matches(review: Review) -> bool:
+        subject: Subject = review.subject
+        if subject.fault:
+            raise MatchError(subject.fault)
+        for view in subject.views:
+            try:
+                for criterion in criteria:
+                    if not criterion(view, subject):
+                        break
+                else:
+                    return True
+            except MatchError as error:
+                raise MatchError(
+                    f"error matching the requested object: {view.name} "
+                    f":failed to run Match criteria: {error}"
+                ) from None
+        return False
+
+    return matches
+
+
+def _criteria(match: Mapping[str, Any]) -> tuple[Criterion, ...]:
+    """Every criterion but kinds, in order; those that always hold are left out."""
+    criteria: list[Criterion] = []
+    if (scope := match.get("scope")) in _SCOPES:
+        criteria.append(_SCOPES[scope])
+    if namespaces := match.get("namespaces"):
+        criteria.append(_namespaces(namespaces, included=True))
+    if excluded := match.get("excludedNamespaces"):
+        criteria.append(_namespaces(excluded, included=False))
+    if (selector := match.get("labelSelector")) is not None:
+        criteria.append(_label_selector(selector))
+    if (selector := match.get("namespaceSelector")) is not None:
+        criteria.append(_namespace_selector(selector))
+    if name := match.get("name"):
+        criteria.append(_name(name))
+    if (source := match.get("source") or "All") != "All":
+        criteria.append(_source(source))
+    return tuple(criteria)
+
+
+def _kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
+    """Whether a group and kind is listed; an empty list, outer or inner, means all."""
+    listed = match.get("kinds") or ()
+    if not listed:
+        return lambda _: True
+    pairs = [
+        (_listed(item.get("apiGroups")), _listed(item.get("kinds")))
+        for item in listed
+        if item is not None
+    ] + [(None, None)] * sum(item is None for item in listed)
+
+    def selects(key: Hashable) -> bool:
+        assert isinstance(key, tuple), "the admission target's keys are groups with kinds"
+        group, kind = key
+        return any(
+            (kinds is None or kind in kinds) and (groups is None or group in groups)
+            for groups, kinds in pairs
+        )
+
+    return selects
+
+
+def _listed(names: Sequence[str] | None) -> frozenset[str] | None:
+    """The names, or None for all of them."""
+    return None if not names or WILDCARD in names else frozenset(names)
+
+
+def _of_kinds(kinds: Callable[[Hashable], bool]) -> Criterion:
+    return lambda view, _: kinds((view.group, view.kind))
+
+
+def _cluster_scoped(view: View, subject: Subject) -> bool:
+    return view.is_namespace or not (view.namespace or subject.namespace is not None)
+
+
+def _namespaced(view: View, subject: Subject) -> bool:
+    return not view.is_namespace and (bool(view.namespace) or subject.namespace is not None)
+
+
+# Any other scope, a misspelt one too, holds for all.
+_SCOPES: Final[dict[Any, Criterion]] = {"Cluster": _cluster_scoped, "Namespaced": _namespaced}
+
+
+def _namespaces(patterns: Sequence[str], *, included: bool) -> Criterion:
+    test = wildcard.any_of(patterns)
+
+    def criterion(view: View, subject: Subject) -> bool:
+        if view.is_namespace:
+            return test(view.name) is included
+        if subject.namespace is not None:
+            return test(subject.namespace_name) is included
+        # An object that states its namespace, where nobody gave the Namespace; else it is
+        # cluster-scoped, and no list of namespaces can disqualify it.
+        return not view.namespace or test(view.namespace) is included
+
+    return criterion
+
+
+def _label_selector(selector: Mapping[str, Any]) -> Criterion:
+    holds = compile_selector(selector)
+    return lambda view, _: holds(view.labels)
+
+
+def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
+    holds = compile_selector(selector)
+
+    def criterion(view: View, subject: Subject) -> bool:
+        if view.is_namespace:
+            return holds(view.labels)
+        if subject.namespace is None:
+            if not view.namespace:
+                return True  # cluster-scoped
+            raise MatchError("namespace selector for namespace-scoped object but missing Namespace")
+        return holds(subject.namespace_labels)
+
+    return criterion
+
+
+def _name(pattern: str) -> Criterion:
+    def criterion(view: View, _: Subject) -> bool:
+        return wildcard.matches(pattern, view.name) or wildcard.matches_generate_name(
+            pattern, view.generate_name
+        )
+
+    return criterion
+
+
+def _source(wanted: str) -> Criterion:
+    def criterion(view: View, subject: Subject) -> bool:
+        if not subject.source:
+            raise MatchError(f"source field not specified for resource {view.name}")
+        return subject.source == wanted
+
+    return criterion

@@ -1,0 +1,77 @@
+"""Kubernetes' rules for names and labels, with apimachinery's messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE: Final = f"({_QUALIFIED})?"
+SUBDOMAIN_MAX: Final = 253
+LABEL_MAX: Final = 63
+
+_SUBDOMAIN_MESSAGE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_QUALIFIED_MESSAGE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character"
+)
+
+
+def subdomain_faults(name: str) -> list[str]:
+    """Why this is no DNS-1123 subdomain; empty if it is one."""
+    faults = []
+    if len(name.encode()) > SUBDOMAIN_MAX:
+        faults.append(f"must be no more than {SUBDOMAIN_MAX} bytes")
+    if not re.fullmatch(_SUBDOMAIN, name):
+        faults.append(_SUBDOMAIN_MESSAGE)
+    return faults
+
+
+def qualified_name_faults(name: str) -> list[str]:
+    """Why this cannot be the key of a label; empty if it can."""
+    prefix, slash, rest = name.partition("/")
+    faults = []
+    if not slash:
+        rest = name
+    elif "/" in rest:
+        return [
+            (
+                f"a qualified name {_QUALIFIED_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+                f"regex used for validation is '{_QUALIFIED}') with an optional DNS subdomain prefix "
+                "and '/' (e.g. 'example.com/MyName')"
+            )
+        ]
+    elif not prefix:
+        faults.append("prefix part must be non-empty")
+    else:
+        faults += [f"prefix part {fault}" for fault in subdomain_faults(prefix)]
+    if not rest:
+        faults.append("name part must be non-empty")
+    elif len(rest.encode()) > LABEL_MAX:
+        faults.append(f"name part must be no more than {LABEL_MAX} bytes")
+    if not re.fullmatch(_QUALIFIED, rest):
+        faults.append(
+            f"name part {_QUALIFIED_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+            f"regex used for validation is '{_QUALIFIED}')"
+        )
+    return faults
+
+
+def label_value_faults(value: str) -> list[str]:
+    """Why this cannot be the value of a label; empty if it can."""
+    faults = []
+    if len(value.encode()) > LABEL_MAX:
+        faults.append(f"must be no more than {LABEL_MAX} bytes")
+    if not re.fullmatch(_VALUE, value):
+        faults.append(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', "
+            "'_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue', "
+            f" or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+        )
+    return faults

@@ -1,0 +1,91 @@
+"""What a review answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from webhook.constraint.constraint import Constraint
+
+ResultCause = Literal["violation", "autoreject", "error"]
+"""``autoreject``: the constraint could not be matched. ``error``: its template failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One violation of one constraint.
+
+    ``enforcement_action`` is the constraint's own (``scoped`` among them) and
+    ``scoped_actions`` are those it scopes to the enforcement point that asked,
+    sorted; :attr:`actions` is what counts. ``details`` is the rule's, ``{}``
+    where it gave none, and None for what no rule reported.
+    """
+
+    target: str
+    constraint: Constraint
+    msg: str
+    details: Any
+    enforcement_action: str
+    scoped_actions: tuple[str, ...] = ()
+    cause: ResultCause = "violation"
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions to take: one, or the scoped ones."""
+        return (
+            self.scoped_actions
+            if self.enforcement_action == "scoped"
+            else (self.enforcement_action,)
+        )
+
+    @property
+    def autoreject(self) -> bool:
+        """Whether the constraint could not be matched and counts as violated."""
+        return self.cause == "autoreject"
+
+    @property
+    def error(self) -> bool:
+        """Whether the template's evaluation failed and counts as a violation."""
+        return self.cause == "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A template or target that gave no answer, where that is not taken for a violation."""
+
+    target: str
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.kind}: {self.message}" if self.kind else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """Everything one review found.
+
+    ``results`` are in Gatekeeper's order of an answer: enforcement action, then
+    message, ties by constraint kind and name; :meth:`by_constraint` gives the
+    order of kind and name. ``evaluated`` counts the constraints that matched.
+    With ``faults``, or when ``deadline_exceeded``, the review has no verdict.
+    """
+
+    results: tuple[Result, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    deadline_exceeded: bool = False
+    evaluated: int = 0
+
+    def by_constraint(self) -> tuple[Result, ...]:
+        """The results sorted by constraint kind and name."""
+        return tuple(sorted(self.results, key=_constraint_order))
+
+
+def _constraint_order(result: Result) -> tuple[str, str]:
+    return result.constraint.kind, result.constraint.name
+
+
+def answer_order(result: Result) -> tuple[str, str]:
+    """Gatekeeper's order of an answer (frameworks, types.Responses.Results)."""
+    return result.enforcement_action, result.msg

@@ -1,0 +1,67 @@
+"""What is reviewed: the things a caller hands in, and the one form they are given.
+
+A caller hands a :class:`AugmentedReview`, an :class:`AugmentedObject` or a
+:class:`Document` to :meth:`webhook.constraint.snapshot.Snapshot.review`; each
+target turns those it understands into a :class:`Review`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from webhook.api.admission import AdmissionRequest
+
+Source = Literal["Original", "Generated", ""]
+"""Whether an object came as it is or out of an expansion; ``""`` where nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentedReview:
+    """An admission request with the Namespace it concerns, where the caller has it."""
+
+    request: AdmissionRequest
+    namespace: dict[str, Any] | None = None
+    source: Source = "Original"
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentedObject:
+    """An object outside any request: from a manifest, or from a list during audit.
+
+    ``operation`` is empty unless the caller plays a request; DELETE makes the
+    object the old object, as in a request.
+    """
+
+    object: dict[str, Any]
+    namespace: dict[str, Any] | None = None
+    operation: str = ""
+    source: Source = "Original"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Any JSON value, for the ``json`` target."""
+
+    value: Any
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Review:
+    """A thing under review, in the form of its target.
+
+    ``document`` is ``input.review``. ``key`` is what the index of constraints is
+    keyed by (group and kind for admission), None where the index cannot serve.
+    ``operation`` selects templates at the webhook; None for no operation at all.
+    ``subject`` is the target's own reading for its matchers.
+    """
+
+    target: str
+    document: Any
+    key: Hashable | None = None
+    operation: str | None = None
+    subject: Any = field(default=None, repr=False)

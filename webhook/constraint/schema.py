@@ -1,0 +1,166 @@
+"""The CRD of a template's constraints, and constraints checked against it.
+
+The CRD is Gatekeeper's to the field, since clusters already hold it and tools
+read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint import structural
+from webhook.constraint.constraint import GROUP
+from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, SchemaViolation
+from webhook.constraint.field import shown
+from webhook.constraint.names import subdomain_faults
+from webhook.constraint.schema_check import schema_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.target import Target
+    from webhook.constraint.template import Template
+
+VERSIONS: Final = ("v1beta1", "v1alpha1")
+NAME_MAX: Final = 63
+
+_SCOPED_ACTIONS: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "action": {"type": "string"},
+            "enforcementPoints": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+            },
+        },
+    },
+}
+
+_COLUMNS: Final = (
+    {
+        "name": "enforcement-action",
+        "description": "Type of enforcement action",
+        "jsonPath": ".spec.enforcementAction",
+        "type": "string",
+    },
+    {
+        "name": "total-violations",
+        "description": "Total number of violations",
+        "jsonPath": ".status.totalViolations",
+        "type": "integer",
+    },
+)
+
+
+def create_crd(template: Template, target: Target) -> dict[str, Any]:
+    """The CustomResourceDefinition (``apiextensions.k8s.io/v1``) of a template's constraints.
+
+    Raises :class:`~webhook.constraint.errors.InvalidTemplate` where the API
+    server would not accept it.
+    """
+    schema = _schema(template, target)
+    plural = template.kind.lower()
+    faults = schema_faults(template, schema)
+    if faults:
+        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        raise InvalidTemplate(f"invalid ConstraintTemplate: {text}")
+    names: dict[str, Any] = {
+        "kind": template.kind,
+        "listKind": f"{template.kind}List",
+        "plural": plural,
+        "singular": plural,
+        "categories": ["constraint", "constraints"],
+    }
+    if template.short_names:
+        names["shortNames"] = list(template.short_names)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{GROUP}",
+            "labels": {**template.labels, "gatekeeper.sh/constraint": "yes"},
+        },
+        "spec": {
+            "group": GROUP,
+            "names": names,
+            "scope": "Cluster",
+            "preserveUnknownFields": False,
+            "conversion": {"strategy": "None"},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": version == VERSIONS[0],
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": list(_COLUMNS),
+                }
+                for version in VERSIONS
+            ],
+        },
+    }
+
+
+def _schema(template: Template, target: Target) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "match": target.match_schema(),
+        "enforcementAction": {"type": "string", "default": "deny"},
+        "scopedEnforcementActions": _SCOPED_ACTIONS,
+    }
+    if template.schema is not None:
+        spec["parameters"] = template.schema
+    return {
+        "type": "object",
+        "properties": {
+            "metadata": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "maxLength": NAME_MAX}},
+            },
+            "spec": {"type": "object", "properties": spec},
+            "status": {"x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+
+
+def crd_schema(crd: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema within a CRD that :func:`create_crd` made."""
+    schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> None:
+    """Check a constraint against its template's CRD, with the framework's messages.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint`, and of it
+    :class:`~webhook.constraint.errors.SchemaViolation` where the schema refuses.
+    """
+    name, gvk = name_of(constraint), gvk_of(constraint)
+    if found := subdomain_faults(name):
+        raise InvalidConstraint(f"invalid Constraint: invalid name: {shown(chr(10).join(found))}")
+    kind = crd["spec"]["names"]["kind"]
+    if gvk.kind != kind:
+        raise InvalidConstraint(
+            f'invalid Constraint: wrong kind "{gvk.kind}" for constraint "{name}"; want "{kind}"'
+        )
+    if gvk.version not in VERSIONS:
+        raise InvalidConstraint(
+            f'invalid Constraint: unsupported version "{gvk.version}" for Constraint "{name}"; '
+            "supported versions: map[v1alpha1:true v1beta1:true]"
+        )
+    schema = crd_schema(crd)
+    if found := structural.faults(constraint, schema):
+        unique = list(dict.fromkeys(found))
+        text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+        raise SchemaViolation(f"schema validation failed: {text}")
+    if unknown := structural.unknown_fields(constraint, schema):
+        raise InvalidConstraint(f"invalid Constraint: unknown fields: [{' '.join(unknown)}]")
+
+
+def with_defaults(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> dict[str, Any]:
+    """The constraint with the schema's defaults and without its status."""
+    result: dict[str, Any] = structural.with_defaults(dict(constraint), crd_schema(crd))
+    result.pop("status", None)
+    return result

@@ -1,0 +1,78 @@
+"""The checks of label selectors that a schema cannot express, with apimachinery's messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.field import invalid
+from webhook.constraint.names import label_value_faults, qualified_name_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Gatekeeper names this path for both selectors, and without "match".
+_PATH: Final = "spec.labelSelector"
+
+
+def validate_selectors(constraint: Mapping[str, Any]) -> None:
+    """Check both selectors of ``spec.match``; raises :class:`InvalidConstraint`."""
+    spec = constraint.get("spec")
+    match = spec.get("match") if type(spec) is dict else None
+    if type(match) is not dict:
+        return  # absent, or the schema will say what is wrong
+    for name in ("labelSelector", "namespaceSelector"):
+        selector = match.get(name)
+        if type(selector) is not dict:
+            continue
+        faults = _label_faults(selector.get("matchLabels"))
+        expressions = selector.get("matchExpressions")
+        if type(expressions) is list:
+            for index, expression in enumerate(expressions):
+                if type(expression) is dict:
+                    faults += _requirement_faults(expression, f"{_PATH}.matchExpressions[{index}]")
+        if faults:
+            text = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
+            raise InvalidConstraint(f"invalid Constraint: {text}")
+
+
+def _label_faults(labels: Any) -> list[str]:
+    if type(labels) is not dict:
+        return []
+    path = f"{_PATH}.matchLabels"
+    faults: list[str] = []
+    for name, value in labels.items():
+        faults += [invalid(path, name, fault) for fault in qualified_name_faults(name)]
+        if type(value) is str:
+            faults += [invalid(path, value, fault) for fault in label_value_faults(value)]
+    return faults
+
+
+def _requirement_faults(expression: Mapping[str, Any], path: str) -> list[str]:
+    operator, values = expression.get("operator") or "", expression.get("values") or []
+    faults: list[str] = []
+    if operator in {"In", "NotIn"}:
+        if not values:
+            faults.append(
+                f"{path}.values: Required value: must be specified when `operator` is 'In' or "
+                "'NotIn'"
+            )
+    elif operator in {"Exists", "DoesNotExist"}:
+        if values:
+            faults.append(
+                f"{path}.values: Forbidden: may not be specified when `operator` is 'Exists' or "
+                "'DoesNotExist'"
+            )
+    else:
+        faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    key = expression.get("key") or ""
+    if type(key) is str:
+        faults += [invalid(f"{path}.key", key, fault) for fault in qualified_name_faults(key)]
+    if type(values) is list:
+        for index, value in enumerate(values):
+            if type(value) is str:
+                faults += [
+                    invalid(f"{path}.values[{index}]", value, fault)
+                    for fault in label_value_faults(value)
+                ]
+    return faults

@@ -1,0 +1,259 @@
+"""Kubernetes' structural schemas: a value checked, its unknown fields found, its defaults set.
+
+What the API server does with a custom resource, done as Gatekeeper does it for
+constraints, so the messages and the order in which faults are found are those
+of kube-openapi. Expressions (``x-kubernetes-validations``) are the API server's
+business alone, as in Gatekeeper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import re2
+
+from webhook.constraint import formats
+from webhook.constraint.field import invalid, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Schema = Mapping[str, Any]
+
+# The path of nothing: Gatekeeper's validation begins every path with it.
+_ROOT: Final = "[]"
+
+_TYPES: Final = {bool: "boolean", dict: "object", list: "array", str: "string", type(None): "null"}
+
+_META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
+    """Everything the schema has against a value; empty if nothing."""
+    found = list(_type_faults(value, schema, path))
+    if value is None:
+        return found
+    found += _logical_faults(value, schema, path)
+    if type(value) is str:
+        found += _string_faults(value, schema, path)
+    elif type(value) is dict:
+        found += _object_faults(value, schema, path)
+    elif type(value) is list:
+        found += _array_faults(value, schema, path)
+    elif type(value) is not bool:
+        found += _number_faults(value, schema, path)
+    if "enum" in schema and not any(_same(value, item) for item in schema["enum"] or ()):
+        allowed = ", ".join(shown(item) for item in schema["enum"] or ())
+        found.append(f"{_at(path)}: Unsupported value: {shown(value)}: supported values: {allowed}")
+    return found
+
+
+def _at(path: str) -> str:
+    return f"{_ROOT}.{path}" if path else _ROOT
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer", "string"
+    kind = schema.get("type")
+    return (kind,) if kind else ()
+
+
+def type_name(value: Any) -> str:
+    """JSON's name for the type of a value."""
+    return _TYPES.get(type(value), "number")
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def _type_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
+    types = _types(schema)
+    if not types or (value is None and schema.get("nullable")):
+        return
+    kind = type_name(value)
+    if kind in types or (kind == "number" and "integer" in types and _is_integer(value)):
+        return
+    yield invalid(_at(path), kind, f'{path} in body must be of type {",".join(types)}: "{kind}"')
+    if kind == "number" and "integer" in types:
+        yield invalid(
+            _ROOT, "", f"Checked value must be of type integer (default format) in {path}"
+        )
+
+
+def _string_faults(value: str, schema: Schema, path: str) -> Iterator[str]:
+    if (longest := schema.get("maxLength")) is not None and len(value) > longest:
+        yield f"{_at(path)}: Too long: may not be more than {longest} bytes"
+    elif (shortest := schema.get("minLength")) is not None and len(value) < shortest:
+        yield invalid(_at(path), value, f"{path} in body should be at least {shortest} chars long")
+    elif (pattern := schema.get("pattern")) and not re2.search(pattern, value):
+        yield invalid(_at(path), value, f"{path} in body should match '{pattern}'")
+    if (name := schema.get("format")) and not formats.holds(name, value):
+        yield invalid(_at(path), value, f"{path} in body must be of type {name}: {shown(value)}")
+
+
+def _number_faults(value: float, schema: Schema, path: str) -> Iterator[str]:
+    if (factor := schema.get("multipleOf")) is not None and value % factor:
+        yield invalid(_at(path), value, f"{path} in body should be a multiple of {_number(factor)}")
+    if (most := schema.get("maximum")) is not None:
+        if schema.get("exclusiveMaximum"):
+            if value >= most:
+                why = f"{path} in body should be less than {_number(most)}"
+                yield invalid(_at(path), value, why)
+        elif value > most:
+            why = f"{path} in body should be less than or equal to {_number(most)}"
+            yield invalid(_at(path), value, why)
+    if (least := schema.get("minimum")) is not None:
+        if schema.get("exclusiveMinimum"):
+            if value <= least:
+                why = f"{path} in body should be greater than {_number(least)}"
+                yield invalid(_at(path), value, why)
+        elif value < least:
+            why = f"{path} in body should be greater than or equal to {_number(least)}"
+            yield invalid(_at(path), value, why)
+    name = schema.get("format")
+    bits = {"int32": 31, "int64": 63}.get(name) if type(name) is str else None
+    if bits is not None and not -(1 << bits) <= value < 1 << bits:
+        kind = schema.get("type", "number")
+        why = f"Checked value must be of type {kind} with format {name} in {path}"
+        yield invalid(_ROOT, "", why)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if _is_integer(value) else repr(value)
+
+
+def _array_faults(value: list[Any], schema: Schema, path: str) -> Iterator[str]:
+    items = schema.get("items")
+    if type(items) is dict:
+        for index, item in enumerate(value):
+            yield from faults(item, items, f"{path}[{index}]")
+    if (fewest := schema.get("minItems")) is not None and len(value) < fewest:
+        yield invalid(_at(path), len(value), f"{path} in body should have at least {fewest} items")
+    if (most := schema.get("maxItems")) is not None and len(value) > most:
+        yield _too_many(path, len(value), most)
+
+
+def _too_many(path: str, count: int, most: int) -> str:
+    return f"{_at(path)}: Too many: {count}: must have at most {most} item{'s' * (most != 1)}"
+
+
+def _object_faults(value: dict[str, Any], schema: Schema, path: str) -> Iterator[str]:
+    if (fewest := schema.get("minProperties")) is not None and len(value) < fewest:
+        why = f"{path} in body should have at least {fewest} properties"
+        yield invalid(_at(path), len(value), why)
+    if (most := schema.get("maxProperties")) is not None and len(value) > most:
+        yield _too_many(path, len(value), most)
+    properties = schema.get("properties") or {}
+    more = schema.get("additionalProperties")
+    for name, item in value.items():
+        below = f"{path}.{name}" if path else name
+        if name in properties:
+            yield from faults(item, properties[name], below)
+        elif type(more) is dict:
+            yield from faults(item, more, below)
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield f"{_at(f'{path}.{name}' if path else name)}: Required value"
+
+
+def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
+    if anyof := schema.get("anyOf"):
+        tried = [faults(value, item, path) for item in anyof]
+        if all(tried):
+            yield invalid(_ROOT, "", f'"{path}" must validate at least one schema (anyOf)')
+            yield from tried[0]
+    if oneof := schema.get("oneOf"):
+        tried = [faults(value, item, path) for item in oneof]
+        valid = sum(not found for found in tried)
+        why = f'"{path}" must validate one and only one schema (oneOf). '
+        if valid > 1:
+            yield invalid(_ROOT, "", f"{why}Found {valid} valid alternatives")
+        elif not valid:
+            yield invalid(_ROOT, "", f"{why}Found none valid")
+            yield from tried[0]
+    if allof := schema.get("allOf"):
+        tried = [faults(value, item, path) for item in allof]
+        for found in tried:
+            yield from found
+        if any(tried):
+            none = ". None validated" if all(tried) else ""
+            yield invalid(_ROOT, "", f'"{path}" must validate all the schemas (allOf){none}')
+    if (not_ := schema.get("not")) is not None and not faults(value, not_, path):
+        yield invalid(_ROOT, "", f'"{path}" must not validate the schema (not)')
+
+
+# --- unknown fields ------------------------------------------------------------------------
+
+
+def unknown_fields(resource: Mapping[str, Any], schema: Schema) -> list[str]:
+    """The paths of the fields that pruning would drop, sorted; the root is a resource."""
+    found: list[str] = []
+    root = {**schema, "x-kubernetes-embedded-resource": True}
+    _prune(resource, root, "", found.append)
+    return sorted(found)
+
+
+def _prune(value: Any, schema: Schema | None, path: str, record: Callable[[str], None]) -> None:
+    if type(value) is list:
+        items = (schema or {}).get("items")
+        for index, item in enumerate(value):
+            _prune(item, items, f"{path}[{index}]", record)
+        return
+    if type(value) is not dict:
+        return
+    schema = schema or {}
+    preserved = schema.get("x-kubernetes-preserve-unknown-fields")
+    embedded = schema.get("x-kubernetes-embedded-resource")
+    properties = schema.get("properties") or {}
+    more = schema.get("additionalProperties")
+    for name, item in value.items():
+        if embedded and name in _META_FIELDS:
+            continue
+        below = f"{path}.{name}" if path else name
+        if name in properties:
+            _prune(item, properties[name], below, record)
+        elif type(more) is dict:
+            _prune(item, more, below, record)
+        elif not preserved and more is not True and (path or name not in _META_FIELDS):
+            record(below)
+
+
+# --- defaults ------------------------------------------------------------------------------
+
+
+def with_defaults(value: Any, schema: Schema | None) -> Any:
+    """The value with the schema's defaults where fields are absent; never changes ``value``."""
+    if schema is None:
+        return value
+    if type(value) is list:
+        items = schema.get("items")
+        if type(items) is not dict:
+            return value
+        return [with_defaults(_unless_null(item, items), items) for item in value]
+    if type(value) is not dict:
+        return value
+    result = dict(value)
+    properties = schema.get("properties") or {}
+    for name, item in properties.items():
+        default = item.get("default")
+        absent = name not in result or (result[name] is None and not item.get("nullable"))
+        if default is not None and absent:
+            result[name] = default
+    more = schema.get("additionalProperties")
+    for name, item in result.items():
+        if name in properties:
+            result[name] = with_defaults(item, properties[name])
+        elif type(more) is dict:
+            result[name] = with_defaults(_unless_null(item, more), more)
+    return result
+
+
+def _unless_null(value: Any, schema: Schema) -> Any:
+    """The default in place of a null that the schema does not allow."""
+    return schema.get("default") if value is None and not schema.get("nullable") else value

@@ -1,0 +1,1 @@
+"""The targets: the kinds of things that can be reviewed."""

@@ -1,0 +1,141 @@
+"""The target ``admission.k8s.gatekeeper.sh``: admission requests, and objects outside one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint.errors import InvalidData, ReviewError
+from webhook.constraint.match import Subject, View, compile_match
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Review
+from webhook.constraint.selector_validation import validate_selectors
+from webhook.constraint.targets.match_schema import MATCH_SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.review import Source
+    from webhook.constraint.target import CompiledMatch
+
+NAME: Final = "admission.k8s.gatekeeper.sh"
+
+
+class AdmissionTarget:
+    """Reviews :class:`AugmentedReview` and :class:`AugmentedObject`."""
+
+    @property
+    def name(self) -> str:
+        """The target's name in templates."""
+        return NAME
+
+    def match_schema(self) -> dict[str, Any]:
+        """The schema of ``spec.match``."""
+        return MATCH_SCHEMA
+
+    def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
+        """Check the selectors, which the schema cannot."""
+        validate_selectors(constraint)
+
+    def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
+        """Compile ``spec.match``."""
+        return compile_match(match)
+
+    def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
+        """Bring a request or an object into the form that policies and matchers read.
+
+        On DELETE the old object stands for the object too. The Namespace is the
+        one given, or else the known one of the review's namespace.
+        """
+        if type(value) is AugmentedReview:
+            request = value.request
+            document = dict(request.document)
+            namespace = value.namespace or namespaces.get(request.namespace)
+            document["namespaceObject"] = namespace
+            operation: str | None = request.operation
+        elif type(value) is AugmentedObject:
+            document = _request_of(value)
+            namespace = value.namespace or namespaces.get(document.get("namespace", ""))
+            document["namespaceObject"] = value.namespace
+            operation = value.operation
+        else:
+            return None
+        if operation == "DELETE":
+            if document["oldObject"] is None:
+                raise ReviewError("oldObject cannot be nil for DELETE operations")
+            document["object"] = document["oldObject"]
+        return _review(document, namespace, value.source, operation)
+
+    def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """``cluster/…`` or ``namespace/…``; raises :class:`InvalidData`."""
+        gvk, name, namespace = gvk_of(obj), name_of(obj), namespace_of(obj)
+        if not gvk.version:
+            raise InvalidData(f"invalid request object: resource {name} has no version")
+        if not gvk.kind:
+            raise InvalidData(f"invalid request object: resource {name} has no kind")
+        if namespace:
+            return "namespace", namespace, gvk.group_version, gvk.kind, name
+        return "cluster", gvk.group_version, gvk.kind, name
+
+
+def _request_of(value: AugmentedObject) -> dict[str, Any]:
+    """The request that would carry this object, as Go's encoder writes it."""
+    obj, gvk = value.object, gvk_of(value.object)
+    deleted = value.operation == "DELETE"
+    document: dict[str, Any] = {
+        "uid": "",
+        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "resource": {"group": "", "version": "", "resource": ""},
+        "operation": value.operation,
+        "userInfo": {},
+        "object": None if deleted else obj,
+        "oldObject": obj if deleted else None,
+        "options": None,
+    }
+    if name := name_of(obj):
+        document["name"] = name
+    if namespace := namespace_of(obj):
+        document["namespace"] = namespace
+    return document
+
+
+def _review(
+    document: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
+    source: Source,
+    operation: str | None,
+) -> Review:
+    obj, old = document["object"], document["oldObject"]
+    views: list[View] = []
+    fault = ""
+    if obj is not None:
+        fault = _add_view(views, obj, "object")
+    if old is not None and old is not obj:
+        fault = fault or _add_view(views, old, "oldObject")
+    if not views and not fault:
+        fault = "invalid request object: neither object nor old object are defined"
+    key = None
+    if not fault:
+        first, last = views[0], views[-1]
+        if first.kind == last.kind and first.group == last.group:
+            key = (first.group, first.kind)
+    return Review(
+        target=NAME,
+        document=document,
+        key=key,
+        operation=operation,
+        subject=Subject(tuple(views), namespace, source, fault),
+    )
+
+
+def _add_view(views: list[View], obj: dict[str, Any], field: str) -> str:
+    """Add the view of an object; why that cannot be done, or ``""``.
+
+    The API machinery decodes no object without a kind.
+    """
+    gvk = gvk_of(obj)
+    if not gvk.kind:
+        text = encode(obj).decode()
+        return f"invalid request object: failed to unmarshal gkReview {field} {text}"
+    views.append(View(obj, gvk))
+    return ""

@@ -1,0 +1,94 @@
+"""The OpenAPI schema of the admission target's ``spec.match``.
+
+The fields, types and patterns are those of Gatekeeper's match CRD; the
+descriptions are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+WILDCARD_PATTERN: Final = r"^\*?[-:a-z0-9]*\*?$"
+
+
+def _texts(description: str) -> dict[str, Any]:
+    return {"type": "array", "description": description, "items": {"type": "string"}}
+
+
+def _wildcards(description: str) -> dict[str, Any]:
+    items = {"type": "string", "pattern": WILDCARD_PATTERN}
+    return {"type": "array", "description": description, "items": items}
+
+
+def _selector(description: str) -> dict[str, Any]:
+    requirement = {
+        "type": "object",
+        "required": ["key", "operator"],
+        "properties": {
+            "key": {"type": "string", "description": "The label's name."},
+            "operator": {"type": "string", "description": "In, NotIn, Exists or DoesNotExist."},
+            "values": {
+                **_texts("What In and NotIn compare with."),
+                "x-kubernetes-list-type": "atomic",
+            },
+        },
+    }
+    return {
+        "type": "object",
+        "description": description,
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchExpressions": {
+                "type": "array",
+                "description": "Requirements, all of which must hold.",
+                "items": requirement,
+                "x-kubernetes-list-type": "atomic",
+            },
+            "matchLabels": {
+                "type": "object",
+                "description": "Labels that must be there with these values.",
+                "additionalProperties": {"type": "string"},
+            },
+        },
+    }
+
+
+MATCH_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "Which objects the constraint applies to. All criteria must hold.",
+    "properties": {
+        "excludedNamespaces": _wildcards(
+            "Namespaces to leave out; a * in front or at the end stands for anything."
+        ),
+        "kinds": {
+            "type": "array",
+            "description": "Groups with kinds; one must hold. None at all means everything.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "apiGroups": _texts("API groups; * is all of them, as is none."),
+                    "kinds": _texts("Kinds; * is all of them, as is none."),
+                },
+            },
+        },
+        "labelSelector": _selector("Selects by the object's labels."),
+        "name": {
+            "type": "string",
+            "description": "The object's name; a * in front or at the end stands for anything.",
+            "pattern": WILDCARD_PATTERN,
+        },
+        "namespaceSelector": _selector(
+            "Selects by the labels of the object's Namespace, or of the object if it is one."
+        ),
+        "namespaces": _wildcards(
+            "Namespaces to keep to; a * in front or at the end stands for anything."
+        ),
+        "scope": {"type": "string", "description": "*, Cluster or Namespaced."},
+        "source": {
+            "type": "string",
+            "description": "Whether objects as they came, or those made by expansion: All, "
+            "Original or Generated.",
+            "enum": ["All", "Generated", "Original"],
+        },
+    },
+}

@@ -1,0 +1,212 @@
+"""ConstraintTemplates: ``templates.gatekeeper.sh`` v1, v1beta1 and v1alpha1, read into one form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of
+from webhook.constraint.errors import InvalidTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUP: Final = "templates.gatekeeper.sh"
+KIND: Final = "ConstraintTemplate"
+REGO: Final = "Rego"
+
+# Whether parameters are free unless the template says otherwise: the default of
+# legacySchema in each version of the template's CRD.
+_LEGACY_SCHEMA: Final = {"v1": False, "v1beta1": True, "v1alpha1": True}
+
+_OPERATIONS: Final = frozenset({"*", "CREATE", "UPDATE", "DELETE", "CONNECT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One source of a template: the engine it is for and what that engine makes of it."""
+
+    engine: str
+    source: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A ConstraintTemplate, whatever its version.
+
+    ``schema`` is the OpenAPI schema of ``spec.parameters``, opened up at every
+    level where the template asks for a legacy schema; None where it has none.
+    """
+
+    name: str
+    kind: str
+    target: str
+    code: tuple[Code, ...]
+    operations: frozenset[str] = frozenset()
+    schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    short_names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def matches_operation(self, operation: str) -> bool:
+        """Whether the template is for this operation; one that names none is for all."""
+        return not self.operations or operation in self.operations or "*" in self.operations
+
+
+def read_template(document: Mapping[str, Any]) -> Template:
+    """Read a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    gvk = gvk_of(document)
+    if (gvk.group, gvk.kind) != (GROUP, KIND):
+        raise _invalid("not a ConstraintTemplate")
+    if gvk.version not in _LEGACY_SCHEMA:
+        raise _invalid(f'unsupported version "{gvk.version}", supported: v1, v1beta1, v1alpha1')
+    metadata = _mapping(document, "metadata")
+    spec = _mapping(document, "spec")
+    crd = _mapping(_mapping(spec, "crd", "spec."), "spec", "spec.crd.")
+    names = _mapping(crd, "names", "spec.crd.spec.")
+    name, kind = _text(metadata, "name", "metadata."), _text(names, "kind", "spec.crd.spec.names.")
+    target = _one_target(spec)
+    if not kind:
+        raise _invalid(f'ConstraintTemplate "{name}" does not specify CRD Kind')
+    if name.lower() != kind.lower():
+        raise _invalid(
+            f'the ConstraintTemplate\'s name "{name}" is not equal to the lowercase of '
+            f'CRD\'s Kind: "{kind.lower()}"'
+        )
+    return Template(
+        name=name,
+        kind=kind,
+        target=_text(target, "target", "spec.targets[0]."),
+        code=_code(target),
+        operations=frozenset(_texts(target, "operations", "spec.targets[0].")),
+        schema=_schema(crd, legacy=_LEGACY_SCHEMA[gvk.version]),
+        short_names=tuple(_texts(names, "shortNames", "spec.crd.spec.names.")),
+        labels=_labels(metadata),
+        document=document,
+    )
+
+
+def _invalid(message: str) -> InvalidTemplate:
+    return InvalidTemplate(f"invalid ConstraintTemplate: {message}")
+
+
+def _one_target(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    targets = spec.get("targets")
+    if targets is None:
+        raise _invalid('field "targets" not specified in ConstraintTemplate spec')
+    if type(targets) is not list or not all(type(target) is dict for target in targets):
+        raise _invalid("spec.targets must be an array of objects")
+    if not targets:
+        raise _invalid("no targets specified: ConstraintTemplate must specify one target")
+    if len(targets) > 1:
+        raise _invalid("multi-target templates are not currently supported")
+    target: Mapping[str, Any] = targets[0]
+    if not target.get("target"):
+        raise _invalid("target name must not be empty")
+    for operation in _texts(target, "operations", "spec.targets[0]."):
+        if operation not in _OPERATIONS:
+            raise _invalid(
+                f'spec.targets[0].operations: unsupported value "{operation}": supported values: '
+                '"*", "CREATE", "UPDATE", "DELETE", "CONNECT"'
+            )
+    return target
+
+
+def _code(target: Mapping[str, Any]) -> tuple[Code, ...]:
+    """The sources; ``rego`` and ``libs`` take the place of a source for the engine Rego."""
+    listed = target.get("code")
+    if listed is not None and type(listed) is not list:
+        raise _invalid("spec.targets[0].code must be an array")
+    code: list[Code] = []
+    for index, item in enumerate(listed or ()):
+        if type(item) is not dict:
+            raise _invalid(f"spec.targets[0].code[{index}] must be an object")
+        engine = _text(item, "engine", f"spec.targets[0].code[{index}].")
+        code.append(Code(engine, item.get("source")))
+    rego = _text(target, "rego", "spec.targets[0].")
+    if not rego:
+        return tuple(code)
+    libs = _texts(target, "libs", "spec.targets[0].")
+    legacy = Code(REGO, {"rego": rego, "version": "", "libs": libs})
+    for index, item in enumerate(code):
+        if item.engine == REGO:
+            return (*code[:index], legacy, *code[index + 1 :])
+    return (*code, legacy)
+
+
+def _schema(crd: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any] | None:
+    validation = _mapping(crd, "validation", "spec.crd.spec.")
+    asked = validation.get("legacySchema")
+    if asked is not None:
+        if type(asked) is not bool:
+            raise _invalid("spec.crd.spec.validation.legacySchema must be a boolean")
+        legacy = asked
+    schema = validation.get("openAPIV3Schema")
+    if schema is not None and type(schema) is not dict:
+        raise _invalid("spec.crd.spec.validation.openAPIV3Schema must be an object")
+    if legacy:
+        return open_schema(schema or {})
+    return schema
+
+
+def open_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Allow unknown fields at every level of a schema, as a legacy schema does.
+
+    An array without items gets items that may be anything, since a structural
+    schema must have them.
+    """
+    result = dict(schema)
+    kind = schema.get("type", "")
+    if kind in {"", "object"}:
+        result["x-kubernetes-preserve-unknown-fields"] = True
+    elif kind == "array" and not schema.get("items"):
+        result["items"] = {"x-kubernetes-preserve-unknown-fields": True}
+    properties = schema.get("properties")
+    if type(properties) is dict:
+        result["properties"] = {
+            name: open_schema(item) if type(item) is dict else item
+            for name, item in properties.items()
+        }
+    items = schema.get("items")
+    if type(items) is list:
+        raise _invalid("non-nil JSONSchemas encountered, multiple schemas are not supported")
+    if type(items) is dict and items:
+        result["items"] = open_schema(items)
+    more = schema.get("additionalProperties")
+    if type(more) is dict:
+        result["additionalProperties"] = open_schema(more)
+    return result
+
+
+def _mapping(owner: Mapping[str, Any], name: str, path: str = "") -> Mapping[str, Any]:
+    value = owner.get(name)
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise _invalid(f"{path}{name} must be an object")
+    return value
+
+
+def _text(owner: Mapping[str, Any], name: str, path: str) -> str:
+    value = owner.get(name)
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise _invalid(f"{path}{name} must be a string")
+    return value
+
+
+def _texts(owner: Mapping[str, Any], name: str, path: str) -> list[str]:
+    value = owner.get(name)
+    if value is None:
+        return []
+    if type(value) is not list or not all(type(item) is str for item in value):
+        raise _invalid(f"{path}{name} must be an array of strings")
+    return value
+
+
+def _labels(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    labels = _mapping(metadata, "labels", "metadata.")
+    if not all(type(value) is str for value in labels.values()):
+        raise _invalid("metadata.labels must have strings for values")
+    return labels
