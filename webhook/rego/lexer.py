@@ -160,7 +160,7 @@ def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
     return found
 
 
-def _run(  # noqa: C901, PLR0912, PLR0915  # the hot loop: one branch for each kind of token
+def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of token
     found: Tokens, position: int, keywords: dict[str, int], open_braces: list[tuple[int, bool]]
 ) -> int:
     """Tokens from ``position`` on, up to where the pattern must start anew, or -1 at the end."""
@@ -183,7 +183,7 @@ def _run(  # noqa: C901, PLR0912, PLR0915  # the hot loop: one branch for each k
             add_kind(attached[lexeme])
         elif group == _PUNCTUATION:
             kind = punctuation.get(lexeme, t.NEQ)
-            if open_braces and (kind == t.LBRACE or kind == t.RBRACE):
+            if open_braces and (kind in t.BRACES):
                 depth, raw = open_braces[-1]
                 depth += 1 if kind == t.LBRACE else -1
                 if depth == 0:

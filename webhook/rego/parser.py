@@ -186,7 +186,7 @@ class _Statements(Rules):
         if followers is not None and kinds[self.i + 1] in followers:
             self.refuse(f"{t.NAMES[kind]} keyword cannot be used for rule name")
         place = self.here()
-        is_path = kind == t.PACKAGE or kind == t.IMPORT
+        is_path = kind in t.PATHS
         if is_path and kinds[self.i + 1] not in (t.DOT_ATTACHED, t.LBRACK_ATTACHED):
             if first and kind != t.PACKAGE:
                 self.faults.append(self._fault("package expected", place))
@@ -449,9 +449,7 @@ def _check_v1(written: Written) -> list[RegoLoadError]:
     """What v1 demands of a rule's declaration."""
     rule = written.rule
     head = rule.head
-    kind = "rule" if head.args is not None else "rule"
-    if head.args:
-        kind = "function"
+    kind = "function" if head.args else "rule"
     messages = []
     name = head.ref.head.name if isinstance(head.ref.head, Var) else ""
     if not head.ref.path and name in _V1_KEYWORDS:

@@ -94,24 +94,21 @@ class Bodies(Terms):
             return self._expression_literal(start)
         if self.keyword_begins_reference():
             self.kinds[start] = t.IDENT
-            try:
-                return self._expression_literal(start)
-            finally:
-                self.kinds[start] = kind
+            return self._expression_literal(start)
         negated = kind == t.NOT
         if negated:
             self.i = start + 1
             kind = self.kinds[self.i]
             if kind == t.LBRACE and self.not_bodies:
                 return self._fold((self._not_body(start),), start)
-        if kind == t.SOME or kind == t.EVERY:
+        if kind in t.ITERATIONS:
             if negated:
                 self.illegal(f"illegal negation of '{t.NAMES[kind]}'")
             return self._some() if kind == t.SOME else self._every()
         return self._expression_literal(start, negated)
 
     def _expression_literal(self, start: int, negated: bool = False) -> Literal_:
-        if negated and self.not_bodies and self.kinds[self.i] in (t.LPAREN, t.LPAREN_ATTACHED):
+        if negated and self.not_bodies and self.kinds[self.i] in t.PARENTHESES:
             group = self._group_of_logic(operand=True, prefix="not ")
             if group is not None:
                 return self._fold((Not(group, location=self.since(self.starts[start])),), start)
@@ -128,7 +125,7 @@ class Bodies(Terms):
             literal = Not((Expr(term, location=place),), with_, location=place)
         else:
             literal = Expr(term, negated, with_, location=place)
-        if kind == t.LOGICAL_AND or kind == t.LOGICAL_OR:
+        if kind in t.LOGICAL:
             operator = t.NAMES[kind]
             if with_:
                 self._refuse_with(modifiers, operator)
@@ -145,7 +142,7 @@ class Bodies(Terms):
         left = self.expression()
         i = self.i
         kind = self.kinds[i]
-        if kind != t.ASSIGN and kind != t.UNIFY:
+        if kind not in t.EQUATIONS:
             return left
         self.i = i + 1
         right = self.expression()
@@ -273,11 +270,11 @@ class Bodies(Terms):
                 body = self._operand_body("")
             except Refused:
                 body = ()
-            if body and self.kinds[self.i] in (t.LOGICAL_AND, t.LOGICAL_OR):
+            if body and self.kinds[self.i] in t.LOGICAL:
                 self._refuse_ambiguous(body, start, "")
                 return self._attach(self._or_chain(body, start))
             self.i, self.wildcards, self.depth = start, wildcards, depth
-        elif kind == t.LPAREN or kind == t.LPAREN_ATTACHED:
+        elif kind in t.PARENTHESES:
             group = self._group_of_logic(operand=False, prefix="")
             if group is not None:
                 return self._fold(group, start)
@@ -285,7 +282,7 @@ class Bodies(Terms):
 
     def _fold(self, body: Body, start: int) -> Literal_:
         """The operand, or the chain of ``and`` and ``or`` it begins."""
-        if self.kinds[self.i] in (t.LOGICAL_AND, t.LOGICAL_OR):
+        if self.kinds[self.i] in t.LOGICAL:
             return self._attach(self._or_chain(body, start))
         return self._attach(body[0])
 
@@ -334,13 +331,12 @@ class Bodies(Terms):
             kind = self.kinds[self.i]
             if kind == t.LBRACE and self.not_bodies:
                 return (self._not_body(start),)
-        if kind in (t.LPAREN, t.LPAREN_ATTACHED) and self.logical:
-            if not negated or self.not_bodies:
-                group = self._group_of_logic(operand=True, prefix="not " if negated else "")
-                if group is not None:
-                    if negated:
-                        return (Not(group, location=self.since(self.starts[start])),)
-                    return group
+        if kind in t.PARENTHESES and self.logical and (self.not_bodies or not negated):
+            group = self._group_of_logic(operand=True, prefix="not " if negated else "")
+            if group is not None:
+                if negated:
+                    return (Not(group, location=self.since(self.starts[start])),)
+                return group
         term = self.statement()
         place = self.since(self.starts[start])
         if negated and self.not_bodies:
@@ -366,7 +362,7 @@ class Bodies(Terms):
         found: Body | None = None
         if not left:
             pass
-        elif kind == t.LOGICAL_AND or kind == t.LOGICAL_OR:
+        elif kind in t.LOGICAL:
             found = (self._attach(self._or_chain(left, start + 1)),)
             self._close_group()
         elif kind == t.WITH and not explicit and len(left) == 1:
@@ -384,10 +380,10 @@ class Bodies(Terms):
     def _group_with(self, left: Body, operand: bool) -> Body | None:
         modifiers = self.i
         left = (self._attach(left[0]),)
-        if self.kinds[self.i] in (t.LOGICAL_AND, t.LOGICAL_OR):
+        if self.kinds[self.i] in t.LOGICAL:
             self._refuse_with(modifiers, t.NAMES[self.kinds[self.i]])
         self._close_group()
-        if operand or self.kinds[self.i] in (t.LOGICAL_AND, t.LOGICAL_OR):
+        if operand or self.kinds[self.i] in t.LOGICAL:
             return left
         return None
 

@@ -59,9 +59,9 @@ class Rules(Bodies):
         if default:
             return [self._default(head, start)]
         has_if = self.kinds[self.i] == t.IF
-        if not has_if and not head.contains and head.args is None and len(head.ref.path) == 1:
-            if head.value is None:
-                head = replace(head, ref=replace(head.ref, path=()), key=head.ref.path[0])
+        bare = head.value is None and head.args is None and not head.contains
+        if bare and not has_if and len(head.ref.path) == 1:
+            head = replace(head, ref=replace(head.ref, path=()), key=head.ref.path[0])
         if has_if:
             self.i += 1
             body = self._body_after_if()
@@ -249,7 +249,7 @@ class Rules(Bodies):
         except Refused:
             return None
         kind = self.kinds[self.i]
-        if kind == t.COMMA or kind == t.OR or kind == t.COLON or kind == t.RBRACE:
+        if kind in t.SET_CONTINUES:
             return None
         if isinstance(first, Expr) and _begins_with_union(first.term):
             return None
@@ -264,10 +264,10 @@ class Rules(Bodies):
         self.i += 1
         kind = self.kinds[self.i]
         value: Term | None = None
-        if kind == t.ASSIGN or kind == t.UNIFY:
+        if kind in t.EQUATIONS:
             self.i += 1
             value = self.expression()
-        elif kind != t.LBRACE and kind != t.IF:
+        elif kind not in t.BODY_OPENERS:
             self.illegal("expected else value term or rule body")
         own = replace(
             self._same_head(head, self.since(self.starts[start])),
@@ -276,7 +276,7 @@ class Rules(Bodies):
         )
         kind = self.kinds[self.i]
         body: Body = ()
-        written = kind == t.IF or kind == t.LBRACE
+        written = kind in t.BODY_OPENERS
         has_if = has_if or kind == t.IF
         if kind == t.IF:
             self.i += 1

@@ -15,7 +15,6 @@ from webhook.rego.ast import (
     Call,
     Every,
     Expr,
-    Not,
     Null,
     Number,
     Object,
@@ -33,7 +32,6 @@ from webhook.rego.parser_state import Refused, State
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Term
-    from webhook.rego.lexer import SourceLocation
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NO_REFERENCE: Final = (Null, Boolean, Number, String, Ref, TemplateString)
@@ -85,7 +83,12 @@ class Terms(State):
                 if call is None:
                     return left
                 left = call
-            elif kind == t.IN and not self.keyword_begins_reference():
+            elif t.PACKAGE <= kind <= t.LOGICAL_OR:
+                if self.keyword_begins_reference():
+                    kinds[i] = t.IDENT  # the next literal's: `with.x` is no modifier
+                    return left
+                if kind != t.IN:
+                    return left
                 self.i = i + 1
                 right = self._operators(self.term(), 1)
                 left = self._member("member_2", i, (left, right), start)
@@ -94,7 +97,7 @@ class Terms(State):
 
     def _pair_membership(self, left: Term, start: int) -> Call | None:
         """``, v in xs`` after ``k``; None, nothing consumed, if that is not what follows."""
-        comma, wildcards, hints = self.i, self.wildcards, list(self.hints)
+        comma, wildcards, depth = self.i, self.wildcards, self.depth
         try:
             self.i = comma + 1
             value = self._operators(self.term(), 1)
@@ -105,7 +108,7 @@ class Terms(State):
                 return self._member("member_3", operator, (left, value, domain), start)
         except Refused:
             pass
-        self.i, self.wildcards, self.hints = comma, wildcards, hints
+        self.i, self.wildcards, self.depth = comma, wildcards, depth
         return None
 
     def _member(self, name: str, operator: int, args: tuple[Term, ...], start: int) -> Call:
@@ -140,34 +143,34 @@ class Terms(State):
 
     # --- a single term ---------------------------------------------------------------------
 
-    def term(self) -> Term:  # noqa: C901, PLR0912  # one branch for each kind of token
+    def term(self) -> Term:
         """One operand: a scalar, reference, call, collection, comprehension or group."""
         i = self.i
         kind = self.kinds[i]
         found: Term
-        if kind == t.IDENT or kind == t.CONTAINS:
+        if kind in t.VARIABLES:
             found = self.variable(i)
             self.i = i + 1
-        elif kind == t.STRING or kind == t.RAW_STRING:
+        elif kind in t.STRINGS:
             found = self._string(i, kind)
             self.i = i + 1
-        elif kind == t.NUMBER or kind == t.DOT or kind == t.DOT_ATTACHED:
+        elif kind in t.NUMBERS:
             found = self._number("", i)
-        elif kind == t.LBRACK or kind == t.LBRACK_ATTACHED or kind == t.LBRACE:
+        elif kind in t.COLLECTIONS:
             found = self._collection(i, kind)
-        elif kind == t.TRUE or kind == t.FALSE:
+        elif kind in t.BOOLEANS:
             found = Boolean(kind == t.TRUE, location=self.here())
             self.i = i + 1
         elif kind == t.NULL:
             found = Null(location=self.here())
             self.i = i + 1
-        elif kind == t.LPAREN or kind == t.LPAREN_ATTACHED:
+        elif kind in t.PARENTHESES:
             found = self._group(i)
         elif kind == t.SUB:
             return self._minus(i)
         elif t.TEMPLATE_PART <= kind <= t.RAW_TEMPLATE_END:
             found = self._template(i)
-        elif kind in (t.LOGICAL_AND, t.LOGICAL_OR) and self.kinds[i + 1] == t.LPAREN_ATTACHED:
+        elif kind in t.LOGICAL and self.kinds[i + 1] == t.LPAREN_ATTACHED:
             found = self.variable(i)
             self.i = i + 1
         else:
@@ -196,9 +199,9 @@ class Terms(State):
 
     def _minus(self, first: int) -> Term:
         kind = self.kinds[first + 1]
-        if kind != t.IDENT and kind != t.CONTAINS:
+        if kind not in t.VARIABLES:
             self.i = first + 1
-            if kind not in (t.NUMBER, t.DOT, t.DOT_ATTACHED):
+            if kind not in t.NUMBERS:
                 self.illegal("expected number")
             number: Term = self._number("-", first)
             return self.reference(number) if self.kinds[self.i] >= t.DOT_ATTACHED else number
@@ -260,7 +263,7 @@ class Terms(State):
             if text:
                 parts.append(text)
             self.i = i + 1
-            if self.kinds[i] in (t.TEMPLATE_END, t.RAW_TEMPLATE_END):
+            if self.kinds[i] in t.TEMPLATE_ENDS:
                 break
             parts.append(self._template_expression())
         self.depth -= 1
@@ -455,7 +458,7 @@ class Terms(State):
             kind = self.kinds[self.i]
         if kind == t.COLON:
             return self._object(head, may_comprehend, start)
-        if kind != t.RBRACE and kind != t.COMMA:
+        if kind not in t.BRACES_END_OR_COMMA:
             self.illegal("non-terminated set")
         return Set(self._list_after(head, t.RBRACE), location=self.since(start))
 
@@ -474,7 +477,7 @@ class Terms(State):
                 return ObjectComprehension(key, value, body, location=self.since(start))
         value = self._rest(value)
         kind = self.kinds[self.i]
-        if kind != t.RBRACE and kind != t.COMMA:
+        if kind not in t.BRACES_END_OR_COMMA:
             self.illegal("non-terminated object")
         return Object(self._pairs([(key, value)]), location=self.since(start))
 
@@ -496,5 +499,5 @@ class Terms(State):
 
 
 def _without_brace_escapes(text: str) -> str:
-    """Template text without the backslash of each ``\\{``; ``\\\\{`` has none."""
+    r"""Template text without the backslash of each ``\{``; ``\\{`` has none."""
     return re.sub(r"\\(.)", lambda match: "{" if match[1] == "{" else match[0], text)

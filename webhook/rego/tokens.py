@@ -180,6 +180,22 @@ FUTURE_V0: Final = {"in": IN, "every": EVERY, "contains": CONTAINS, "if": IF}
 FUTURE_V1: Final = {"not": NOT, "and": LOGICAL_AND, "or": LOGICAL_OR}
 """Keywords of v2, which v1 imports; ``not`` is a keyword before, its bodies are what is imported."""
 
+BRACES: Final = frozenset({LBRACE, RBRACE})
+PARENTHESES: Final = frozenset({LPAREN, LPAREN_ATTACHED})
+PATHS: Final = frozenset({PACKAGE, IMPORT})
+ITERATIONS: Final = frozenset({SOME, EVERY})
+EQUATIONS: Final = frozenset({ASSIGN, UNIFY})
+LOGICAL: Final = frozenset({LOGICAL_AND, LOGICAL_OR})
+VARIABLES: Final = frozenset({IDENT, CONTAINS})
+STRINGS: Final = frozenset({STRING, RAW_STRING})
+NUMBERS: Final = frozenset({NUMBER, DOT, DOT_ATTACHED})
+COLLECTIONS: Final = frozenset({LBRACE, LBRACK, LBRACK_ATTACHED})
+BOOLEANS: Final = frozenset({TRUE, FALSE})
+TEMPLATE_ENDS: Final = frozenset({TEMPLATE_END, RAW_TEMPLATE_END})
+BODY_OPENERS: Final = frozenset({IF, LBRACE})
+BRACES_END_OR_COMMA: Final = frozenset({RBRACE, COMMA})
+SET_CONTINUES: Final = frozenset({COMMA, OR, COLON, RBRACE})
+
 # Binary operators bind in this order, all to the left (OPA: parseTermRelation and below).
 PRECEDENCE: Final = tuple(
     {
