@@ -1,0 +1,181 @@
+"""The log: one JSON object a line, with the keys of Gatekeeper's (zap's) log.
+
+Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``.
+Text of users and policies is data: characters that a terminal would obey are
+escaped, C1 controls and line separators too, which JSON does not ask for. A
+line costs some 3 µs; structlog measured 10, and its import brings in rich.
+
+Any thread may log: a line is one write.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
+_NAMES: Final = {10: "debug", 20: "info", 30: "warning", 40: "error"}
+
+# DEL, the C1 controls, and U+2028 and U+2029, which some readers take for line ends.
+_UNSAFE: Final = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
+
+_OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found.group().decode())
+
+
+def encode_line(event: dict[str, Any]) -> bytes:
+    """One event as a line: never more than one, whatever it holds."""
+    try:
+        line = orjson.dumps(event, default=_plain, option=_OPTIONS)
+    except (TypeError, RecursionError):
+        # Lone surrogates, integers beyond 64 bits, nesting beyond orjson's limit.
+        line = _encode_slowly(event)
+    return _UNSAFE.sub(_escaped, line) if _UNSAFE.search(line) else line
+
+
+def _encode_slowly(event: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(event, default=_plain).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError):
+        shallow = {
+            key: value if type(value) is str else repr(type(value)) for key, value in event.items()
+        }
+        return json.dumps(shallow).encode() + b"\n"
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return repr(value)
+
+
+class Log:
+    """Where events go, and from which level on."""
+
+    __slots__ = ("_capital", "_level_key", "_write", "level")
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        *,
+        level: str = "INFO",
+        level_key: str = "level",
+        encoder: str = "lower",
+    ) -> None:
+        self._write = write
+        self.level = LEVELS[level]
+        self._level_key = level_key
+        self._capital = encoder == "capital"
+
+    def logger(self, name: str, **fields: Any) -> Logger:
+        """A logger with a name and fields that each of its events carries."""
+        return Logger(self, name, fields)
+
+    def emit(self, level: int, name: str, message: str, fields: dict[str, Any]) -> None:
+        """Write one event if its level is wanted."""
+        if level < self.level:
+            return
+        shown = _NAMES[level]
+        event = {
+            self._level_key: shown.upper() if self._capital else shown,
+            "ts": time.time(),
+            "logger": name,
+            "msg": message,
+            **fields,
+        }
+        self._write(encode_line(event))
+
+
+class Logger:
+    """A named source of events."""
+
+    __slots__ = ("_fields", "_log", "_name")
+
+    def __init__(self, log: Log, name: str, fields: dict[str, Any]) -> None:
+        self._log = log
+        self._name = name
+        self._fields = fields
+
+    def debug(self, message: str, **fields: Any) -> None:
+        """What only a developer wants to know."""
+        self._log.emit(10, self._name, message, self._fields | fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        """What an operator may want to know."""
+        self._log.emit(20, self._name, message, self._fields | fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """What an operator should look at."""
+        self._log.emit(30, self._name, message, self._fields | fields)
+
+    def error(self, message: str, error: BaseException | None = None, **fields: Any) -> None:
+        """A fault; with its exception the traceback is told too, in one field."""
+        if error is not None:
+            fields["error"] = f"{type(error).__name__}: {error}"
+            fields["stacktrace"] = "".join(traceback.format_exception(error))
+        self._log.emit(40, self._name, message, self._fields | fields)
+
+
+class StandardHandler(logging.Handler):
+    """Brings what libraries log (uvicorn, asyncio) into the same form."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a library's record."""
+        level = max(10, min(40, record.levelno // 10 * 10))
+        fields: dict[str, Any] = {}
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["stacktrace"] = "".join(traceback.format_exception(record.exc_info[1]))
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):
+            message = str(record.msg)
+        self._log.emit(level, record.name, message, fields)
+
+
+def adopt_standard_logging(log: Log) -> None:
+    """Send everything that goes through :mod:`logging` to this log, warnings and up."""
+    root = logging.root
+    root.handlers[:] = [StandardHandler(log)]
+    root.setLevel(max(log.level, logging.WARNING))
+
+
+def open_log(
+    path: str = "", *, level: str = "INFO", level_key: str = "level", encoder: str = "lower"
+) -> Log:
+    """A log on standard error, or appended to a file; raises OSError."""
+    if path:
+        number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    else:
+        number = sys.stderr.fileno()
+    return Log(_writer(number), level=level, level_key=level_key, encoder=encoder)
+
+
+def _writer(number: int) -> Callable[[bytes], object]:
+    def write(line: bytes) -> None:
+        view = memoryview(line)
+        while view:
+            try:
+                view = view[os.write(number, view) :]
+            except OSError:
+                # A log that cannot be written (disk full, reader gone) must not stop a decision.
+                return
+
+    return write

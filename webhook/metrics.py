@@ -1,0 +1,381 @@
+"""Every metric: its name, help and labels declared once, its numbers kept plainly.
+
+A count on the admission path is one addition on a dictionary, without a lock:
+admission has one thread, and the thread that is asked for ``/metrics`` only
+reads. prometheus-client renders them, and is imported at the first scrape.
+
+Labels hold only what cannot grow without bound: fixed words, and names of
+kinds and constraints (checked names, with a cap on their number). Never text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # by identity: they are keys on the hot path
+class Metric:
+    """A metric as declared; a counter's name is without the ``_total`` that readers see."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    gatekeeper: bool = False
+    buckets: tuple[float, ...] = ()
+
+
+GATEKEEPER_SECONDS: Final = (
+    *(n / 1000 for n in range(1, 10)),
+    *(n / 100 for n in range(1, 10)),
+    *(n / 10 for n in range(1, 10)),
+    *(n / 2 for n in range(2, 21)),
+)
+"""Gatekeeper's bounds of a request's duration, 1 ms to 10 s."""
+
+REQUEST_SECONDS: Final = (0.0001, 0.0002, 0.0003, 0.0005, 0.0007, *GATEKEEPER_SECONDS)
+"""Gatekeeper's, and some below a millisecond: most reviews here end before its first."""
+
+INGESTION_SECONDS: Final = (
+    *(0.001, 0.002, 0.005),
+    *(n / 100 for n in range(1, 10)),
+    *(0.1, 0.2, 0.3, 0.4, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0),
+)
+
+_G = "gatekeeper_"
+_W = "waddle_"
+
+VALIDATION_REQUESTS: Final = Metric(
+    f"{_G}validation_request_count",
+    "counter",
+    "Requests to the validation webhook, by what they were answered.",
+    ("admission_status", "admission_dryrun"),
+    gatekeeper=True,
+)
+VALIDATION_SECONDS: Final = Metric(
+    f"{_G}validation_request_duration_seconds",
+    "histogram",
+    "Time from a request's last byte to its answer.",
+    ("admission_status",),
+    gatekeeper=True,
+    buckets=REQUEST_SECONDS,
+)
+CONSTRAINTS: Final = Metric(
+    f"{_G}constraints",
+    "gauge",
+    "Known constraints.",
+    ("enforcement_action", "status"),
+    gatekeeper=True,
+)
+TEMPLATES: Final = Metric(
+    f"{_G}constraint_templates", "gauge", "Known templates.", ("status",), gatekeeper=True
+)
+TEMPLATES_WITH_CEL: Final = Metric(
+    f"{_G}constraint_templates_with_cel",
+    "gauge",
+    "Templates with the CEL engine.",
+    gatekeeper=True,
+)
+INGESTIONS: Final = Metric(
+    f"{_G}constraint_template_ingestion_count",
+    "counter",
+    "Templates compiled, by outcome.",
+    ("status",),
+    gatekeeper=True,
+)
+INGESTION_DURATION: Final = Metric(
+    f"{_G}constraint_template_ingestion_duration_seconds",
+    "histogram",
+    "Time to compile a template.",
+    ("status",),
+    gatekeeper=True,
+    buckets=INGESTION_SECONDS,
+)
+VIOLATIONS: Final = Metric(
+    f"{_W}constraint_violations",
+    "counter",
+    "Violations found at admission, by constraint and action; beyond --max-constraint-series "
+    "constraints they are counted under constraint_name=_other.",
+    ("constraint_kind", "constraint_name", "enforcement_action"),
+)
+EVALUATION_ERRORS: Final = Metric(
+    f"{_W}evaluation_errors",
+    "counter",
+    "Evaluations of a template that failed, by template kind.",
+    ("constraint_kind",),
+)
+IN_FLIGHT: Final = Metric(
+    f"{_W}requests_in_flight", "gauge", "Requests received and not yet answered."
+)
+WAITING_BYTES: Final = Metric(
+    f"{_W}waiting_bytes", "gauge", "Bytes of bodies received and not yet reviewed."
+)
+REFUSED: Final = Metric(
+    f"{_W}requests_refused",
+    "counter",
+    "Requests answered with anything but a decision, by reason.",
+    ("reason",),
+)
+CONNECTIONS: Final = Metric(f"{_W}connections", "gauge", "Open connections to the webhook.")
+CLOSED: Final = Metric(
+    f"{_W}connections_closed",
+    "counter",
+    "Connections that the server closed for a reason of its own.",
+    ("reason",),
+)
+LAG: Final = Metric(
+    f"{_W}event_loop_lag_seconds",
+    "gauge",
+    "How late the admission thread came to its last tick.",
+)
+LAG_MAX: Final = Metric(
+    f"{_W}event_loop_lag_max_seconds",
+    "gauge",
+    "The largest such lag since the start.",
+)
+SNAPSHOT: Final = Metric(
+    f"{_W}snapshot_info",
+    "gauge",
+    "Always 1; the label names the revision in force, equal on replicas that enforce the same.",
+    ("digest",),
+)
+SNAPSHOT_REVISION: Final = Metric(
+    f"{_W}snapshot_revision", "gauge", "Number of the revision in force, 0 before the first."
+)
+RELOADS: Final = Metric(
+    f"{_W}reloads",
+    "counter",
+    "Loads of policies or certificates from the disk, by outcome.",
+    ("subject", "status"),
+)
+RELOAD_FAULT: Final = Metric(
+    f"{_W}reload_failing",
+    "gauge",
+    "1 while the last load failed and the revision before it is kept.",
+    ("subject",),
+)
+RELOAD_SECONDS: Final = Metric(
+    f"{_W}last_reload_duration_seconds", "gauge", "Time of the last load.", ("subject",)
+)
+CERT_NOT_AFTER: Final = Metric(
+    f"{_W}cert_not_after_timestamp_seconds",
+    "gauge",
+    "When the server's certificate ends, in seconds since 1970.",
+)
+READY: Final = Metric(f"{_W}ready", "gauge", "1 when /readyz says so.")
+BUILD: Final = Metric(f"{_W}build_info", "gauge", "Always 1.", ("version",))
+
+METRICS: Final = (
+    VALIDATION_REQUESTS,
+    VALIDATION_SECONDS,
+    CONSTRAINTS,
+    TEMPLATES,
+    TEMPLATES_WITH_CEL,
+    INGESTIONS,
+    INGESTION_DURATION,
+    VIOLATIONS,
+    EVALUATION_ERRORS,
+    IN_FLIGHT,
+    WAITING_BYTES,
+    REFUSED,
+    CONNECTIONS,
+    CLOSED,
+    LAG,
+    LAG_MAX,
+    SNAPSHOT,
+    SNAPSHOT_REVISION,
+    RELOADS,
+    RELOAD_FAULT,
+    RELOAD_SECONDS,
+    CERT_NOT_AFTER,
+    READY,
+    BUILD,
+)
+"""In the order in which documentation lists them."""
+
+Labels = tuple[str, ...]
+
+
+class Histogram:
+    """Counts of observations by bucket, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one value; a value on a bound belongs to it."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Registry:
+    """The numbers of one process. Written by the thread concerned, read by any."""
+
+    __slots__ = ("counters", "gauges", "histograms", "violations")
+
+    def __init__(self, *, constraint_series_max: int = 1000) -> None:
+        self.counters: dict[Metric, dict[Labels, int]] = {}
+        self.gauges: dict[Metric, dict[Labels, float]] = {}
+        self.histograms: dict[Metric, dict[Labels, Histogram]] = {}
+        self.violations = ConstraintSeries(constraint_series_max)
+
+    def count(self, metric: Metric, *labels: str, by: int = 1) -> None:
+        """Add to a counter."""
+        series = self.counters.get(metric)
+        if series is None:
+            series = self.counters[metric] = {}
+        series[labels] = series.get(labels, 0) + by
+
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        self.gauges.setdefault(metric, {})[labels] = value
+
+    def replace(self, metric: Metric, series: Mapping[Labels, float]) -> None:
+        """Set all series of a gauge at once, forgetting those not named."""
+        self.gauges[metric] = dict(series)
+
+    def histogram(self, metric: Metric, *labels: str) -> Histogram:
+        """The histogram of a metric with these labels, to be observed into."""
+        series = self.histograms.setdefault(metric, {})
+        found = series.get(labels)
+        if found is None:
+            found = series[labels] = Histogram(metric.buckets)
+        return found
+
+
+OTHER: Final = "_other"
+"""Not a name that Kubernetes allows, so that no constraint can be taken for it."""
+
+
+class ConstraintSeries:
+    """Violations for each constraint, a bounded number of them."""
+
+    __slots__ = ("_constraints", "_max", "series")
+
+    def __init__(self, series_max: int) -> None:
+        self._max = series_max
+        self._constraints: set[tuple[str, str]] = set()
+        self.series: dict[Labels, int] = {}
+
+    def count(self, kind: str, name: str, action: str) -> None:
+        """Count one violation."""
+        labels = (kind, name, action)
+        if labels not in self.series and (kind, name) not in self._constraints:
+            if len(self._constraints) >= self._max:
+                labels = ("", OTHER, action)
+            else:
+                self._constraints.add((kind, name))
+        self.series[labels] = self.series.get(labels, 0) + 1
+
+    def keep(self, constraints: Iterable[tuple[str, str]]) -> None:
+        """Forget constraints that are no more, so that new ones find room."""
+        kept = self._constraints & set(constraints)
+        if kept != self._constraints:
+            self._constraints = kept
+            self.series = {
+                labels: value
+                for labels, value in self.series.items()
+                if labels[:2] in kept or labels[1] == OTHER
+            }
+
+
+class Refreshed(Protocol):
+    """Brings gauges up to date just before they are read."""
+
+    def __call__(self) -> None:
+        """Set the gauges."""
+
+
+class Collector:
+    """The registry as prometheus-client wants to be given it."""
+
+    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
+        self._registry = registry
+        self._refresh = refresh
+
+    def describe(self) -> list[Any]:
+        """Nothing: that keeps registration from collecting."""
+        return []
+
+    def collect(self) -> Iterator[Any]:
+        """Every metric that has a value."""
+        if self._refresh is not None:
+            self._refresh()
+        for metric in METRICS:
+            yield from self._family(metric)
+
+    def _family(self, metric: Metric) -> Iterator[Any]:
+        from prometheus_client import metrics_core  # noqa: PLC0415  # costs 25 ms, at first scrape
+
+        labels = metric.labels
+        if metric.kind == "histogram":
+            histogram = metrics_core.HistogramMetricFamily(metric.name, metric.help, labels=labels)
+            for values, found in list(self._registry.histograms.get(metric, {}).items()):
+                histogram.add_metric(values, _cumulative(found), found.total)
+            yield histogram
+        elif metric.kind == "counter":
+            counter = metrics_core.CounterMetricFamily(metric.name, metric.help, labels=labels)
+            for values, number in list(self._counts(metric).items()):
+                counter.add_metric(values, number)
+            yield counter
+        else:
+            gauge = metrics_core.GaugeMetricFamily(metric.name, metric.help, labels=labels)
+            for values, level in list(self._registry.gauges.get(metric, {}).items()):
+                gauge.add_metric(values, level)
+            yield gauge
+
+    def _counts(self, metric: Metric) -> Mapping[Labels, int]:
+        if metric is VIOLATIONS:
+            return self._registry.violations.series
+        return self._registry.counters.get(metric, {})
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    sum_ = 0
+    for bound, count in zip(
+        (*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True
+    ):
+        sum_ += count
+        found.append((bound, sum_))
+    return found
+
+
+def _bound(value: float) -> str:
+    """As Go's client writes it: 1 and not 1.0."""
+    return f"{value:g}"
+
+
+class Exposition:
+    """Renders a registry, and the process's own numbers, for a scrape."""
+
+    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
+        self._collector = Collector(registry, refresh)
+        self._registry: Any = None
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The body and its content type, in the format that the reader asked for."""
+        from prometheus_client import (  # noqa: PLC0415  # costs 25 ms, at first scrape
+            CollectorRegistry,
+            ProcessCollector,
+            exposition,
+        )
+
+        if self._registry is None:
+            registry = CollectorRegistry()
+            registry.register(self._collector)
+            ProcessCollector(registry=registry)
+            self._registry = registry
+        encode, content_type = exposition.choose_encoder(accept)
+        return encode(self._registry), content_type

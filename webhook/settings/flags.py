@@ -1,0 +1,264 @@
+"""Flags in Go's syntax, declared as fields of a dataclass.
+
+``-x`` and ``--x`` are the same; a value follows ``=`` or is the next argument; a
+boolean stands alone or has ``=true|false``; a list is repeated, comma-separated
+or both. The rules are those of Go's ``flag`` package, which Gatekeeper's
+manifests are written for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from _typeshed import DataclassInstance
+
+Kind = Literal["text", "integer", "boolean", "duration", "list"]
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+# strconv.ParseBool
+TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h)", re.ASCII)
+_PART: Final = re.compile(r"([0-9.]+)([a-zµ]+)", re.ASCII)
+
+
+class InvalidFlag(ValueError):  # noqa: N818  # named by what it is
+    """An argument that cannot be accepted; the message names it and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag as declared: its name, how it is read and what it is for."""
+
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    field: str
+    gatekeeper: bool
+    group: str
+    choices: tuple[str, ...] = ()
+
+
+def flag(  # the declaration of one field, everything by name but the default
+    default: Any,
+    description: str,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    gatekeeper: bool = False,
+    group: str = "",
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Declare a field of a settings dataclass as a flag.
+
+    The name is the field's with dashes unless given; the kind follows the
+    default's type; ``gatekeeper`` says that Gatekeeper has a flag of this name.
+    """
+    metadata = {
+        "help": description,
+        "name": name,
+        "kind": kind or _kind_of(default),
+        "gatekeeper": gatekeeper,
+        "group": group,
+        "choices": choices,
+    }
+    return field(default=default, metadata=metadata)
+
+
+def _kind_of(default: Any) -> Kind:
+    if isinstance(default, bool):
+        return "boolean"
+    if isinstance(default, int):
+        return "integer"
+    return "list" if isinstance(default, tuple) else "text"
+
+
+def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
+    """The flags of a settings dataclass, in order of declaration."""
+    found = []
+    for item in fields(settings):
+        if not item.metadata:
+            continue
+        assert item.default is not MISSING
+        found.append(
+            Flag(
+                name=item.metadata["name"] or item.name.replace("_", "-"),
+                kind=item.metadata["kind"],
+                default=item.default,
+                help=item.metadata["help"],
+                field=item.name,
+                gatekeeper=item.metadata["gatekeeper"],
+                group=item.metadata["group"],
+                choices=item.metadata["choices"],
+            )
+        )
+    return tuple(found)
+
+
+def parse(
+    settings: type[Settings],
+    arguments: Sequence[str],
+    *,
+    foreign: Callable[[str, str | None], bool] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read arguments into a settings object; raises :class:`InvalidFlag`.
+
+    ``foreign(name, value)`` is asked about a flag that is not declared: it says
+    whether its value is the next argument's business (True), accepts it by
+    returning False, or raises. ``overrides`` are fields with values that are
+    not flags' (from the environment).
+    """
+    declared = {item.name: item for item in flags_of(settings)}
+    values: dict[str, Any] = dict(overrides or {})
+    rest = list(arguments)
+    while rest:
+        name, value = _split(rest.pop(0))
+        item = declared.get(name)
+        if item is None:
+            if foreign is None:
+                raise InvalidFlag(f"flag provided but not defined: --{name}")
+            if foreign(name, value) and rest:
+                foreign(name, rest.pop(0))
+            continue
+        if value is None and item.kind == "boolean":
+            value = "true"
+        if value is None:
+            if not rest:
+                raise InvalidFlag(f"flag needs an argument: --{name}")
+            value = rest.pop(0)
+        read = read_value(item, value)
+        values[item.field] = (*values.get(item.field, ()), *read) if item.kind == "list" else read
+    return settings(**values)
+
+
+def _split(argument: str) -> tuple[str, str | None]:
+    if not argument.startswith("-") or argument in ("-", "--"):
+        raise InvalidFlag(f"unexpected argument {argument!r}: every option is a flag")
+    body = argument[2:] if argument.startswith("--") else argument[1:]
+    if not body or body[0] in "-=":
+        raise InvalidFlag(f"bad flag syntax: {argument!r}")
+    name, equals, value = body.partition("=")
+    return name, value if equals else None
+
+
+def read_value(item: Flag, text: str) -> Any:
+    """The value of a flag's text; raises :class:`InvalidFlag`."""
+    if item.kind == "list":
+        found = tuple(part.strip() for part in text.split(",") if part.strip())
+        for part in found:
+            _check_choice(item, part)
+        return found
+    if item.kind == "boolean":
+        return read_boolean(item.name, text)
+    if item.kind == "integer":
+        # Underscores and other digits are Python's, not Go's.
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
+            raise InvalidFlag(f"invalid value {text!r} for flag --{item.name}: not an integer")
+        return int(text)
+    if item.kind == "duration":
+        return read_duration(item.name, text)
+    _check_choice(item, text)
+    return text
+
+
+def read_boolean(name: str, text: str) -> bool:
+    """A boolean as Go's ParseBool reads it."""
+    if text in TRUE:
+        return True
+    if text in FALSE:
+        return False
+    raise InvalidFlag(f"invalid boolean value {text!r} for flag --{name}: want true or false")
+
+
+def read_duration(name: str, text: str) -> float:
+    """Seconds of a Go duration such as ``1m30s``; raises :class:`InvalidFlag`."""
+    seconds = duration_seconds(text)
+    if seconds is None:
+        raise InvalidFlag(
+            f"invalid duration {text!r} for flag --{name}: want a number with a unit, as 1m30s"
+        )
+    return seconds
+
+
+def duration_seconds(text: str) -> float | None:
+    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none."""
+    if text == "0":
+        return 0.0
+    total = 0.0
+    position = 0
+    while position < len(text):
+        found = _DURATION.match(text, position)
+        if found is None:
+            return None
+        part = _PART.fullmatch(found.group())
+        assert part is not None
+        total += float(part.group(1)) * _UNITS[part.group(2)]
+        position = found.end()
+    return total if text else None
+
+
+def _check_choice(item: Flag, text: str) -> None:
+    if item.choices and text not in item.choices:
+        raise InvalidFlag(
+            f"invalid value {text!r} for flag --{item.name}: want {_either(item.choices)}"
+        )
+
+
+def _either(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def usage(settings: type[DataclassInstance]) -> str:
+    """The flags as a help text: grouped, aligned, each with its default."""
+    lines: list[str] = []
+    group = None
+    for item in flags_of(settings):
+        if item.group != group:
+            group = item.group
+            lines.append(f"\n{group}:")
+        lines.append(f"  --{item.name}{_placeholder(item)}")
+        lines += [f"        {line}" for line in _wrap(f"{item.help}{_default(item)}", 80)]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _placeholder(item: Flag) -> str:
+    if item.kind == "boolean":
+        return ""
+    if item.choices:
+        return f"={'|'.join(item.choices)}" + ("[,…]" if item.kind == "list" else "")
+    words: dict[Kind, str] = {"text": "TEXT", "integer": "N", "duration": "DURATION"}
+    return f"={words.get(item.kind, 'TEXT[,…]')}"
+
+
+def _default(item: Flag) -> str:
+    return f" (default {show_default(item)})" if item.default not in ("", (), False) else ""
+
+
+def show_default(item: Flag) -> str:
+    """A flag's default as it would be written on the command line."""
+    if item.kind == "boolean":
+        return "true" if item.default else "false"
+    if item.kind == "list":
+        return ",".join(cast("tuple[str, ...]", item.default))
+    return f"{item.default:g}s" if item.kind == "duration" else str(item.default)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
+    return lines

@@ -1,0 +1,143 @@
+"""Gatekeeper's flags that ``waddle serve`` does not have (v3.23 and v3.24).
+
+A value that asks for what happens anyway is accepted, so that Gatekeeper's
+manifests start unchanged; any other is an error that names what takes its
+place, because a switch that silently does nothing would deceive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.settings.flags import FALSE, TRUE, InvalidFlag
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFlag:
+    """A flag of Gatekeeper's: the values that need no doing, and what to use for the others.
+
+    With ``notice`` every value is accepted and the operator is told why it has
+    no effect.
+    """
+
+    boolean: bool
+    replacement: str
+    harmless: frozenset[str] = frozenset()
+    notice: bool = False
+
+
+def _switch(replacement: str, *, harmless: frozenset[str] = FALSE) -> ForeignFlag:
+    return ForeignFlag(boolean=True, replacement=replacement, harmless=harmless)
+
+
+def _value(replacement: str, *harmless: str) -> ForeignFlag:
+    return ForeignFlag(boolean=False, replacement=replacement, harmless=frozenset(harmless))
+
+
+def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
+    return ForeignFlag(boolean=boolean, replacement=reason, notice=True)
+
+
+_EITHER: Final = TRUE | FALSE
+_AUDIT = "waddle serve does not audit: run `waddle test -f` on exported manifests"
+_EVENTS = "use --log-denies: one structured log event for each violation"
+_EXPORT = "use --log-denies: one structured log event for each violation"
+_MUTATION = "mutation is not served: keep Gatekeeper's mutating webhook beside this one"
+_OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
+_STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
+_STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
+_VAP = "ValidatingAdmissionPolicies are not generated: constraints are decided by this webhook"
+_ROTATION = "give --cert-dir a Secret that cert-manager renews: it is reloaded without a restart"
+_CLUSTER = "no API server is contacted: templates, constraints and data come from --policies"
+_CONFIGURATIONS = "webhook configurations are not written: name them in your manifests"
+
+FLAGS: Final[dict[str, ForeignFlag]] = {
+    "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
+    "additional-validating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
+    "admission-events-involved-namespace": _switch(_EVENTS),
+    "api-cache-dir": _ignored(_AUDIT),
+    "audit-channel": _ignored(_EXPORT),
+    "audit-chunk-size": _ignored(_AUDIT),
+    "audit-connection": _ignored(_EXPORT),
+    "audit-events-involved-namespace": _switch(_AUDIT),
+    "audit-from-cache": _switch(_AUDIT),
+    "audit-interval": _value(_AUDIT, "0"),
+    "audit-match-kind-only": _switch(_AUDIT),
+    "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
+    "constraint-violations-limit": _ignored(_AUDIT),
+    "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may simply be absent"),
+    "default-create-vap-binding-for-constraints": _switch(_VAP),
+    "default-create-vap-for-templates": _switch(_VAP),
+    "default-k8s-native-validation-failure-policy": _ignored(_VAP),
+    "default-wait-for-vapb-generation": _ignored(_VAP),
+    "disable-cert-rotation": _switch(_ROTATION, harmless=_EITHER),
+    "emit-admission-events": _switch(_EVENTS),
+    "emit-audit-events": _switch(_AUDIT),
+    "enable-admission-violation-export": _switch(_EXPORT),
+    "enable-external-data": _switch(
+        "external data providers are not called: a template that needs one is refused",
+        harmless=_EITHER,
+    ),
+    "enable-generator-resource-expansion": _switch(
+        "ExpansionTemplates are not applied: match the generated Pods themselves",
+        harmless=_EITHER,
+    ),
+    "enable-k8s-native-validation": _switch(
+        "templates in CEL are refused with an error at load", harmless=_EITHER
+    ),
+    "enable-mutation": _switch(_MUTATION),
+    "enable-referential-rules": _switch(
+        "data.inventory holds what --policies has: leave objects out to forbid them",
+        harmless=TRUE,
+    ),
+    "enable-remote-cluster": _switch(_CLUSTER),
+    "enable-tls-healthcheck": _switch(
+        "/readyz always checks that the certificate in use is loaded and in date"
+    ),
+    "enable-violation-export": _switch(_EXPORT),
+    "external-data-provider-response-cache-ttl": _ignored("external data is not called"),
+    "kubeconfig": _ignored(_CLUSTER),
+    "log-mutations": _switch(_MUTATION),
+    "log-stats-admission": _switch(_STATISTICS),
+    "log-stats-audit": _switch(_AUDIT),
+    "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),
+    "alsologtostderr": _switch("the log goes to one place: standard error or --log-file"),
+    "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),
+    "metrics-backend": _value(_OTLP, "prometheus"),
+    "mutating-webhook-configuration-name": _ignored(_CONFIGURATIONS),
+    "mutation-annotations": _switch(_MUTATION),
+    "otlp-endpoint": _value(_OTLP, ""),
+    "otlp-metric-interval": _ignored(_OTLP),
+    "stackdriver-metric-interval": _ignored(_STACKDRIVER),
+    "stackdriver-only-when-available": _switch(_STACKDRIVER),
+    "sync-vap-enforcement-scope": _switch(_VAP, harmless=_EITHER),
+    "v": _ignored("use --log-level"),
+    "validating-webhook-configuration-name": _ignored(_CONFIGURATIONS),
+    "vmodule": _ignored("use --log-level"),
+}
+
+
+class Foreign:
+    """Takes the flags of Gatekeeper's that have no meaning here; :attr:`notices` tells of them."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def __call__(self, name: str, value: str | None) -> bool:
+        """Accept a flag; True asks for its value, the next argument.
+
+        Raises :class:`~webhook.settings.flags.InvalidFlag`.
+        """
+        flag = FLAGS.get(name)
+        if flag is None:
+            raise InvalidFlag(f"flag provided but not defined: --{name}")
+        if value is None:
+            if not flag.boolean:
+                return True
+            value = "true"
+        if flag.notice:
+            self.notices.append(f"--{name} has no effect: {flag.replacement}")
+        elif value not in flag.harmless:
+            raise InvalidFlag(f"Gatekeeper's flag --{name}={value}: {flag.replacement}")
+        return False

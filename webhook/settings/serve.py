@@ -1,0 +1,353 @@
+"""Every flag of ``waddle serve``, and what it means once read.
+
+Names are Gatekeeper's where it has the flag; units are in the field's name.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from webhook.settings.flags import InvalidFlag, flag, parse
+from webhook.settings.gatekeeper import Foreign
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+OPERATIONS: Final = (
+    "webhook",
+    "mutation-webhook",
+    "mutation-controller",
+    "audit",
+    "status",
+    "mutation-status",
+    "generate",
+)
+"""Gatekeeper's keys of ``--operation`` (pkg/operations)."""
+
+SERVED: Final = frozenset({"webhook"})
+"""The operations that this version carries out."""
+
+TLS_VERSIONS: Final = ("1.2", "1.3")
+"""Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
+
+_POLICIES = "Policies"
+_SERVING = "Serving"
+_TLS = "TLS"
+_LIMITS = "Limits"
+_LOG = "Logging"
+_DECIDING = "Deciding"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The settings of one server process, validated by :func:`read`."""
+
+    policies: tuple[str, ...] = flag(
+        (),
+        "Directory or file with templates, constraints and data (YAML or JSON); repeatable. "
+        "Reloaded when files change.",
+        group=_POLICIES,
+    )
+    operation: tuple[str, ...] = flag(
+        ("webhook",),
+        "What this process does; repeatable.",
+        gatekeeper=True,
+        group=_POLICIES,
+        choices=OPERATIONS,
+    )
+    readiness_retries: int = flag(
+        -1,
+        "How many failed loads of the policies are waited for before the process is ready without "
+        "them; -1 waits for ever, so that it never serves less than was asked for.",
+        gatekeeper=True,
+        group=_POLICIES,
+    )
+    poll_interval_seconds: float = flag(
+        10.0,
+        "How often policies and certificates are compared with the disk when no change of a file "
+        "was reported.",
+        name="poll-interval",
+        kind="duration",
+        group=_POLICIES,
+    )
+
+    host: str = flag(
+        "", "Address that admission listens on; empty for all.", gatekeeper=True, group=_SERVING
+    )
+    port: int = flag(8443, "Port of admission; 0 for any.", gatekeeper=True, group=_SERVING)
+    health_addr: str = flag(
+        ":9090", "Address and port of /healthz and /readyz.", gatekeeper=True, group=_SERVING
+    )
+    prometheus_port: int = flag(
+        8888, "Port of /metrics; 0 for any.", gatekeeper=True, group=_SERVING
+    )
+    prometheus_host: str = flag(
+        "", "Address that /metrics listens on; empty for all.", group=_SERVING
+    )
+    shutdown_delay_seconds: int = flag(
+        10,
+        "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
+        "answer, before the port is closed.",
+        name="shutdown-delay",
+        gatekeeper=True,
+        group=_SERVING,
+    )
+    shutdown_grace_seconds: int = flag(
+        30,
+        "Seconds that requests under way may take after the port is closed.",
+        name="shutdown-grace",
+        group=_SERVING,
+    )
+    enable_pprof: bool = flag(
+        False,
+        "Serve a sampled profile and the stacks of all threads under /debug/pprof on localhost.",
+        gatekeeper=True,
+        group=_SERVING,
+    )
+    pprof_port: int = flag(6060, "Port of --enable-pprof.", gatekeeper=True, group=_SERVING)
+
+    cert_dir: str = flag(
+        "",
+        "Directory with tls.crt and tls.key, watched for change; without it a self-signed "
+        "certificate is made.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+    cert_service_name: str = flag(
+        "waddle-webhook-service",
+        "Service that a self-signed certificate is made for, beside localhost.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+    tls_min_version: str = flag(
+        "1.3", "Lowest version of TLS.", gatekeeper=True, group=_TLS, choices=TLS_VERSIONS
+    )
+    client_ca_name: str = flag(
+        "",
+        "File in --cert-dir with the authorities that a client's certificate must come from; "
+        "empty asks for none.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+    client_cn_name: str = flag(
+        "kube-apiserver",
+        "Common name that a client's certificate must have, with --client-ca-name.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+
+    max_serving_threads: int = flag(
+        -1,
+        "Accepted for Gatekeeper's manifests: policies are evaluated on one thread, replicas give "
+        "more.",
+        gatekeeper=True,
+        group=_LIMITS,
+    )
+    max_in_flight: int = flag(
+        512,
+        "Requests accepted and not yet answered; more are refused at once with 429.",
+        group=_LIMITS,
+    )
+    max_connections: int = flag(
+        2000, "Connections open at a time; more are closed at once.", group=_LIMITS
+    )
+    max_header_bytes: int = flag(
+        64 * 1024,
+        "Bytes of a request's line and headers; more are refused with 431.",
+        group=_LIMITS,
+    )
+    max_body_bytes: int = flag(
+        7 * 1024 * 1024,
+        "Bytes of a request's body; more are refused with 413.",
+        group=_LIMITS,
+    )
+    max_waiting_bytes: int = flag(
+        64 * 1024 * 1024,
+        "Bytes of all bodies received and not yet reviewed; more are refused with 429.",
+        group=_LIMITS,
+    )
+    handshake_timeout_seconds: float = flag(
+        5.0, "Time for a TLS handshake.", name="handshake-timeout", kind="duration", group=_LIMITS
+    )
+    header_timeout_seconds: float = flag(
+        10.0,
+        "Time from a request's first byte, or from connecting, to the end of its headers.",
+        name="header-timeout",
+        kind="duration",
+        group=_LIMITS,
+    )
+    body_timeout_seconds: float = flag(
+        30.0,
+        "Time from a request's headers to the end of its body.",
+        name="body-timeout",
+        kind="duration",
+        group=_LIMITS,
+    )
+    idle_timeout_seconds: float = flag(
+        120.0,
+        "Time that a connection may stay open without a request; above the 90 s after which the "
+        "API server closes it, so that it never sends into a closing one.",
+        name="idle-timeout",
+        kind="duration",
+        group=_LIMITS,
+    )
+    review_timeout_seconds: float = flag(
+        10.0,
+        "Time for a review that names none; the API server names one with ?timeout=.",
+        name="review-timeout",
+        kind="duration",
+        group=_LIMITS,
+    )
+
+    evaluation_errors: str = flag(
+        "violation",
+        "What a template's failed evaluation is: a violation of each constraint that it was to "
+        "decide, as in Gatekeeper, or an error that is answered 500 and left to failurePolicy.",
+        group=_DECIDING,
+        choices=("violation", "error"),
+    )
+    disable_opa_builtin: tuple[str, ...] = flag(
+        (),
+        "Built-in function that templates may not use; repeatable.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+    disable_enforcementaction_validation: bool = flag(
+        False, "Admit constraints with any enforcementAction.", gatekeeper=True, group=_DECIDING
+    )
+    exempt_namespace: tuple[str, ...] = flag(
+        (),
+        "Namespace that may carry the label admission.gatekeeper.sh/ignore; repeatable.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+    exempt_namespace_prefix: tuple[str, ...] = flag(
+        (),
+        "Prefix of namespaces that may carry that label; repeatable.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+    exempt_namespace_suffix: tuple[str, ...] = flag(
+        (),
+        "Suffix of namespaces that may carry that label; repeatable.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+
+    log_denies: bool = flag(
+        False, "Log every violation with its constraint and object.", gatekeeper=True, group=_LOG
+    )
+    log_level: str = flag(
+        "INFO",
+        "Lowest level that is logged.",
+        gatekeeper=True,
+        group=_LOG,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    )
+    log_level_key: str = flag("level", "Name of the level's field.", gatekeeper=True, group=_LOG)
+    log_level_encoder: str = flag(
+        "lower",
+        "How a level is written.",
+        gatekeeper=True,
+        group=_LOG,
+        choices=("lower", "capital"),
+    )
+    log_file: str = flag(
+        "", "File that is logged to; empty for standard error.", gatekeeper=True, group=_LOG
+    )
+    max_constraint_series: int = flag(
+        1000,
+        "Constraints that have metrics of their own; the others share one series.",
+        group=_LOG,
+    )
+
+    pod_name: str = field(default="")
+    pod_namespace: str = field(default="")
+    notices: tuple[str, ...] = field(default=())
+    """What the operator should know about flags that were accepted without effect."""
+
+
+def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
+    """Settings from argv and the environment (``POD_NAME``, ``POD_NAMESPACE``).
+
+    Raises :class:`~webhook.settings.flags.InvalidFlag`.
+    """
+    environment = os.environ if environment is None else environment
+    foreign = Foreign()
+    overrides = {
+        "pod_name": environment.get("POD_NAME", ""),
+        "pod_namespace": environment.get("POD_NAMESPACE", ""),
+    }
+    found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
+    _validate(found)
+    return replace(found, notices=(*foreign.notices, *_notices(found)))
+
+
+def _notices(settings: ServeSettings) -> list[str]:
+    notices = []
+    if settings.max_serving_threads > 1:
+        notices.append("--max-serving-threads has no effect: policies are evaluated on one thread")
+    idle = [name for name in settings.operation if name not in SERVED]
+    if idle:
+        notices.append(f"--operation={','.join(idle)}: not carried out by this version")
+    return notices
+
+
+_AT_LEAST: Final = {
+    "max_in_flight": 1,
+    "max_connections": 1,
+    "max_header_bytes": 1024,
+    "max_body_bytes": 1024,
+    "max_waiting_bytes": 1024,
+    "shutdown_delay_seconds": 0,
+    "shutdown_grace_seconds": 0,
+    "max_constraint_series": 0,
+    "readiness_retries": -1,
+    "poll_interval_seconds": 0.05,
+    "handshake_timeout_seconds": 0.05,
+    "header_timeout_seconds": 0.05,
+    "body_timeout_seconds": 0.05,
+    "idle_timeout_seconds": 0.05,
+    "review_timeout_seconds": 0.05,
+}
+
+
+def _validate(settings: ServeSettings) -> None:
+    """Refuse what can be read but makes no sense, naming the flag."""
+    if not settings.policies:
+        raise InvalidFlag(
+            "--policies is needed: a directory or file with templates and constraints"
+        )
+    for path in settings.policies:
+        if not os.path.lexists(path):
+            raise InvalidFlag(f"--policies: no such file or directory: {path!r}")
+    if "webhook" not in settings.operation:
+        raise InvalidFlag(
+            f"--operation={','.join(settings.operation)}: waddle serve answers admission reviews: "
+            "name webhook among the operations"
+        )
+    for name in ("port", "prometheus_port", "pprof_port"):
+        _check_port(name.replace("_", "-"), getattr(settings, name))
+    address(settings.health_addr, "health-addr")
+    for name, least in _AT_LEAST.items():
+        if getattr(settings, name) < least:
+            shown = name.removesuffix("_seconds").replace("_", "-")
+            raise InvalidFlag(f"--{shown} must be at least {least:g}")
+    if settings.client_ca_name and not settings.cert_dir:
+        raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
+
+
+def _check_port(name: str, port: int) -> None:
+    if not 0 <= port <= 65535:
+        raise InvalidFlag(f"--{name} must be between 0 and 65535, got {port}")
+
+
+def address(text: str, name: str) -> tuple[str, int]:
+    """Host and port of Go's ``host:port``; raises :class:`InvalidFlag`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit():
+        raise InvalidFlag(f"invalid value {text!r} for flag --{name}: want host:port or :port")
+    _check_port(name, int(port))
+    return host.removeprefix("[").removesuffix("]"), int(port)
