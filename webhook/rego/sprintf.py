@@ -15,6 +15,7 @@ from webhook.rego.numbers import float_text, int_text, number_text
 from webhook.rego.text import (
     MAX_CHARACTERS,
     argument_text,
+    display,
     quote,
     quote_ascii,
     text_too_large,
@@ -33,15 +34,17 @@ def sprintf(template: str, arguments: list[Value]) -> str:
     simple = simple_format(template)
     if simple is not None and len(simple[1]) == len(arguments):
         pieces, verbs = simple
-        shown = []
+        shown: list[str] = []
         for verb, value in zip(verbs, arguments, strict=True):
             kind = type(value)
-            if verb != "d" and kind is str:
+            if kind is str and verb != "d":
                 shown.append(value)
-            elif verb != "s" and kind is int and -(1 << 63) <= value < 1 << 63:
-                shown.append(str(value))
-            elif verb != "d" and kind is not int and kind is not float:
-                shown.append(argument_text(value))
+            elif kind is int and verb != "s":
+                shown.append(number_text(value))
+            elif kind is float and verb == "v":
+                shown.append(float_text(value))
+            elif verb != "d" and not isinstance(value, float) and kind is not int:
+                shown.append(display(value))
             else:
                 break
         else:
@@ -272,7 +275,7 @@ class _Formatter:
 
 
 def _is_number(digits: str) -> bool:
-    return digits.isascii() and digits.isdigit() and int(digits[:20]) <= MAX_NUMBER
+    return digits.isascii() and digits.isdigit() and int(digits[:-1][:20] or 0) <= MAX_NUMBER
 
 
 def _format(value: str | float, verb: str, flags: _Flags) -> str:

@@ -1,0 +1,56 @@
+"""Built-ins that compare: equality, and OPA's order of all values.
+
+Documented in OPA's reference under "Comparison"; behaviour from
+v1/topdown/comparison.go. ``eq`` (unification) and ``assign`` are the
+compiler's; they are declared here so that the table is whole, and compare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.builtins.registry import builtin
+from webhook.rego.types import ANY, BOOLEAN
+from webhook.rego.values import compare
+from webhook.rego.values import equal as values_equal
+
+if TYPE_CHECKING:
+    from webhook.rego.values import Value
+
+
+@builtin("eq", ANY, ANY, result=BOOLEAN, infix="=")
+@builtin("assign", ANY, ANY, result=BOOLEAN, infix=":=")
+@builtin("equal", ANY, ANY, result=BOOLEAN, infix="==")
+def equal(a: Value, b: Value) -> bool:
+    """Tell whether both are the same value."""
+    return values_equal(a, b)
+
+
+@builtin("neq", ANY, ANY, result=BOOLEAN, infix="!=")
+def neq(a: Value, b: Value) -> bool:
+    """Tell whether the values differ."""
+    return not values_equal(a, b)
+
+
+@builtin("lt", ANY, ANY, result=BOOLEAN, infix="<")
+def lt(a: Value, b: Value) -> bool:
+    """Tell whether ``a`` sorts before ``b``."""
+    return compare(a, b) < 0
+
+
+@builtin("lte", ANY, ANY, result=BOOLEAN, infix="<=")
+def lte(a: Value, b: Value) -> bool:
+    """Tell whether ``a`` sorts before ``b`` or is equal."""
+    return compare(a, b) <= 0
+
+
+@builtin("gt", ANY, ANY, result=BOOLEAN, infix=">")
+def gt(a: Value, b: Value) -> bool:
+    """Tell whether ``a`` sorts after ``b``."""
+    return compare(a, b) > 0
+
+
+@builtin("gte", ANY, ANY, result=BOOLEAN, infix=">=")
+def gte(a: Value, b: Value) -> bool:
+    """Tell whether ``a`` sorts after ``b`` or is equal."""
+    return compare(a, b) >= 0

@@ -1,0 +1,156 @@
+"""Built-ins about the type of a value: tests, names and casts.
+
+Documented in OPA's reference under "Types" and "Conversions"; behaviour from
+v1/topdown/type.go, type_name.go and casts.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.errors import BuiltinError
+from webhook.rego.numbers import number
+from webhook.rego.text import quote
+from webhook.rego.types import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, SET, STRING, any_of
+from webhook.rego.values import RegoObject, RegoSet, ordered
+from webhook.rego.values import type_name as name_of
+
+if TYPE_CHECKING:
+    from webhook.rego.values import Value
+
+
+@builtin("is_number", ANY, result=BOOLEAN)
+def is_number(x: Value) -> bool:
+    """Tell whether the value is a number."""
+    kind = type(x)
+    return kind is int or kind is float or (isinstance(x, int | float) and kind is not bool)
+
+
+@builtin("is_string", ANY, result=BOOLEAN)
+def is_string(x: Value) -> bool:
+    """Tell whether the value is a string."""
+    return type(x) is str
+
+
+@builtin("is_boolean", ANY, result=BOOLEAN)
+def is_boolean(x: Value) -> bool:
+    """Tell whether the value is a boolean."""
+    return type(x) is bool
+
+
+@builtin("is_array", ANY, result=BOOLEAN)
+def is_array(x: Value) -> bool:
+    """Tell whether the value is an array."""
+    return type(x) is list
+
+
+@builtin("is_set", ANY, result=BOOLEAN)
+def is_set(x: Value) -> bool:
+    """Tell whether the value is a set."""
+    return type(x) is RegoSet
+
+
+@builtin("is_object", ANY, result=BOOLEAN)
+def is_object(x: Value) -> bool:
+    """Tell whether the value is an object."""
+    return type(x) is dict or type(x) is RegoObject
+
+
+@builtin("is_null", ANY, result=BOOLEAN)
+def is_null(x: Value) -> bool:
+    """Tell whether the value is null."""
+    return x is None
+
+
+@builtin("type_name", ANY, result=STRING)
+def type_name(x: Value) -> str:
+    """Return the name of the value's type."""
+    return name_of(x)
+
+
+# What Go's ParseFloat reads; it also knows hexadecimal and infinity.
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_HEXADECIMAL = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+\Z", re.ASCII
+)
+
+
+@builtin("to_number", any_of(NUMBER, STRING, BOOLEAN, NULL), result=NUMBER, check=False)
+def to_number(x: Value) -> int | float:
+    """Return the number that a string writes; 0 for null and false, 1 for true."""
+    kind = type(x)
+    if kind is str:
+        return _parse(x)
+    if kind is bool:
+        return int(x)
+    if x is None:
+        return 0
+    if isinstance(x, int | float):
+        return x
+    return wrong_operand(1, x, "null", "boolean", "number", "string")
+
+
+def _parse(x: str) -> int | float:
+    if not _DECIMAL.match(x):
+        if x.lstrip("+-").lower() in {"inf", "infinity", "nan"}:
+            wrong_operand(1, x, "valid number string")
+        if not _HEXADECIMAL.match(x):
+            raise BuiltinError(f"strconv.ParseFloat: parsing {quote(x)}: invalid syntax")
+        return _integral(float.fromhex(x))
+    if float(x) in {float("inf"), float("-inf")}:
+        raise BuiltinError(f"strconv.ParseFloat: parsing {quote(x)}: value out of range")
+    try:
+        return number(x.removeprefix("+"))
+    except ValueError as error:
+        raise BuiltinError(str(error)) from None
+
+
+def _integral(x: float) -> int | float:
+    return int(x) if x.is_integer() else x
+
+
+@builtin("cast_array", ANY, result=ARRAY, deprecated=True, check=False)
+def cast_array(x: Value) -> list[Value]:
+    """Return the array, or a set's members as one."""
+    if type(x) is list:
+        return x
+    if type(x) is RegoSet:
+        return ordered(x)
+    return wrong_operand(1, x, "array", "set")
+
+
+@builtin("cast_set", ANY, result=SET, deprecated=True, check=False)
+def cast_set(x: Value) -> RegoSet:
+    """Return the set, or an array's items as one."""
+    if type(x) is RegoSet:
+        return x
+    if type(x) is list:
+        return RegoSet(x)
+    return wrong_operand(1, x, "array", "set")
+
+
+@builtin("cast_string", ANY, result=STRING, deprecated=True, check=False)
+def cast_string(x: Value) -> str:
+    """Return the string itself; anything else is an error."""
+    return x if type(x) is str else wrong_operand(1, x, "string")
+
+
+@builtin("cast_boolean", ANY, result=BOOLEAN, deprecated=True, check=False)
+def cast_boolean(x: Value) -> bool:
+    """Return the boolean itself; anything else is an error."""
+    return x if type(x) is bool else wrong_operand(1, x, "boolean")
+
+
+@builtin("cast_null", ANY, result=NULL, deprecated=True, check=False)
+def cast_null(x: Value) -> None:
+    """Return null itself; anything else is an error."""
+    if x is not None:
+        wrong_operand(1, x, "null")
+
+
+@builtin("cast_object", ANY, result=OBJECT, deprecated=True, check=False)
+def cast_object(x: Value) -> Value:
+    """Return the object itself; anything else is an error."""
+    return x if is_object(x) else wrong_operand(1, x, "object")
