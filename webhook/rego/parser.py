@@ -91,6 +91,18 @@ def parse_query(source: str, version: RegoVersion = "v1", imports: Iterable[str]
         raise RegoErrors([_too_deep("")]) from None
 
 
+def parse_ref(source: str) -> Ref:
+    """The reference in ``source``; a lone name is one. Raises :class:`RegoErrors`."""
+    body = parse_query(source)
+    term = body[0].term if len(body) == 1 and isinstance(body[0], Expr) else None
+    if isinstance(term, Var):
+        term = Ref(term, (), location=term.location)
+    if not isinstance(term, Ref):
+        fault = RegoLoadError("rego_parse_error", "expected ref", body[0].location)
+        raise RegoErrors([fault])
+    return term
+
+
 def _too_deep(file: str) -> RegoLoadError:
     return RegoLoadError("rego_parse_error", DEPTH_EXCEEDED, Location(file, 1, 1))
 
@@ -146,25 +158,22 @@ class _Statements(Rules):
             self.i = 0
             place = Location(self.source.file, 0, 0)
             raise Refused([RegoLoadError("rego_parse_error", "empty module", place)])
-        annotations, faults = read_annotations(self.tokens.comments)
-        if faults:
-            raise Refused(faults)
         if self.checked:
             for written in self.written:
                 self.faults.extend(_check_v1(written))
         if self.faults or self.package is None:
             raise Refused(self.faults)
         rules = self._first_branches()
-        rules, module_annotations, faults = attach(annotations, self.package, self.imports, rules)
-        if faults:
-            raise Refused(faults)
+        # Like OPA, a misplaced or unreadable block is an error only where metadata is asked for.
+        annotations, _ = read_annotations(self.tokens.comments, parse_ref)
+        rules, annotations, _ = attach(annotations, self.package, self.imports, rules)
         return Module(
             self.package,
             tuple(self.imports),
             tuple(rules),
             "v1" if self.checked else "v0",
             file=self.source.file,
-            annotations=tuple(module_annotations),
+            annotations=tuple(annotations),
             comments=tuple(self.tokens.comments),
             source=self.source.text,
             location=self.package.location,
