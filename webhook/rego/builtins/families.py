@@ -2,3 +2,20 @@
 
 A family that is not imported here does not exist.
 """
+
+from webhook.rego.builtins import (  # noqa: F401  # imported to be registered
+    aggregates,
+    arithmetic,
+    arrays,
+    bits,
+    comparison,
+    conversions,
+    globs,
+    objects,
+    ranges,
+    regex,
+    semver,
+    sets,
+    strings,
+    units,
+)

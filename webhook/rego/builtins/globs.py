@@ -1,0 +1,162 @@
+"""Built-ins on globs, in the syntax of github.com/gobwas/glob.
+
+Documented in OPA's reference under "Glob"; behaviour from v1/topdown/glob.go. A
+glob is turned into a regular expression for the whole string: ``*`` and ``?``
+stop at delimiters, ``**`` does not, ``{a,b}`` are alternatives, ``[a-z]``,
+``[abc]`` and ``[!abc]`` are classes, which hold delimiters too.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.errors import BuiltinError
+from webhook.rego.patterns import Pattern, pattern, quote_meta
+from webhook.rego.text import utf8
+from webhook.rego.types import BOOLEAN, NULL, STRING, any_of, array_of
+
+if TYPE_CHECKING:
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.values import Value
+
+# gobwas/glob: what QuoteMeta escapes.
+_SPECIAL: Final = re.compile(r"[*?\\\[\]{}]")
+
+
+@builtin("glob.quote_meta", STRING, result=STRING)
+def quote_meta_(pattern_: str) -> str:
+    """Return a glob that matches exactly this string."""
+    return _SPECIAL.sub(lambda found: "\\" + found[0], pattern_)
+
+
+@builtin(
+    "glob.match",
+    STRING,
+    any_of(NULL, array_of(STRING)),
+    STRING,
+    result=BOOLEAN,
+    context=True,
+    check=False,
+)
+def match(context: Context, pattern_: Value, delimiters: Value, value: Value) -> bool:
+    """Tell whether the glob matches the whole string; null is no delimiter, ``[]`` the dot."""
+    if type(pattern_) is not str:
+        wrong_operand(1, pattern_, "string")
+    stops = ""
+    if type(delimiters) is list:
+        for item in delimiters:
+            if type(item) is not str:
+                wrong_element(2, delimiters, item, "string")
+            if len(item) != 1:
+                wrong_element(2, delimiters, item, "rune")
+        stops = "".join(delimiters) or "."
+    elif delimiters is not None:
+        wrong_operand(2, delimiters, "array", "null")
+    if type(value) is not str:
+        wrong_operand(3, value, "string")
+    context.charge(1 + len(value) // 16)
+    return compiled(pattern_, stops).found_in(value)
+
+
+@lru_cache(maxsize=512)
+def compiled(glob: str, delimiters: str) -> Pattern:
+    """The glob as a pattern; raises BuiltinError with gobwas/glob's message."""
+    body = _Translation(glob, delimiters).run()
+    return pattern(f"^{body}$")
+
+
+def _class(characters: str, *, negated: bool = False) -> str:
+    escaped = re.sub(r"[\\\]\[^\-]", lambda found: "\\" + found[0], characters)
+    return f"[{'^' if negated else ''}{escaped}]"
+
+
+class _Translation:
+    """One pass over a glob."""
+
+    def __init__(self, glob: str, delimiters: str) -> None:
+        self.glob = glob
+        self.at = 0
+        self.one = (
+            _class("".join(dict.fromkeys(delimiters)), negated=True) if delimiters else "(?s:.)"
+        )
+        self.level = 0
+
+    def error(self, reason: str) -> BuiltinError:
+        place = len(utf8(self.glob[: self.at]))
+        return BuiltinError(f"glob: syntax error at {place}: {reason}")
+
+    def run(self) -> str:
+        parts: list[str] = []
+        glob = self.glob
+        while self.at < len(glob):
+            character = glob[self.at]
+            self.at += 1
+            if character == "*":
+                if glob.startswith("*", self.at):
+                    self.at += 1
+                    parts.append("(?s:.)*")
+                else:
+                    parts.append(f"{self.one}*")
+            elif character == "?":
+                parts.append(self.one)
+            elif character == "[":
+                parts.append(self.range())
+            elif character == "{":
+                self.level += 1
+                parts.append("(?:")
+            elif character == "}" and self.level:
+                self.level -= 1
+                parts.append(")")
+            elif character == "," and self.level:
+                parts.append("|")
+            elif character == "\\":
+                parts.append(quote_meta(self.escaped()))
+            else:
+                parts.append(quote_meta(character))
+        if self.level:
+            raise self.error("unclosed `{`")
+        return "".join(parts)
+
+    def escaped(self) -> str:
+        if self.at == len(self.glob):
+            raise self.error("trailing backslash")
+        self.at += 1
+        return self.glob[self.at - 1]
+
+    def read(self) -> str:
+        if self.at == len(self.glob):
+            raise self.error("unexpected end of input")
+        self.at += 1
+        return self.glob[self.at - 1]
+
+    def range(self) -> str:
+        negated = False
+        first = self.read()
+        if first == "!":
+            negated = True
+            first = self.read()
+        if self.glob.startswith("-", self.at):
+            self.at += 1
+            high = self.read()
+            if self.read() != "]":
+                raise self.error("expected close range character")
+            if high < first:
+                self.at -= 1
+                raise self.error("range hi character is less than lo")
+            low, top = (re.sub(r"[\\\]\[^\-]", lambda c: "\\" + c[0], x) for x in (first, high))
+            return f"[{'^' if negated else ''}{low}-{top}]"
+        self.at -= 1
+        members: list[str] = []
+        while self.at < len(self.glob) and self.glob[self.at] != "]":
+            self.at += 1
+            character = self.glob[self.at - 1]
+            members.append(self.escaped() if character == "\\" else character)
+        if self.at == len(self.glob):
+            raise self.error("unexpected end of input")
+        self.at += 1
+        if not members:
+            raise self.error("could not parse range")
+        return _class("".join(dict.fromkeys(members)), negated=negated)

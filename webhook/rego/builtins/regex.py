@@ -1,0 +1,201 @@
+"""Built-ins on regular expressions, in RE2's syntax.
+
+Documented in OPA's reference under "Regex"; behaviour from v1/topdown/regex.go
+and regex_template.go, and from Go's package regexp.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.rego.builtins.glob_intersection import intersects
+from webhook.rego.builtins.operands import integer
+from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.errors import BuiltinError
+from webhook.rego.patterns import SHORT, Pattern, pattern, quote_meta
+from webhook.rego.text import MAX_CHARACTERS, from_utf8, quote, text_too_large, utf8
+from webhook.rego.types import BOOLEAN, NUMBER, STRING, array_of
+
+if TYPE_CHECKING:
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.values import Value
+
+BYTES_A_STEP = 16
+"""RE2 reads about this much in a step."""
+
+
+@builtin("re_match", STRING, STRING, result=BOOLEAN, deprecated=True, context=True, check=False)
+@builtin("regex.match", STRING, STRING, result=BOOLEAN, context=True, check=False)
+def match(context: Context, pattern_: Value, value: Value) -> bool:
+    """Tell whether a part of the value matches."""
+    if type(pattern_) is str and type(value) is str:
+        if len(value) > SHORT:
+            context.charge(len(value) // BYTES_A_STEP)
+        return pattern(pattern_).found_in(value)
+    return wrong_operand(*((2, value) if type(pattern_) is str else (1, pattern_)), "string")
+
+
+@builtin("regex.is_valid", STRING, result=BOOLEAN, check=False)
+def is_valid(pattern_: Value) -> bool:
+    """Tell whether the string is a pattern."""
+    if type(pattern_) is not str:
+        return False
+    try:
+        pattern(pattern_)
+    except BuiltinError:
+        return False
+    return True
+
+
+def _charge(context: Context, raw: bytes) -> None:
+    context.charge(1 + len(raw) // BYTES_A_STEP)
+
+
+@builtin("regex.split", STRING, STRING, result=array_of(STRING), context=True)
+def split(context: Context, pattern_: str, value: str) -> list[str]:
+    """Return the parts between matches."""
+    compiled, raw = pattern(pattern_), utf8(value)
+    if pattern_ and not raw:
+        return [""]
+    _charge(context, raw)
+    parts, begin, end = [], 0, 0
+    for spans in compiled.all_in(raw):
+        end = spans[0][0]
+        if spans[0][1] != 0:
+            parts.append(from_utf8(raw[begin:end]))
+        begin = spans[0][1]
+        context.charge(20)
+    if end != len(raw):
+        parts.append(from_utf8(raw[begin:]))
+    return parts
+
+
+def _text(raw: bytes, span: tuple[int, int]) -> str:
+    return from_utf8(raw[span[0] : span[1]]) if span[0] >= 0 else ""
+
+
+@builtin("regex.find_n", STRING, STRING, NUMBER, result=array_of(STRING), context=True)
+def find_n(context: Context, pattern_: str, value: str, number: float) -> list[str]:
+    """Return the first matches; all of them for a negative number."""
+    limit = integer(3, number)
+    compiled, raw = pattern(pattern_), utf8(value)
+    _charge(context, raw)
+    found = []
+    for spans in compiled.all_in(raw, max(limit, -1)):
+        context.charge(20)
+        found.append(_text(raw, spans[0]))
+    return found
+
+
+@builtin(
+    "regex.find_all_string_submatch_n",
+    STRING,
+    STRING,
+    NUMBER,
+    result=array_of(array_of(STRING)),
+    context=True,
+)
+def find_all_string_submatch_n(
+    context: Context, pattern_: str, value: str, number: float
+) -> list[list[str]]:
+    """Return the first matches, each with its groups; all of them for a negative number."""
+    limit = integer(3, number)
+    compiled, raw = pattern(pattern_), utf8(value)
+    _charge(context, raw)
+    found = []
+    for spans in compiled.all_in(raw, max(limit, -1)):
+        context.charge(20 + len(spans))
+        found.append([_text(raw, span) for span in spans])
+    return found
+
+
+# What follows a dollar sign in a replacement: a name or number, perhaps in braces.
+_REFERENCE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})?")
+
+
+@builtin("regex.replace", STRING, STRING, STRING, result=STRING, context=True)
+def replace(context: Context, value: str, pattern_: str, replacement: str) -> str:
+    """Return the value with each match replaced; ``$1`` and ``${name}`` are its groups."""
+    compiled, raw = pattern(pattern_), utf8(value)
+    _charge(context, raw)
+    pieces = _pieces(compiled, replacement)
+    parts, last, size = [], 0, 0
+    for spans in compiled.all_in(raw):
+        parts.append(raw[last : spans[0][0]])
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                parts.append(piece)
+            else:
+                found = next((spans[at] for at in piece if spans[at][0] >= 0), (0, 0))
+                parts.append(raw[found[0] : found[1]])
+            size += len(parts[-1])
+        if size > MAX_CHARACTERS:
+            raise text_too_large()
+        context.charge(20 + len(parts[-1]) // BYTES_A_STEP)
+        last = spans[0][1]
+    parts.append(raw[last:])
+    return from_utf8(b"".join(parts))
+
+
+def _pieces(compiled: Pattern, replacement: str) -> list[bytes | list[int]]:
+    """The replacement's literal text, and for each reference the groups it may mean."""
+    groups: dict[bytes, list[int]] = {}
+    for name, at in compiled.compiled.groupindex.items():
+        groups.setdefault(name if isinstance(name, bytes) else utf8(name), []).append(at)
+    pieces: list[bytes | list[int]] = []
+    last = 0
+    for found in _REFERENCE.finditer(replacement):
+        pieces.append(utf8(replacement[last : found.start()]))
+        last = found.end()
+        name = found[1] or found[2]
+        if name is None:
+            pieces.append(b"$")
+        elif name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):
+            at = int(name[:9])
+            pieces.append([at] if at <= compiled.compiled.groups else [])
+        else:
+            pieces.append(groups.get(utf8(name), []))
+    pieces.append(utf8(replacement[last:]))
+    return pieces
+
+
+@builtin("regex.template_match", STRING, STRING, STRING, STRING, result=BOOLEAN, context=True)
+def template_match(context: Context, template: str, value: str, start: str, end: str) -> bool:
+    """Tell whether the value matches a text with patterns between delimiters."""
+    for name, delimiter in (("start", start), ("end", end)):
+        if len(utf8(delimiter)) != 1:
+            raise BuiltinError(
+                f"{name} delimiter has to be exactly one character long but is "
+                f"{len(utf8(start))} long"  # OPA names the start's length for both
+            )
+    context.charge(1 + (len(value) + len(template)) // BYTES_A_STEP)
+    return pattern(_template_pattern(template, start, end)).found_in(value)
+
+
+def _template_pattern(template: str, start: str, end: str) -> str:
+    parts, level, opened, last = ["^"], 0, 0, 0
+    unbalanced = BuiltinError(f"unbalanced braces in {quote(template)}")
+    for at, character in enumerate(template):
+        if character == start:
+            level += 1
+            if level == 1:
+                opened = at
+        elif character == end:
+            level -= 1
+            if level < 0:
+                raise unbalanced
+            if level == 0:
+                inner = template[opened + 1 : at]
+                pattern(f"^{inner}$")
+                parts.append(f"{quote_meta(template[last:opened])}({inner})")
+                last = at + 1
+    if level:
+        raise unbalanced
+    return f"{''.join(parts)}{quote_meta(template[last:])}$"
+
+
+@builtin("regex.globs_match", STRING, STRING, result=BOOLEAN, context=True)
+def globs_match(context: Context, glob1: str, glob2: str) -> bool:
+    """Tell whether some string that is not empty matches both globs."""
+    return intersects(context, glob1, glob2)
