@@ -84,8 +84,7 @@ class Client:
     def add_template(self, document: Mapping[str, Any]) -> bool:
         """Add or replace a template; False if nothing changed.
 
-        Its constraints stay, read again by the new schema; those that it refuses
-        stay in force as they were. Raises
+        Its constraints stay in force as they were until they are added again. Raises
         :class:`~webhook.constraint.errors.InvalidTemplate`, and then changes nothing.
         """
         template = read_template(document)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
@@ -25,14 +25,13 @@ class Violation(NamedTuple):
 class Evaluator(Protocol):
     """A compiled template. Immutable; reviews share it freely."""
 
-    def begin(self, limits: Limits) -> Any:
+    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> Any:
         """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
 
-    def evaluate(self, parameters: Any, review: Any, data: Any, state: Any) -> Iterable[Violation]:
+    def evaluate(self, parameters: Any, review: Any, state: Any) -> Iterable[Violation]:
         """The violations of one constraint, in the order they are to be shown.
 
-        ``data`` is ``data.inventory``. Raises
-        :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
+        Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
         """
 
 

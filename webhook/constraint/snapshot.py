@@ -261,14 +261,11 @@ class _Findings:
         one query for them all, and it failed.
         """
         evaluate = entry.evaluator.evaluate
-        inventory = self.snapshot.inventory
         mark = len(self.results)
         try:
-            state = entry.evaluator.begin(self.limits)
+            state = entry.evaluator.begin(self.limits, self.snapshot.inventory)
             for constraint in matching:
-                for msg, details in evaluate(
-                    constraint.parameters, review.document, inventory, state
-                ):
+                for msg, details in evaluate(constraint.parameters, review.document, state):
                     self._add(review.target, constraint, msg, details)
         except PolicyError as error:
             del self.results[mark:]

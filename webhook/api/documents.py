@@ -1,0 +1,230 @@
+"""YAML and JSON documents as Kubernetes' own tools read them.
+
+Two dialects: ``kubernetes`` is YAML 1.1 as kubectl and the API server read it
+(``yes`` is true), ``suite`` is YAML 1.2's booleans as gator reads suites and
+their objects (``yes`` is a string). Both give JSON: keys are strings, and a
+float without fraction is an integer, as a pass through Go's JSON makes it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import yaml
+
+from webhook.api.encoding import DecodeError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Dialect = Literal["kubernetes", "suite"]
+
+NODES_MAX: Final = 5_000_000
+"""Values one document may hold once its aliases are written out: the largest policy sets hold
+some ten thousand, and a few lines of nested aliases can make billions."""
+
+_PLAIN: Final = "tag:waddle.dev,2026:plain"
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_TEXT: Final = "tag:yaml.org,2002:str"
+
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_OLD_BOOLEANS: Final = {
+    **_BOOLEANS,
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+_INTEGER: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TIMESTAMP: Final = re.compile(
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2}))"
+    r"|(?: ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?))?"
+)
+
+
+class InvalidDocument(ValueError):  # noqa: N818  # named by what it is, as InvalidReview is
+    """A file that is no YAML or JSON of objects; the message names the line where it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file: its value and the line it begins on, from 1."""
+
+    value: dict[str, Any]
+    line: int
+
+
+def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[Document]:
+    """Every document of a text that is not empty; raises :class:`InvalidDocument`."""
+    return list(_documents(text, dialect))
+
+
+def read_json(text: str) -> list[Document]:
+    """One JSON document; raises :class:`InvalidDocument`."""
+    try:
+        value = decode(text)
+    except DecodeError as error:
+        raise InvalidDocument(str(error)) from None
+    return [Document(_mapping(value, 1), 1)]
+
+
+def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
+    loader = (_KubernetesLoader if dialect == "kubernetes" else _SuiteLoader)(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            line = node.start_mark.line + 1
+            value = loader.construct_document(node)
+            if "&" in text:
+                _measure(value, line)
+            if value is not None and value != {}:
+                yield Document(_mapping(value, line), line)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise InvalidDocument(f"{place}{error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise InvalidDocument(str(error)) from None
+    except RecursionError:
+        raise InvalidDocument("nested too deeply") from None
+    finally:
+        loader.dispose()
+
+
+def _mapping(value: Any, line: int) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise InvalidDocument(f"line {line}: expected an object, got {type(value).__name__}")
+    return value
+
+
+def _measure(value: Any, line: int) -> None:
+    """Refuse a document whose aliases would write out to too much, or to no end."""
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+
+    def size(item: Any) -> int:
+        if type(item) is not dict and type(item) is not list:
+            return 1
+        known = sizes.get(id(item))
+        if known is None:
+            if id(item) in open_:
+                raise InvalidDocument(f"line {line}: an alias contains itself")
+            open_.add(id(item))
+            below = item.values() if type(item) is dict else item
+            known = sizes[id(item)] = 1 + sum(size(part) for part in below)
+            open_.discard(id(item))
+        return known
+
+    if size(value) > NODES_MAX:
+        raise InvalidDocument(f"line {line}: aliases write out to more than {NODES_MAX} values")
+
+
+def _scalar(text: str, booleans: dict[str, bool], *, timestamps: bool) -> Any:
+    """What an unquoted scalar means."""
+    if text in booleans:
+        return booleans[text]
+    if text in _NULLS:
+        return None
+    if text[0] not in "+-.0123456789":
+        return text
+    if text.lower().lstrip("+-") in {".inf", ".nan"}:
+        raise InvalidDocument(f"{text} is no JSON number")
+    if timestamps and (match := _TIMESTAMP.fullmatch(text)):
+        return _timestamp(text, match)
+    plain = text.replace("_", "")
+    if _INTEGER.fullmatch(plain):
+        return _integer(plain)
+    if _FLOAT.fullmatch(plain):
+        return _number(float(plain))
+    return text
+
+
+def _integer(text: str) -> int | float:
+    digits = text.lstrip("+-").lower()
+    base = 8 if digits.startswith("0") and digits != "0" else 10
+    for prefix, value in (("0x", 16), ("0b", 2), ("0o", 8)):
+        if digits.startswith(prefix):
+            digits, base = digits[2:], value
+    number = int(digits, base)
+    return -number if text.startswith("-") else number
+
+
+def _number(value: float) -> int | float:
+    # Go's JSON writes a float of 1e21 or more with an exponent, and reads that as a float.
+    if not math.isfinite(value):
+        raise InvalidDocument(f"{value} is no JSON number")
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+
+
+def _timestamp(text: str, match: re.Match[str]) -> str:
+    """A moment as Go's JSON writes it; the text itself where it is no moment."""
+    year, month, day, *rest = match.groups()
+    hour, minute, second, fraction, zone = rest[:5] if rest[0] is not None else (*rest[5:], "Z")
+    try:
+        dt.datetime(  # noqa: DTZ001  # only asked whether such a moment exists
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
+        )
+    except ValueError:
+        return text
+    decimals = (fraction or "").rstrip("0").rstrip(".")
+    clock = f"{int(hour or 0):02}:{int(minute or 0):02}:{int(second or 0):02}{decimals}"
+    return f"{year}-{int(month):02}-{int(day):02}T{clock}{zone or 'Z'}"
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # the C parser where PyYAML was built with it
+    """PyYAML's safe loader with Go's meaning of plain scalars."""
+
+    booleans: dict[str, bool] = _BOOLEANS
+    timestamps = False
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        if kind is not yaml.ScalarNode:
+            return super().resolve(kind, value, implicit)
+        if not implicit[0]:
+            return _TEXT
+        return _MERGE if value == "<<" else _PLAIN
+
+    def construct_plain(self, node: Any) -> Any:
+        return _scalar(node.value, self.booleans, timestamps=self.timestamps)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        self.flatten_mapping(node)
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            name = _key(self.construct_object(key_node, deep=True), key_node)
+            result[name] = self.construct_object(value_node, deep=deep)
+        return result
+
+
+def _key(value: Any, node: Any) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is int or type(value) is float:
+        return str(value)
+    raise yaml.constructor.ConstructorError(
+        None, None, "a key must be a string, a number or a boolean", node.start_mark
+    )
+
+
+class _KubernetesLoader(_Loader):
+    booleans = _OLD_BOOLEANS
+
+
+class _SuiteLoader(_Loader):
+    timestamps = True
+
+
+_Loader.add_constructor(_PLAIN, _Loader.construct_plain)

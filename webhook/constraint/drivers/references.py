@@ -1,0 +1,132 @@
+"""What a template's Rego may refer to: ``data.inventory``, and libraries under ``data.lib``.
+
+Gatekeeper's rule, in its order of checks and its words. It keeps templates from
+one another's data, and lets their packages have any name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import InvalidTemplate
+from webhook.rego import ast
+from webhook.rego.text import display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ENTRY: Final = "template"
+"""The package and file name under which a template's own module is compiled."""
+
+RULE: Final = "violation"
+
+
+def library_file(index: int) -> str:
+    """The file name of a library, which its errors carry."""
+    return f'libs["lib_{index}"]'
+
+
+def check_entry(module: ast.Module) -> None:
+    """Refuse a template without a ``violation`` rule."""
+    for rule in module.rules:
+        ref = rule.head.ref
+        if type(ref.head) is ast.Var and ref.head.name == RULE and _names_itself(rule.head):
+            return
+    raise _invalid(f"invalid rego: invalid module: missing required rules: [{RULE}]")
+
+
+def _names_itself(head: ast.Head) -> bool:
+    """Whether the rule is called by its first name alone, as ``p.q`` is not."""
+    return not head.ref.path or type(head.ref.path[0]) is not ast.String
+
+
+def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None:
+    """Refuse what modules must not refer to, or be called."""
+    for module in libraries:
+        path = _path(module.package)
+        if len(path) < 3 or path[:2] != ["data", "lib"]:
+            shown = ref_text(module.package)
+            raise _invalid(f"invalid lib prefix: path {shown} not found in lib prefixes")
+    for module in (*libraries, entry):
+        for item in module.imports:
+            _check_import(item)
+    for module in (*libraries, entry):
+        found = [ref for rule in module.rules for ref in _data_refs(rule) if not _allowed(ref)]
+        if found:
+            lines = "".join(f"disallowed ref {ref_text(ref)}\n" for ref in found)
+            raise _invalid(
+                f"invalid data references: check refs failed on module {{{module.file}}}: "
+                f"errors ({len(found)}):\n{lines}"
+            )
+
+
+def as_entry(module: ast.Module) -> ast.Module:
+    """The module under the package that the driver queries."""
+    package = ast.Ref(ast.Var("data"), (ast.String(ENTRY),), location=module.package.location)
+    return dataclasses.replace(module, package=package)
+
+
+def _invalid(message: str) -> InvalidTemplate:
+    return InvalidTemplate(f"invalid ConstraintTemplate: {message}", "ingest_error")
+
+
+def _check_import(item: ast.Import) -> None:
+    path = _path(item.path)
+    shown = f'"{_escaped(ref_text(item.path))}"'
+    if path[0] == "input":
+        raise _invalid(f"invalid import: cannot import input: {shown}")
+    if path[:2] != ["data", "lib"] and path[0] != "future":
+        raise _invalid(f"invalid import: bad import: {shown}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _allowed(ref: ast.Ref) -> bool:
+    return len(ref.path) > 0 and ref.path[0] in {ast.String("inventory"), ast.String("lib")}
+
+
+def _path(ref: ast.Ref) -> list[str]:
+    head = ref.head.name if type(ref.head) is ast.Var else ""
+    names = [item.value if type(item) is ast.String else "" for item in ref.path]
+    return [head, *names]
+
+
+def _data_refs(node: Any) -> Iterator[ast.Ref]:
+    """Every reference into data below a node; the bare ``data`` is one too."""
+    kind = type(node)
+    if kind is ast.Var:
+        if node.name == "data":
+            yield ast.Ref(node, ())
+    elif kind is ast.Ref and type(node.head) is ast.Var and node.head.name == "data":
+        yield node
+        for item in node.path:
+            yield from _data_refs(item)
+    elif kind is tuple:
+        for item in node:
+            yield from _data_refs(item)
+    elif dataclasses.is_dataclass(node) and kind is not ast.Location:
+        for field in dataclasses.fields(node):
+            if field.name not in {"location", "annotations"}:
+                yield from _data_refs(getattr(node, field.name))
+
+
+def ref_text(ref: ast.Ref) -> str:
+    """A reference as OPA prints it."""
+    text = ref.head.name if type(ref.head) is ast.Var else "…"
+    for item in ref.path:
+        match item:
+            case ast.String(value=value):
+                plain = value.isidentifier() and value.isascii()
+                text += f".{value}" if plain else f"[{display(value)}]"
+            case ast.Var():
+                text += f"[{'_' if item.is_wildcard else item.name}]"
+            case ast.Ref():
+                text += f"[{ref_text(item)}]"
+            case ast.Number(text=number):
+                text += f"[{number}]"
+            case _:
+                text += "[…]"
+    return text

@@ -1,0 +1,186 @@
+"""The driver of the engine ``Rego``: the bridge from templates to :mod:`webhook.rego`.
+
+A template's rule ``violation`` is asked once for each matching constraint, with
+``input.review`` and ``input.parameters``; ``data.inventory`` is the referential
+data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.constraint.driver import Violation
+from webhook.constraint.drivers import references
+from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
+from webhook.rego import types
+from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
+from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.engine import CompileOptions, compile_modules
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.limits import EvaluationContext
+from webhook.rego.parser import parse_module
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, to_json, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.template import Code, Template
+    from webhook.rego.ast import Module, RegoVersion
+    from webhook.rego.engine import Entrypoint
+    from webhook.rego.values import Value
+
+NAME: Final = "Rego"
+
+_MISSING: Final = object()
+
+
+class ExternalData(Protocol):
+    """Asks a provider for keys, on behalf of the built-in ``external_data``."""
+
+    def __call__(self, request: Mapping[str, Value]) -> Value:
+        """The answer to ``{"provider": …, "keys": […]}``."""
+
+
+class RegoDriver:
+    """Compiles templates whose source is Rego, v0 or v1."""
+
+    def __init__(
+        self,
+        *,
+        disabled_builtins: Collection[str] = (),
+        external_data: ExternalData | None = None,
+    ) -> None:
+        """Without ``external_data`` a template that calls the built-in does not compile."""
+        builtins = {}
+        if external_data is not None:
+            builtins["external_data"] = make_builtin(
+                "external_data",
+                (types.ANY,),
+                types.ANY,
+                external_data,
+                check=False,
+                deterministic=False,
+            )
+        self._options = CompileOptions(
+            disabled_builtins=frozenset(disabled_builtins), builtins=builtins
+        )
+
+    @property
+    def name(self) -> str:
+        """The engine's name in templates."""
+        return NAME
+
+    def compile(self, template: Template, code: Code) -> RegoEvaluator:
+        """Compile a template's Rego.
+
+        Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+        """
+        del template
+        rego, version, libraries = _source(code.source)
+        entry = _parse(rego, references.ENTRY, version)
+        references.check_entry(entry)
+        modules = [
+            _parse(text, references.library_file(index), version)
+            for index, text in enumerate(libraries)
+        ]
+        references.check_references(modules, entry)
+        try:
+            program = compile_modules([references.as_entry(entry), *modules], options=self._options)
+            return RegoEvaluator(program.rule(f"data.{references.ENTRY}.{references.RULE}"))
+        except RegoErrors as errors:
+            raise CompileError(f"unable to compile modules: {errors}") from None
+
+
+def _parse(text: str, file: str, version: RegoVersion) -> Module:
+    try:
+        return parse_module(text, file, version)
+    except RegoErrors as errors:
+        first = errors.errors[0]
+        # OPA reports an empty module alone, and with a place that is none.
+        text = f"{file}:0: {first}" if first.message == "empty module" else str(errors)
+        raise CompileError(f"invalid ConstraintTemplate: {text}") from None
+
+
+def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
+    """The Rego, its version (any but ``v1`` is v0, as in Gatekeeper) and its libraries."""
+    if type(source) is not dict:
+        raise InvalidTemplate("could not recognize the type")
+    rego = source.get("rego")
+    if rego is None:
+        raise InvalidTemplate("rego source missing required field: rego")
+    version, libraries = source.get("version") or "v0", source.get("libs") or []
+    for name, value in (("rego", rego), ("version", version)):
+        if type(value) is not str:
+            raise InvalidTemplate(f"source.{name} must be a string")
+    if type(libraries) is not list or not all(type(item) is str for item in libraries):
+        raise InvalidTemplate("source.libs must be an array of strings")
+    return rego, "v1" if version == "v1" else "v0", libraries
+
+
+class RegoEvaluator:
+    """A compiled template."""
+
+    __slots__ = ("_violation",)
+
+    def __init__(self, violation: Entrypoint) -> None:
+        self._violation = violation
+
+    def begin(
+        self, limits: Limits, inventory: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], EvaluationContext]:
+        """One time, one budget and one source of chance for all constraints of the template."""
+        if limits.steps is None:
+            context = EvaluationContext(deadline=limits.deadline, print_=limits.print_)
+        else:
+            context = EvaluationContext(
+                deadline=limits.deadline, steps=limits.steps, print_=limits.print_
+            )
+        return {"inventory": inventory}, context
+
+    def evaluate(
+        self, parameters: Any, review: Any, state: tuple[dict[str, Any], EvaluationContext]
+    ) -> Iterable[Violation]:
+        """The violations of one constraint, in OPA's order: by details, then by message."""
+        data, context = state
+        try:
+            found = self._violation({"review": review, "parameters": parameters}, data, context)
+        except EvaluationError as error:
+            raise PolicyError(str(error)) from None
+        return _violations(found) if found is not UNDEFINED and len(found) else ()
+
+
+def _violations(found: Value) -> list[Violation]:
+    """What the rule holds as messages with details.
+
+    Of a set its members count, of an object its keys, as Rego's ``violation[r]``
+    has it. Those without ``msg`` are none.
+    """
+    items: dict[Any, tuple[Any, str]] = {}
+    if type(found) is RegoObject:
+        found = found.keys()
+    elif type(found) is not RegoSet:
+        return []  # an array's members are its positions, a dict's are strings
+    for member in found:
+        if type(member) is not dict and type(member) is not RegoObject:
+            continue
+        msg = member.get("msg", _MISSING)
+        if msg is _MISSING:
+            continue
+        if type(msg) is not str:
+            raise PolicyError(
+                f"extracting message binding: .msg accessor error: {to_json(msg)} is of the type "
+                f"{type_name(msg)}, expected string",
+                no_verdict=True,
+            )
+        details = member.get("details", _MISSING)
+        details = {} if details is _MISSING else details
+        items[key(details), msg] = (details, msg)
+    pairs = list(items.values())
+    if len(pairs) > 1:
+        pairs.sort(key=_order)
+    return [Violation(msg, to_json(details)) for details, msg in pairs]
+
+
+def _order(pair: tuple[Any, str]) -> tuple[Any, str]:
+    return sort_key(pair[0]), pair[1]

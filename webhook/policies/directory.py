@@ -1,0 +1,193 @@
+"""Policies of directories, kept in step with a client.
+
+Each load reads the files again and changes the client where they differ. What
+is broken costs only itself: a file that cannot be read keeps the objects of its
+last good reading, and a template or constraint that is refused keeps its last
+good revision in force. Every fault is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.constraint import constraint, template
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.policies.manifests import (
+    Manifest,
+    PolicyFault,
+    UnreadableFile,
+    expand_lists,
+    find_files,
+    read_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from webhook.constraint.client import Client
+
+# Files that live beside policies and are no objects of a cluster.
+_IGNORED_GROUPS: Final = frozenset({"test.gatekeeper.sh", "kustomize.config.k8s.io"})
+
+CONFIGURATION_GROUPS: Final = frozenset(
+    f"{name}.gatekeeper.sh"
+    for name in (
+        "config",
+        "connection",
+        "expansion",
+        "externaldata",
+        "mutations",
+        "status",
+        "syncset",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReport:
+    """What a load found: how much is in force, and what is wrong with the files.
+
+    ``configuration`` holds Gatekeeper's own objects besides templates and
+    constraints; it is for the caller to use or refuse.
+    """
+
+    templates: int
+    constraints: int
+    data: int
+    faults: tuple[PolicyFault, ...]
+    changed: bool
+    configuration: tuple[Manifest, ...] = ()
+
+
+class PolicyDirectory:
+    """The policies of some directories or files. Used by one task."""
+
+    def __init__(self, client: Client, paths: Sequence[Path]) -> None:
+        self._client = client
+        self._paths = tuple(paths)
+        self._files: dict[str, list[Manifest]] = {}
+        # The objects brought into the client, by identity.
+        self._known: dict[tuple[str, ...], Manifest] = {}
+
+    def load(self) -> PolicyReport:
+        """Read the files and bring the client in step with them."""
+        faults: list[PolicyFault] = []
+        self._read(faults)
+        wanted = self._distinct(faults)
+        before = self._client.snapshot
+        self._remove_missing(wanted)
+        configuration = []
+        steps: dict[str, list[Manifest]] = {"template": [], "constraint": [], "data": []}
+        for manifest in wanted.values():
+            if (kind := _kind(manifest)) in steps:
+                steps[kind].append(manifest)
+            elif kind == "configuration":
+                configuration.append(manifest)
+        changes: dict[str, Callable[[Any], bool]] = {
+            "template": self._client.add_template,
+            "constraint": self._client.add_constraint,
+            "data": self._add_data,
+        }
+        # A constraint needs its template, so that kind by kind is an order that works.
+        for kind, manifests in steps.items():
+            for manifest in manifests:
+                self._apply(manifest, changes[kind], faults)
+        snapshot = self._client.snapshot
+        return PolicyReport(
+            templates=len(snapshot.entries),
+            constraints=len(snapshot.constraints),
+            data=sum(_kind(manifest) == "data" for manifest in self._known.values()),
+            faults=tuple(faults),
+            changed=snapshot is not before,
+            configuration=tuple(configuration),
+        )
+
+    def _read(self, faults: list[PolicyFault]) -> None:
+        found: dict[str, list[Manifest]] = {}
+        for path in self._paths:
+            try:
+                files = find_files(path)
+            except OSError as error:
+                faults.append(PolicyFault(str(path), 0, "", error.strerror or str(error)))
+                # Nothing is known of what is below, so what was there stays.
+                found.update(
+                    (file, kept)
+                    for file, kept in self._files.items()
+                    if file == str(path) or file.startswith(f"{path}/")
+                )
+                continue
+            for file in files:
+                try:
+                    found[str(file)] = list(expand_lists(read_file(file)))
+                except UnreadableFile as error:
+                    faults.append(error.fault)
+                    found[str(file)] = self._files.get(str(file), [])
+        self._files = found
+
+    def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:
+        """The objects by identity; of those that share one, the first."""
+        wanted: dict[tuple[str, ...], Manifest] = {}
+        for manifests in self._files.values():
+            for manifest in manifests:
+                if _kind(manifest) == "ignored":
+                    continue
+                first = wanted.setdefault(manifest.identity, manifest)
+                if first is not manifest:
+                    message = f"defined twice: the one of {first.file}:{first.line} is used"
+                    faults.append(_fault(manifest, message))
+        return wanted
+
+    def _remove_missing(self, wanted: Iterable[tuple[str, ...]]) -> None:
+        for identity in self._known.keys() - set(wanted):
+            manifest = self._known.pop(identity)
+            match _kind(manifest):
+                case "template":
+                    self._client.remove_template(identity[3])
+                case "constraint":
+                    self._client.remove_constraint(identity[1], identity[3])
+                case _:
+                    self._client.remove_data(manifest.document)
+
+    def _add_data(self, document: dict[str, Any]) -> bool:
+        return self._client.add_data(document)
+
+    def _apply(
+        self,
+        manifest: Manifest,
+        change: Callable[[Any], bool],
+        faults: list[PolicyFault],
+    ) -> None:
+        known = self._known.get(manifest.identity)
+        if known is not None and _kind(manifest) == "data":
+            if encode(known.document) == encode(manifest.document):
+                return
+            self._client.remove_data(known.document)
+        try:
+            change(manifest.document)
+        except ConstraintFrameworkError as error:
+            faults.append(_fault(manifest, str(error)))
+        else:
+            self._known[manifest.identity] = manifest
+
+
+def _fault(manifest: Manifest, message: str) -> PolicyFault:
+    return PolicyFault(manifest.file, manifest.line, manifest.title, message)
+
+
+def _kind(manifest: Manifest) -> str:
+    group, kind = manifest.gvk.group_kind
+    if group == template.GROUP:
+        return "template"
+    if group == constraint.GROUP:
+        return "constraint"
+    if group in _IGNORED_GROUPS or (group == "apiextensions.k8s.io" and _is_ours(manifest)):
+        return "ignored"
+    return "configuration" if group in CONFIGURATION_GROUPS and kind else "data"
+
+
+def _is_ours(manifest: Manifest) -> bool:
+    """Whether this is the CRD of some constraint or of Gatekeeper itself."""
+    return manifest.identity[3].endswith(".gatekeeper.sh")

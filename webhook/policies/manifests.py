@@ -1,0 +1,136 @@
+"""Files and directories of YAML and JSON, read into manifests that know their place."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.documents import InvalidDocument, read_documents, read_json
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.api.documents import Dialect
+
+EXTENSIONS: Final = (".yaml", ".yml", ".json")
+
+FILE_BYTES_MAX: Final = 32 * 1024 * 1024
+"""More than ten times what etcd lets one object have; a file larger is no manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object and where it was read: ``file`` and the line it begins on."""
+
+    document: dict[str, Any]
+    file: str
+    line: int = 1
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The object's group, version and kind."""
+        return gvk_of(self.document)
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Group, kind, namespace and name: what no two objects share."""
+        gvk = self.gvk
+        return gvk.group, gvk.kind, namespace_of(self.document), name_of(self.document)
+
+    @property
+    def title(self) -> str:
+        """Kind and name, for messages."""
+        namespace, name = namespace_of(self.document), name_of(self.document)
+        return f"{self.gvk.kind or 'object'} {f'{namespace}/' if namespace else ''}{name or '?'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFault:
+    """Something in a file that cannot be used, in words for whoever wrote it."""
+
+    file: str
+    line: int
+    title: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return (
+            f"{place}: {self.title}: {self.message}" if self.title else f"{place}: {self.message}"
+        )
+
+
+class UnreadableFile(ValueError):  # noqa: N818  # named by what it is
+    """A file that cannot be read as manifests; carries the :class:`PolicyFault`."""
+
+    def __init__(self, fault: PolicyFault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def find_files(path: Path) -> list[Path]:
+    """The manifest files at a path: itself, or those below it, sorted.
+
+    Names that begin with ``..`` are left out: a mounted ConfigMap keeps its
+    revisions there and links to the current one. Raises OSError.
+    """
+    if not path.is_dir():
+        path.stat()
+        return [path]
+    found: list[Path] = []
+    for folder, folders, files in os.walk(path, onerror=_raise):
+        folders[:] = sorted(name for name in folders if not name.startswith(".."))
+        found += [
+            Path(folder, name)
+            for name in sorted(files)
+            if name.endswith(EXTENSIONS) and not name.startswith("..")
+        ]
+    return found
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
+    """The manifests of one file; raises :class:`UnreadableFile`."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise _unreadable(str(path), error.strerror or str(error)) from None
+    if len(raw) > FILE_BYTES_MAX:
+        raise _unreadable(str(path), f"larger than {FILE_BYTES_MAX} bytes")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(str(path), f"not UTF-8: {error.reason} at byte {error.start}") from None
+    return read_text(text, str(path), dialect)
+
+
+def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
+    """The manifests of a text that came from ``file``; raises :class:`UnreadableFile`."""
+    try:
+        reader = read_json(text) if file.endswith(".json") else read_documents(text, dialect)
+    except InvalidDocument as error:
+        raise _unreadable(file, str(error)) from None
+    return [Manifest(document.value, file, document.line) for document in reader]
+
+
+def _unreadable(file: str, message: str) -> UnreadableFile:
+    return UnreadableFile(PolicyFault(file, 0, "", message))
+
+
+def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """The manifests, each ``List`` of Kubernetes replaced by its items."""
+    for manifest in manifests:
+        items, unnamed = manifest.document.get("items"), not name_of(manifest.document)
+        if type(items) is list and unnamed and manifest.gvk.kind.endswith("List"):
+            for item in items:
+                if type(item) is dict:
+                    yield Manifest(item, manifest.file, manifest.line)
+        else:
+            yield manifest
