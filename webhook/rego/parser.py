@@ -111,8 +111,7 @@ class _Statements(Rules):
     """The part of the parser that reads a whole file, statement by statement."""
 
     def __init__(self, source: Source, version: RegoVersion, imports: Iterable[str] = ()) -> None:
-        super().__init__(source, _V0_KEYWORDS if version == "v0" else _V1_KEYWORDS)
-        self.version = version
+        super().__init__(source, _V0_KEYWORDS if version == "v0" else _V1_KEYWORDS, version)
         self.checked = version != "v0"
         self.package: Ref | None = None
         self.imports: list[Import] = []

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Term
     from webhook.rego.lexer import SourceLocation
 
+_EVERY: Final = Var("every")
 _INFIX_EXAMPLES: Final = {"in": "x in xs", "and": "x and y", "or": "x or y"}
 
 
@@ -76,6 +77,8 @@ class Bodies(Terms):
         if self.hints:
             return
         kind, name = self.kinds[self.i], self.texts[self.i]
+        if kind == t.COMMA and self.reads_with(t.FUTURE_V0, self.i + 1, self._is_membership):
+            name, kind = "in", t.IDENT
         if kind == t.IDENT and name in _INFIX_EXAMPLES:
             example = _INFIX_EXAMPLES[name]
             self.hint(f"`import future.keywords.{name}` for `{example}` expressions")
@@ -114,6 +117,12 @@ class Bodies(Terms):
                 return self._fold((Not(group, location=self.since(self.starts[start])),), start)
         term = self.statement()
         kind = self.kinds[self.i]
+        if (
+            kind == t.IDENT
+            and term == _EVERY
+            and self.reads_with(t.FUTURE_V0, start, self._is_every)
+        ):
+            self.hint("`import future.keywords.every` for `every x in xs { ... }` expressions")
         with_: tuple[With, ...] = ()
         modifiers = self.i
         if kind == t.WITH:
@@ -197,16 +206,23 @@ class Bodies(Terms):
             self.i += 1
             if self.kinds[self.i] != t.COMMA:
                 break
-        self.hints = [hint for hint in self.hints if "`some x in xs`" not in hint] or self.hints
         return SomeDecl(tuple(names), location=self.since(self.starts[start]))
 
+    def _is_membership(self) -> bool:
+        return membership(self.expression()) is not None
+
+    def _is_every(self) -> bool:
+        return isinstance(self._every(), Every)
+
     def _hint_at_some_in(self, start: int) -> None:
-        """Advise the import where ``in`` follows the names as a plain word."""
+        """Advise the import where ``in`` stands behind ``some`` as a plain word."""
         i = start + 1
-        while self.kinds[i] == t.IDENT and self.kinds[i + 1] == t.COMMA:
-            i += 2
-        if self.kinds[i] == t.IDENT and self.kinds[i + 1] == t.IDENT and self.texts[i + 1] == "in":
-            self.hint("`import future.keywords.in` for `some x in xs` expressions")
+        while i not in self.newlines and self.kinds[i] != t.EOF:
+            if self.kinds[i] == t.IDENT and self.texts[i] == "in":
+                if self.reads_with(t.FUTURE_V0, start + 1, self._is_membership):
+                    self.hint("`import future.keywords.in` for `some x in xs` expressions")
+                return
+            i += 1
 
     def _every(self) -> Literal_:
         start = self.i

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego import tokens as t
 from webhook.rego.ast import (
@@ -126,7 +126,10 @@ class Rules(Bodies):
         if t.ADD <= kind <= t.LTE and self.starts[self.i] == self.ends[first]:
             self.illegal()
         if t.DOT <= kind <= t.LPAREN_ATTACHED:
-            term = self.reference(term, loose=True)
+            try:
+                term = self.reference(term, loose=True)
+            except Refused as refusal:
+                self._also(refusal, "expected rule head name")
         args: tuple[Term, ...] | None = None
         if isinstance(term, Call):
             args, term = term.args, term.operator
@@ -183,10 +186,14 @@ class Rules(Bodies):
         try:
             return self.expression()
         except Refused as refusal:
-            try:
-                self.illegal(note)
-            except Refused as described:
-                raise Refused(refusal.errors + described.errors) from None
+            self._also(refusal, note)
+
+    def _also(self, refusal: Refused, note: str) -> NoReturn:
+        """Give up with one more error, which says what was expected."""
+        try:
+            self.illegal(note)
+        except Refused as described:
+            raise Refused(refusal.errors + described.errors) from None
 
     # --- default rules ---------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ from webhook.rego.errors import RegoLoadError
 from webhook.rego.lexer import SourceLocation, tokenize
 
 if TYPE_CHECKING:
-    from webhook.rego.ast import Location, Term
+    from collections.abc import Callable
+
+    from webhook.rego.ast import Location, RegoVersion, Term
     from webhook.rego.lexer import Source
 
 MAX_DEPTH: Final = 150
@@ -37,9 +39,10 @@ class Refused(Exception):  # noqa: N818  # a reading that did not work out, ofte
 class State:
     """The place in the tokens, and what has been learned so far."""
 
-    def __init__(self, source: Source, keywords: dict[str, int]) -> None:
+    def __init__(self, source: Source, keywords: dict[str, int], version: RegoVersion) -> None:
         found = tokenize(source, keywords)
         self.source = source
+        self.version = version
         self.tokens = found
         self.kinds = found.kinds
         self.texts = found.texts
@@ -99,6 +102,24 @@ class State:
     def hint(self, text: str) -> None:
         """Remember advice for the next error."""
         self.hints.append(text)
+
+    def reads_with(self, keywords: dict[str, int], start: int, read: Callable[[], bool]) -> bool:
+        """Whether ``read`` would succeed from token ``start`` if these were keywords.
+
+        Nothing is consumed: for advice in errors only.
+        """
+        kept = self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered
+        self.kinds = [
+            keywords.get(text, kind) if kind == t.IDENT else kind
+            for kind, text in zip(self.kinds, self.texts, strict=True)
+        ]
+        self.i, self.hints, self.remembered = start, [], {}
+        try:
+            return read()
+        except Refused:
+            return False
+        finally:
+            self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered = kept
 
     def error(self, message: str, location: Location | None = None) -> RegoLoadError:
         """The error with the advice collected so far."""

@@ -249,6 +249,8 @@ class Terms(State):
 
     def _template(self, first: int) -> TemplateString:
         raw = self.kinds[first] >= t.RAW_TEMPLATE_PART
+        if self.version == "v0":
+            self.refuse("template strings are not supported by current capabilities")
         parts: list[str | Term | Literal_] = []
         self.enter()
         while True:

@@ -1,0 +1,1 @@
+"""Our engine beside the real OPA: the same questions, and the answers compared."""

@@ -1,0 +1,67 @@
+"""A running OPA that answers questions: one JSON line each way (tests/oracles/opa)."""
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ANSWER_SECONDS_MAX = 60
+"""OPA itself stops after the ten seconds of a question; this is for a process that hangs."""
+
+
+class Oracle:
+    """One process of the program; ask from one thread at a time."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen(
+            [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """The answer; numbers are kept as their text by :func:`exact`."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        watchdog = threading.Timer(ANSWER_SECONDS_MAX, process.kill)
+        watchdog.start()
+        try:
+            process.stdin.write(json.dumps(question).encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        finally:
+            watchdog.cancel()
+        assert line, f"the oracle ended ({process.poll()}) on {question}"
+        return exact(line)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class NumberText(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def exact(line: bytes) -> dict[str, Any]:
+    """Decode JSON with every number as its text."""
+    found: dict[str, Any] = json.loads(line, parse_int=NumberText, parse_float=NumberText)
+    return found

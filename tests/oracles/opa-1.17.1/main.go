@@ -1,0 +1,1 @@
+../opa/main.go
