@@ -1,0 +1,190 @@
+"""A real Kubernetes API server for tests: a process of `tests/testcluster`, and a small client.
+
+`Cluster.start` runs one and waits until it serves. Started again on the same folder it keeps its
+data, certificates and ports: clients see a restart of the server that they knew.
+"""
+
+import base64
+import json
+import ssl
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+# After SIGTERM the API server ends its watches first.
+STOP_SECONDS_MAX = 60
+REQUEST_SECONDS_MAX = 30
+
+
+class ApiError(Exception):
+    """The API server refused a request."""
+
+    def __init__(self, status: int, body: str) -> None:
+        """Keep the status code and the body, which says why."""
+        super().__init__(f"{status}: {body}")
+        self.status = status
+        self.body = body
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Plain requests to an API server, as the kubeconfig's current user. Bodies are JSON."""
+
+    server: str
+    context: ssl.SSLContext
+
+    @classmethod
+    def of(cls, kubeconfig: Path) -> Self:
+        """A client for a kubeconfig with inline certificates."""
+        config = yaml.safe_load(kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        user = config["users"][0]["user"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        context = ssl.create_default_context(cadata=authority)
+        with tempfile.NamedTemporaryFile() as pair:  # OpenSSL reads a key from files only
+            pair.write(base64.b64decode(user["client-certificate-data"]))
+            pair.write(base64.b64decode(user["client-key-data"]))
+            pair.flush()
+            context.load_cert_chain(pair.name)
+        return cls(cluster["server"], context)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Any:
+        """The decoded answer. Raises ApiError for an answer that is not a success."""
+        request = urllib.request.Request(
+            self.server + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": content_type, "Accept": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(
+                request, timeout=REQUEST_SECONDS_MAX, context=self.context
+            ) as answer:
+                content = answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise ApiError(error.code, error.read().decode()) from error
+        try:
+            return json.loads(content)
+        except ValueError:
+            return content.decode()
+
+    def apply(self, path: str, manifest: Any, *, manager: str = "waddle-tests") -> Any:
+        """Server-side apply of one object at its path."""
+        query = f"?fieldManager={manager}&force=true"
+        return self.request(
+            "PATCH", path + query, manifest, content_type="application/apply-patch+yaml"
+        )
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One running API server with etcd and the controllers that its clients rely on."""
+
+    program: Path
+    folder: Path
+    arguments: Sequence[str] = ()
+    process: subprocess.Popen[str] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, program: Path, folder: Path, *arguments: str) -> Self:
+        """Run the program on that folder until it serves; arguments are testcluster's flags."""
+        cluster = cls(program, folder, arguments)
+        cluster.run()
+        return cluster
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Credentials of an administrator."""
+        return Path(self.facts["kubeconfig"])
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return str(self.facts["server"])
+
+    @property
+    def etcd(self) -> str:
+        """The URL of its etcd, without TLS."""
+        return str(self.facts["etcd"])
+
+    @property
+    def pid(self) -> int:
+        """The process's id, for faults and for measuring."""
+        return int(self.facts["pid"])
+
+    @property
+    def api(self) -> Api:
+        """A client with an administrator's rights."""
+        return Api.of(self.kubeconfig)
+
+    @property
+    def log(self) -> Path:
+        """What etcd, the API server and the controllers logged."""
+        return self.folder / "testcluster.log"
+
+    def run(self) -> None:
+        """Start the process, also again after `stop` or `kill`, and wait until it serves."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [self.program, "-dir", self.folder, "-exit-with-stdin", *self.arguments],
+                stdin=subprocess.PIPE,  # closes with this process, and then the cluster ends too
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()  # it gives up by itself after two minutes
+        if not line:
+            self.process.wait(STOP_SECONDS_MAX)
+            tail = "\n".join(self.log.read_text().splitlines()[-15:])
+            raise RuntimeError(f"testcluster did not start:\n{tail}")
+        self.facts = json.loads(line)
+
+    def stop(self) -> None:
+        """End it as an administrator would, and wait."""
+        self._end(kill=False)
+
+    def kill(self) -> None:
+        """End it as a power cut would, and wait."""
+        self._end(kill=True)
+
+    def restart(self) -> None:
+        """Stop it and start it again on what it kept."""
+        self.stop()
+        self.run()
+
+    def _end(self, *, kill: bool) -> None:
+        if self.process is None:
+            return
+        if kill:
+            self.process.kill()
+        else:
+            self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(STOP_SECONDS_MAX)
+            raise
+        finally:
+            for stream in (self.process.stdin, self.process.stdout):
+                if stream is not None:
+                    stream.close()
+            self.process = None

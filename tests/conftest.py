@@ -1,0 +1,21 @@
+"""Fixtures that tests of every folder share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.programs import program
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A real API server that a whole run shares: use names of your own, and clean up.
+
+    A test that restarts or harms its cluster makes one for itself with `Cluster.start`.
+    """
+    shared = Cluster.start(program("testcluster"), tmp_path_factory.mktemp("cluster"))
+    try:
+        yield shared
+    finally:
+        shared.stop()
