@@ -1,0 +1,1 @@
+"""The speed of the Rego engine beside the real ones."""
