@@ -117,7 +117,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """``{a, b}``; the empty set is written ``set()`` and is a :class:`Call` until resolved."""
+    """``{a, b}``; the empty set is written ``set()``, and the parser takes that for it."""
 
     items: tuple[Term, ...]
     location: Location = _location()
@@ -169,9 +169,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class TemplateString:
-    """``$"text {term}"``: its parts, literal text as ``str``, each term as written."""
+    """``$"text {term}"``: its parts, literal text as ``str``, each term as written.
 
-    parts: tuple[str | Term, ...]
+    An expression with modifiers, a negation or logic is a literal of a body.
+    """
+
+    parts: tuple[str | Term | Literal_, ...]
     raw: bool = field(default=False, compare=False)
     location: Location = _location()
 
