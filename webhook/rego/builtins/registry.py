@@ -28,6 +28,7 @@ from webhook.rego.values import RegoObject, RegoSet, type_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from webhook.rego.ast import Location
     from webhook.rego.types import Type
     from webhook.rego.values import Value
 
@@ -54,6 +55,10 @@ class Context(Protocol):
     @property
     def services(self) -> dict[str, Any]:
         """Doors to the outside that the caller opened: ``http`` for http.send and so on."""
+
+    @property
+    def print_(self) -> Callable[[Location, str], None] | None:
+        """Where the policy's prints go, with their place; None drops them."""
 
     def charge(self, steps: int) -> None:
         """Pay for work about to be done in C; raises ``eval_cancel_error`` when spent.

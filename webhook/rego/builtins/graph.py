@@ -1,0 +1,130 @@
+"""Built-ins that follow references: graphs, and every value within a value.
+
+Documented in OPA's reference under "Graph"; behaviour from
+v1/topdown/reachable.go and walk.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.builtins.objects import lookup
+from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.types import ANY, ARRAY, SET, any_of, array_of, object_of, set_of, static_array
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.values import Value
+
+GRAPH = object_of(ANY, any_of(SET, ARRAY))
+VERTICES = any_of(SET, ARRAY)
+
+
+def _vertices(collection: Value) -> list[Value]:
+    if type(collection) is list:
+        return collection
+    return ordered(collection) if type(collection) is RegoSet else []
+
+
+def _initial(collection: Value) -> list[Value]:
+    if type(collection) is not list and type(collection) is not RegoSet:
+        wrong_operand(2, collection, "{array, set}")
+    return _vertices(collection)
+
+
+@builtin("graph.reachable", GRAPH, VERTICES, result=SET, context=True)
+def reachable(context: Context, graph: Value, initial: Value) -> RegoSet:
+    """Return the vertices of the graph that can be reached from the initial ones."""
+    queue = list(_initial(initial))
+    reached = RegoSet()
+    while queue:
+        node = queue.pop()
+        edges = lookup(graph, node)
+        if edges is UNDEFINED or node in reached:
+            continue
+        reached.add(node)
+        neighbours = _vertices(edges)
+        context.charge(1 + len(neighbours))
+        queue.extend(item for item in neighbours if item not in reached)
+    return reached
+
+
+@builtin("graph.reachable_paths", GRAPH, VERTICES, result=set_of(array_of(ANY)), context=True)
+def reachable_paths(context: Context, graph: Value, initial: Value) -> RegoSet:
+    """Return every path that starts at an initial vertex and ends where it cannot go on."""
+    found = RegoSet()
+    for node in _initial(initial):
+        edges = lookup(graph, node)
+        if edges is UNDEFINED:
+            continue
+        neighbours = _vertices(edges)
+        if not neighbours:
+            found.add([node])
+        for neighbour in neighbours:
+            _extend(context, graph, neighbour, [node], found)
+    return found
+
+
+def _extend(
+    context: Context, graph: Value, start: Value, begun: list[Value], found: RegoSet
+) -> None:
+    """Go on from ``start`` after ``begun``, depth first without recursion."""
+    stack: list[tuple[Value, list[Value], RegoSet]] = [(start, begun, RegoSet(begun))]
+    while stack:
+        root, path, passed = stack.pop()
+        context.charge(2 + 2 * len(path))
+        edges = lookup(graph, root)
+        if edges is UNDEFINED:
+            found.add(path)
+            continue
+        path = [*path, root]
+        neighbours = _vertices(edges)
+        if not neighbours:
+            found.add(path)
+            continue
+        passed = passed.union(RegoSet([root]))
+        for neighbour in neighbours:
+            if neighbour in passed:
+                found.add(path)
+            else:
+                stack.append((neighbour, path, passed))
+
+
+@builtin("walk", ANY, result=static_array(ARRAY, ANY), context=True, relation=True)
+def walk(context: Context, x: Value) -> Iterator[list[Value]]:
+    """Return ``[path, value]`` for the value and each within it, outer before inner."""
+    stack: list[tuple[list[Value], Value]] = [([], x)]
+    while stack:
+        path, value = stack.pop()
+        context.charge(2 + len(path))
+        yield [path, value]
+        stack.extend(([*path, name], item) for name, item in reversed(_children(value)))
+
+
+def _children(value: Value) -> list[tuple[Value, Value]]:
+    kind = type(value)
+    if kind is list:
+        return list(enumerate(value))
+    if kind is dict:
+        return sorted(value.items(), key=lambda pair: pair[0])
+    if kind is RegoObject:
+        return sorted(value.items(), key=lambda pair: sort_key(pair[0]))
+    if kind is RegoSet:
+        return [(item, item) for item in ordered(value)]
+    return []
+
+
+def values_within(context: Context, x: Value) -> Iterator[Value]:
+    """Every value that :func:`walk` yields, without the paths: for ``walk(x, [_, value])``."""
+    stack = [x]
+    while stack:
+        value = stack.pop()
+        context.charge(1)
+        yield value
+        if type(value) is list:
+            stack.extend(reversed(value))
+        elif type(value) in {dict, RegoObject, RegoSet}:
+            stack.extend(item for _, item in reversed(_children(value)))

@@ -1,0 +1,97 @@
+"""Built-ins that the compiler calls, and those about the engine itself.
+
+``print``, template strings and test cases are rewritten to these. Behaviour from
+OPA's v1/topdown/print.go, template_string.go, trace.go, test.go and runtime.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.ast import NOWHERE
+from webhook.rego.builtins.registry import builtin
+from webhook.rego.errors import EvaluationError
+from webhook.rego.text import argument_text
+from webhook.rego.types import ANY, BOOLEAN, SET, STRING, array_of, object_of
+from webhook.rego.values import RegoSet, ordered, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.values import Value
+
+
+def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:
+    """The operands' texts, in every combination where an operand is a set of several values.
+
+    A set is the values that a term had: an empty one is a term without a value.
+    """
+    choices: list[list[str]] = []
+    for operand in operands:
+        if type(operand) is RegoSet:
+            choices.append([argument_text(x) for x in ordered(operand)] or ["<undefined>"])
+        elif type_name(operand) in {"array", "object"}:
+            raise EvaluationError(
+                "eval_internal_error", f"illegal argument type: {type_name(operand)}"
+            )
+        else:
+            choices.append([argument_text(operand)])
+    return _combinations(context, choices)
+
+
+def _combinations(context: Context, choices: list[list[str]]) -> Iterator[list[str]]:
+    if not choices:
+        yield []
+        return
+    for first in choices[0]:
+        for rest in _combinations(context, choices[1:]):
+            context.charge(1 + len(first) // 8)
+            yield [first, *rest]
+
+
+@builtin("print", result=None, variadic=ANY)
+def print_(*_: Value) -> bool:
+    """Stand in the table: the compiler turns it into ``internal.print``, or drops it."""
+    return True
+
+
+@builtin("internal.print", array_of(SET), result=None, context=True)
+def internal_print(context: Context, operands: list[Value]) -> bool:
+    """Hand each line to the caller's sink; a compiler that knows the place does it itself."""
+    if context.print_ is not None:
+        for line in printed(context, operands):
+            context.print_(NOWHERE, " ".join(line))
+    return True
+
+
+@builtin("internal.template_string", array_of(ANY), result=STRING, context=True)
+def template_string(context: Context, operands: list[Value]) -> str:
+    """Return the parts of a template string joined."""
+    made = ""
+    for count, parts in enumerate(printed(context, operands)):
+        if count:
+            raise EvaluationError(
+                "eval_conflict_error", "template-strings must not produce multiple outputs"
+            )
+        made = "".join(parts)
+    return made
+
+
+@builtin("internal.test_case", array_of(ANY), result=None)
+def name_test_case(operands: list[Value]) -> bool:
+    """Name a test's case to a tracer; there is none here."""
+    del operands
+    return True
+
+
+@builtin("trace", STRING, result=BOOLEAN)
+def trace(_: str) -> bool:
+    """Leave a note for a tracer; there is none here."""
+    return True
+
+
+@builtin("opa.runtime", result=object_of(STRING, ANY), context=True, deterministic=False)
+def opa_runtime(context: Context) -> dict[str, Value]:
+    """Return what the caller says about itself."""
+    return context.runtime

@@ -1,0 +1,221 @@
+"""Built-ins that read, write and reshape JSON.
+
+Documented in OPA's reference under "Object" and "Encoding"; behaviour from
+v1/topdown/json.go and encoding.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.builtins import go_json
+from webhook.rego.builtins.json_patch import apply_patches
+from webhook.rego.builtins.json_paths import read_path
+from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.errors import BuiltinError
+from webhook.rego.text import MAX_CHARACTERS, display, json_indented, json_text, text_too_large
+from webhook.rego.types import (
+    ANY,
+    ARRAY,
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    ObjectType,
+    any_of,
+    array_of,
+    set_of,
+)
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, make_object, ordered, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.values import Key, Value
+
+PATH = any_of(STRING, ARRAY)
+PATHS = any_of(array_of(PATH), set_of(PATH))
+CHARACTERS_A_STEP = 8
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+@builtin("json.marshal", ANY, result=STRING, context=True)
+def marshal(context: Context, x: Value) -> str:
+    """Return the value as JSON."""
+    text = json_text(x)
+    context.charge(1 + len(text) // CHARACTERS_A_STEP)
+    return text
+
+
+_OPTIONS = ObjectType((("indent", STRING), ("prefix", STRING), ("pretty", BOOLEAN)), (STRING, ANY))
+
+
+@builtin("json.marshal_with_options", ANY, _OPTIONS, result=STRING, context=True)
+def marshal_with_options(context: Context, x: Value, options: Value) -> str:
+    """Return the value as JSON, indented when ``pretty``, ``indent`` or ``prefix`` says so."""
+    indent, prefix = "\t", ""
+    pretty: bool | None = None
+    for at, (name, value) in enumerate(options.items()):
+        if type(name) is not str:
+            raise BuiltinError(
+                f"operand 2 failed to stringify key {display(name)} at index {at}: "
+                f"operand {at} must be string but got {type_name(name)}",
+                kind="type",
+            )
+        if name in {"prefix", "indent"}:
+            if type(value) is not str:
+                raise BuiltinError(
+                    f'operand 2 key "{name}" failed cast to string: '
+                    f"operand {at} must be string but got {type_name(value)}",
+                    kind="type",
+                )
+            indent, prefix = (value, prefix) if name == "indent" else (indent, value)
+        elif name == "pretty":
+            if type(value) is not bool:
+                raise BuiltinError('operand 2 key "pretty" failed cast to bool', kind="type")
+            pretty = value
+        else:
+            raise BuiltinError(
+                f"operand 2 object contained unknown key {display(name)}", kind="type"
+            )
+    if pretty is None:
+        pretty = "indent" in options or "prefix" in options
+    plain = json_text(x)
+    context.charge(1 + len(plain) // CHARACTERS_A_STEP)
+    if not pretty:
+        return plain
+    # A line for each value at most, each with an indentation for each level.
+    lines = plain.count(",") + 2 * plain.count("[") + 2 * plain.count("{") + 1
+    depth = min(plain.count("[") + plain.count("{"), 1000)
+    context.charge(lines * (len(prefix) + len(indent) * depth) // CHARACTERS_A_STEP)
+    if lines * (len(prefix) + len(indent)) > MAX_CHARACTERS:
+        raise text_too_large()
+    return prefix + json_indented(x, prefix, indent)
+
+
+@builtin("json.unmarshal", STRING, result=ANY, context=True)
+def unmarshal(context: Context, x: str) -> Value:
+    """Return the value that a string writes in JSON."""
+    context.charge(1 + len(x) // CHARACTERS_A_STEP)
+    return go_json.decode(x)
+
+
+@builtin("json.is_valid", STRING, result=BOOLEAN, context=True, check=False)
+def is_valid(context: Context, x: Value) -> bool:
+    """Tell whether the string is JSON."""
+    if type(x) is not str:
+        return False
+    context.charge(1 + len(x) // CHARACTERS_A_STEP)
+    return go_json.is_valid(x)
+
+
+# --- filter and remove -----------------------------------------------------------------------
+
+Tree = dict[Any, Any]
+"""Paths merged: each step's key, and below it a tree, or None where a path ends."""
+
+
+def _tree(context: Context, paths: Value) -> Tree:
+    if type(paths) is list:
+        members = paths
+    elif type(paths) is RegoSet:
+        members = ordered(paths)
+    else:
+        wrong_operand(2, paths, "set", "array")
+    root: Tree = {}
+    for path in [read_path(member) for member in members]:
+        context.charge(1 + len(path))
+        _add_path(root, path)
+    return root
+
+
+def _add_path(root: Tree, path: list[Value]) -> None:
+    node = root
+    for step in path[:-1]:
+        following = node.setdefault(key(step), {})
+        if following is None:
+            return
+        node = following
+    if path:
+        node[key(path[-1])] = None
+
+
+def _object(pairs: Iterable[tuple[Value, Value]]) -> Value:
+    return make_object((k, v) for k, v in pairs if v is not UNDEFINED)
+
+
+def _filtered(context: Context, value: Value, tree: Tree | None) -> Value:
+    if tree is None:
+        return value
+    context.charge(1 + len(tree))
+    kind = type(value)
+    if kind is dict or kind is RegoObject:
+        return _object(
+            (k, _filtered(context, v, tree[name]))
+            for k, v in value.items()
+            if (name := key(k)) in tree
+        )
+    if kind is list:
+        return [
+            _filtered(context, item, tree[str(at)])
+            for at, item in enumerate(value)
+            if str(at) in tree
+        ]
+    if kind is RegoSet:
+        return RegoSet(
+            _filtered(context, item, tree[name])
+            for item in ordered(value)
+            if (name := key(item)) in tree
+        )
+    return value
+
+
+@builtin("json.filter", OBJECT, PATHS, result=OBJECT, context=True)
+def filter_(context: Context, object_: Value, paths: Value) -> Value:
+    """Return the object with only what the paths lead to."""
+    return _filtered(context, object_, _tree(context, paths))
+
+
+def _removed(context: Context, value: Value, tree: Tree, name: Key) -> Value:
+    """``value`` as it stands under ``name``; UNDEFINED where a path ends."""
+    below = tree.get(name, UNDEFINED)
+    if below is None:
+        return UNDEFINED
+    return value if below is UNDEFINED else _without(context, value, below)
+
+
+def _without(context: Context, value: Value, tree: Tree) -> Value:
+    kind = type(value)
+    if kind is dict or kind is RegoObject:
+        context.charge(1 + len(value))
+        return _object((k, _removed(context, v, tree, key(k))) for k, v in value.items())
+    if kind is list:
+        context.charge(1 + len(value))
+        kept = [_removed(context, item, tree, str(at)) for at, item in enumerate(value)]
+        return [item for item in kept if item is not UNDEFINED]
+    if kind is RegoSet:
+        context.charge(1 + len(value))
+        kept = [_removed(context, item, tree, key(item)) for item in ordered(value)]
+        return RegoSet(item for item in kept if item is not UNDEFINED)
+    return value
+
+
+@builtin("json.remove", OBJECT, PATHS, result=OBJECT, context=True)
+def remove(context: Context, object_: Value, paths: Value) -> Value:
+    """Return the object without what the paths lead to."""
+    return _without(context, object_, _tree(context, paths))
+
+
+# --- patch -----------------------------------------------------------------------------------
+
+_PATCHES = array_of(ObjectType((("op", STRING), ("path", ANY)), (ANY, ANY)))
+
+
+@builtin("json.patch", ANY, _PATCHES, result=ANY, context=True, check=False)
+def patch(context: Context, value: Value, operations: Value) -> Value:
+    """Return the value after the operations of a JSON patch (RFC 6902)."""
+    if type(operations) is not list:
+        wrong_operand(2, operations, "array")
+    return apply_patches(context, value, operations)
