@@ -114,13 +114,17 @@ _FIELDS: Final = _SOMETIMES | _ALWAYS.keys()
 
 
 def read_request(
-    request: dict[str, Any], *, api_version: str = "admission.k8s.io/v1"
+    request: dict[str, Any], *, api_version: str = "admission.k8s.io/v1", strict: bool = False
 ) -> AdmissionRequest:
     """Read a request; raises :class:`InvalidReview` where a field has a wrong type.
 
-    Fields that Go's type does not have are dropped, as its decoder drops them.
+    Fields that Go's type does not have are dropped, as its decoder drops them;
+    when ``strict`` they are refused.
     """
     if not request.keys() <= _FIELDS:
+        if strict:
+            unknown = ", ".join(sorted(request.keys() - _FIELDS))
+            raise InvalidReview(f"unknown fields in request: {unknown}")
         request = {name: value for name, value in request.items() if name in _FIELDS}
     if not _ALWAYS.keys() <= request.keys():
         request = _ALWAYS | request

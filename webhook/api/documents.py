@@ -58,22 +58,35 @@ class InvalidDocument(ValueError):  # noqa: N818  # named by what it is, as Inva
 class Document:
     """One document of a file: its value and the line it begins on, from 1."""
 
-    value: dict[str, Any]
+    value: Any
     line: int
 
 
 def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[Document]:
-    """Every document of a text that is not empty; raises :class:`InvalidDocument`."""
+    """Every YAML document of a text that is not empty; raises :class:`InvalidDocument`."""
     return list(_documents(text, dialect))
 
 
 def read_json(text: str) -> list[Document]:
     """One JSON document; raises :class:`InvalidDocument`."""
     try:
-        value = decode(text)
+        return [Document(decode(text), 1)]
     except DecodeError as error:
         raise InvalidDocument(str(error)) from None
-    return [Document(_mapping(value, 1), 1)]
+
+
+def read_objects(text: str, dialect: Dialect = "kubernetes") -> list[Document]:
+    """As :func:`read_documents`, of objects only."""
+    return only_objects(read_documents(text, dialect))
+
+
+def only_objects(documents: list[Document]) -> list[Document]:
+    """The documents, all of which must be objects; raises :class:`InvalidDocument`."""
+    for document in documents:
+        if type(document.value) is not dict:
+            kind = type(document.value).__name__
+            raise InvalidDocument(f"line {document.line}: expected an object, got {kind}")
+    return documents
 
 
 def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
@@ -86,7 +99,7 @@ def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
             if "&" in text:
                 _measure(value, line)
             if value is not None and value != {}:
-                yield Document(_mapping(value, line), line)
+                yield Document(value, line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}: " if mark else ""
@@ -97,12 +110,6 @@ def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
         raise InvalidDocument("nested too deeply") from None
     finally:
         loader.dispose()
-
-
-def _mapping(value: Any, line: int) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise InvalidDocument(f"line {line}: expected an object, got {type(value).__name__}")
-    return value
 
 
 def _measure(value: Any, line: int) -> None:

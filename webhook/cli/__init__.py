@@ -1,1 +1,1 @@
-""""""
+"""The command line. Each subcommand is a module, imported when it is asked for."""

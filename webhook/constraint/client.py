@@ -71,6 +71,18 @@ class Client:
             )
         return self._snapshot
 
+    def copy(self) -> Client:
+        """Another client with the same templates and constraints, and no data."""
+        other = Client(
+            targets=tuple(self._targets.values()),
+            drivers=tuple(self._drivers.values()),
+            enforcement_points=self._points,
+            error_is_violation=self._error_is_violation,
+        )
+        other._entries = dict(self._entries)
+        other._digest = self._digest.copy()
+        return other
+
     # --- templates ---------------------------------------------------------------------------
 
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,13 @@ class Digest:
         self._hashes: dict[tuple[str, ...], int] = {}
         self._sum = 0
 
+    def copy(self) -> Digest:
+        """Another digest of the same objects."""
+        other = Digest()
+        other._hashes = dict(self._hashes)
+        other._sum = self._sum
+        return other
+
     def put(self, key: tuple[str, ...], document: Mapping[str, Any]) -> None:
         """Count an object, instead of what was counted under this key."""
         self.drop(key)

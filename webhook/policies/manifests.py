@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.documents import InvalidDocument, read_documents, read_json
+from webhook.api.documents import InvalidDocument, only_objects, read_documents, read_json
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.api.documents import Dialect
+    from webhook.api.documents import Dialect, Document
 
 EXTENSIONS: Final = (".yaml", ".yml", ".json")
 
@@ -97,6 +97,15 @@ def _raise(error: OSError) -> None:
 
 def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
     """The manifests of one file; raises :class:`UnreadableFile`."""
+    return read_text(_text_of(path), str(path), dialect)
+
+
+def read_values(path: Path) -> list[Document]:
+    """The documents of one file, of any type; raises :class:`UnreadableFile`."""
+    return parse(_text_of(path), str(path))
+
+
+def _text_of(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             raw = stream.read(FILE_BYTES_MAX + 1)
@@ -105,19 +114,27 @@ def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
     if len(raw) > FILE_BYTES_MAX:
         raise _unreadable(str(path), f"larger than {FILE_BYTES_MAX} bytes")
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unreadable(str(path), f"not UTF-8: {error.reason} at byte {error.start}") from None
-    return read_text(text, str(path), dialect)
 
 
 def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
     """The manifests of a text that came from ``file``; raises :class:`UnreadableFile`."""
+    documents = parse(text, file, dialect)
     try:
-        reader = read_json(text) if file.endswith(".json") else read_documents(text, dialect)
+        only_objects(documents)
     except InvalidDocument as error:
         raise _unreadable(file, str(error)) from None
-    return [Manifest(document.value, file, document.line) for document in reader]
+    return [Manifest(document.value, file, document.line) for document in documents]
+
+
+def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Document]:
+    """The documents of a text, of any type; raises :class:`UnreadableFile`."""
+    try:
+        return read_json(text) if file.endswith(".json") else read_documents(text, dialect)
+    except InvalidDocument as error:
+        raise _unreadable(file, str(error)) from None
 
 
 def _unreadable(file: str, message: str) -> UnreadableFile:

@@ -1,0 +1,70 @@
+"""``waddle``: the program's entry, and its subcommands by name.
+
+Exit codes: 0 when all is well, 1 when something failed or was denied, 2 where a
+subcommand found nothing to do, 64 (sysexits' EX_USAGE) for a command line that
+cannot be understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Final
+
+import click
+
+from webhook import __version__
+
+USAGE_EXIT: Final = 64
+
+_COMMANDS: Final = {
+    "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
+    "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
+    "verify": ("webhook.cli.verify", "Run the test suites of policies."),
+}
+
+
+class _Subcommands(click.Group):
+    """Lists the subcommands without importing them: ``--help`` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _ = _COMMANDS[cmd_name]
+        command: click.Command = import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.command(
+    cls=_Subcommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="See 'waddle COMMAND --help' for the options of each.",
+)
+@click.version_option(__version__, prog_name="waddle")
+def waddle() -> None:
+    """Admission policies for Kubernetes: ConstraintTemplates as Gatekeeper runs them."""
+
+
+def main() -> None:
+    """Run the program and exit."""
+    try:
+        code = waddle.main(prog_name="waddle", standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(USAGE_EXIT)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)  # as after SIGINT
+    sys.exit(code if isinstance(code, int) else 0)

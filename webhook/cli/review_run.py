@@ -1,0 +1,218 @@
+"""What ``waddle test`` does: read sources, fill a client, review everything."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject, Document
+from webhook.policies.manifests import (
+    EXTENSIONS,
+    Manifest,
+    UnreadableFile,
+    find_files,
+    parse,
+    read_values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.api.documents import Document as Text
+    from webhook.constraint.client import Client
+    from webhook.constraint.result import Responses, Result
+
+STDIN: Final = Path("-")
+
+# The Namespace that every cluster has, for objects in it where nobody gave it.
+_DEFAULT_NAMESPACE: Final = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default"},
+}
+
+
+class CannotTest(Exception):  # noqa: N818  # named by what it says
+    """Why the check could not be made, a line for each reason."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation with what violates: ``subject`` as the text shows it, ``value`` as it is."""
+
+    result: Result
+    subject: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was read: policies and resources, and documents that are no objects of Kubernetes."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
+    """Read files, folders and standard input; raises :class:`CannotTest`.
+
+    With ``any_value`` only templates and constraints are manifests, everything
+    else is a document.
+    """
+    sources = Sources()
+    for path in paths:
+        try:
+            for file in [path] if path == STDIN else _files(path):
+                for text in _read(file):
+                    _sort(sources, text, file, any_value=any_value)
+        except UnreadableFile as error:
+            raise CannotTest(f"reading: {error}") from None
+        except OSError as error:
+            raise CannotTest(f'reading: path "{path}": {error.strerror}') from None
+    if not sources.manifests and not sources.documents:
+        raise CannotTest("no input data identified")
+    sources.warnings.extend(_conflicts(sources.manifests))
+    return sources
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file() and path.suffix not in EXTENSIONS:
+        raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
+    return find_files(path)
+
+
+def _read(file: Path) -> list[Text]:
+    if file != STDIN:
+        return read_values(file)
+    return parse(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin")
+
+
+def _sort(sources: Sources, text: Text, file: Path, *, any_value: bool) -> None:
+    value, name = text.value, "stdin" if file == STDIN else str(file)
+    if type(value) is dict and (
+        not any_value or gvk_of(value).group in {template.GROUP, constraint.GROUP}
+    ):
+        sources.manifests.append(Manifest(value, name, text.line))
+    elif any_value:
+        shown = name if text.line == 1 else f"{name}:{text.line}"
+        sources.documents.append(Document(value, shown))
+    else:
+        raise CannotTest(
+            f'reading: reading file "{name}": line {text.line}: expected an object, '
+            f"got {type(value).__name__}"
+        )
+
+
+def _conflicts(manifests: Sequence[Manifest]) -> list[str]:
+    """A warning for each object that is defined again."""
+    seen: dict[tuple[str, ...], Manifest] = {}
+    warnings = []
+    for manifest in manifests:
+        before = seen.get(manifest.identity)
+        if before is not None and manifest.identity[3]:
+            warnings.append(
+                f'WARNING - Resource named "{manifest.identity[3]}" '
+                f'(from file: "{manifest.file}") is already defined in file: "{before.file}"'
+            )
+        seen[manifest.identity] = manifest
+    return warnings
+
+
+def review_objects(client: Client, sources: Sources, printed: list[str]) -> list[Finding]:
+    """Review every object, policies among them, with all of them as data.
+
+    Raises :class:`CannotTest`.
+    """
+    _add_policies(client, sources.manifests)
+    _add_each(
+        sources.manifests,
+        client.add_data,
+        lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
+    )
+    namespaces = {"default": _DEFAULT_NAMESPACE, **client.snapshot.namespaces}
+    findings = []
+    for manifest in sources.manifests:
+        obj = manifest.document
+        namespace = namespaces.get(namespace_of(obj))
+        shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
+        responses = _review(client, AugmentedObject(obj, namespace), shown, printed)
+        findings += [Finding(result, _subject(obj), obj) for result in responses.results]
+    return _ordered(findings)
+
+
+def _subject(obj: dict[str, Any]) -> str:
+    """The object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
+    namespace = namespace_of(obj)
+    name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
+
+
+def review_documents(client: Client, sources: Sources, printed: list[str]) -> list[Finding]:
+    """Review every document by the templates of the target ``json``.
+
+    Raises :class:`CannotTest`.
+    """
+    _add_policies(client, sources.manifests)
+    findings = []
+    for document in sources.documents:
+        responses = _review(client, document, document.name, printed)
+        findings += [Finding(result, document.name, document.value) for result in responses.results]
+    return _ordered(findings)
+
+
+def _add_policies(client: Client, manifests: Sequence[Manifest]) -> None:
+    _add_each(
+        [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
+        client.add_template,
+        lambda manifest: f'adding template "{name_of(manifest.document)}"',
+    )
+    _add_each(
+        [item for item in manifests if item.gvk.group == constraint.GROUP],
+        client.add_constraint,
+        lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
+    )
+
+
+def _add_each(
+    manifests: Sequence[Manifest],
+    add: Callable[[dict[str, Any]], bool],
+    title: Callable[[Manifest], str],
+) -> None:
+    """Add manifests; every refusal is told, where gator stops at the first."""
+    lines = []
+    for manifest in manifests:
+        try:
+            add(manifest.document)
+        except ConstraintFrameworkError as error:
+            lines.append(f"auditing objects: {title(manifest)}: {error}")
+    if lines:
+        raise CannotTest(*lines)
+
+
+def _review(client: Client, subject: Any, shown: str, printed: list[str]) -> Responses:
+    responses = client.snapshot.review(
+        subject,
+        enforcement_point=enforcement.COMMAND_LINE,
+        limits=Limits(print_=lambda _, line: printed.append(line)),
+    )
+    if responses.faults:
+        raise CannotTest(
+            *(f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults)
+        )
+    return responses
+
+
+def _ordered(findings: list[Finding]) -> list[Finding]:
+    """By enforcement action and message, as gator orders them over all objects."""
+    return sorted(findings, key=lambda item: (item.result.enforcement_action, item.result.msg))

@@ -1,0 +1,138 @@
+"""``waddle verify``: run Gatekeeper test suites."""
+
+from __future__ import annotations
+
+import os.path
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import verify_report
+from webhook.cli.clients import new_client
+from webhook.cli.terminal import complain, write
+from webhook.policies.suite import InvalidSuite, find_suites
+from webhook.policies.suite_filter import Filter, InvalidFilter
+from webhook.policies.suite_result import summarize
+from webhook.policies.suite_runner import SuiteRunner
+
+if TYPE_CHECKING:
+    from webhook.policies.suite import Suite
+    from webhook.policies.suite_result import SuiteResult
+
+FAILED: Final = 1
+NOTHING_FOUND: Final = 2
+
+_HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
+
+A folder is searched with all below it; PATH/... means the same. Each case puts an
+object under a constraint and says which violations are to be found.
+
+\b
+  waddle verify policies
+  waddle verify policies --run labels -v
+  waddle verify suite.yaml --run 'probes//missing'
+  waddle verify policies -o junit > report.xml
+
+Exit codes: 0 all passed, 1 some failed, 2 no case was found to run.
+"""
+
+
+@click.command(name="verify", help=_HELP)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option(
+    "-r",
+    "--run",
+    "selected",
+    metavar="REGEX",
+    default="",
+    help="Run only what matches: CASE-OR-TEST, or TEST//CASE.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "junit"]),
+    default="text",
+    show_default=True,
+    help="The format of the report.",
+)
+@click.option(
+    "--disable-opa-builtin",
+    "disabled_builtins",
+    metavar="NAME",
+    multiple=True,
+    help="A built-in that templates must not call. Repeatable.",
+)
+def command(
+    paths: tuple[str, ...],
+    selected: str,
+    *,
+    verbose: bool,
+    output: str,
+    disabled_builtins: tuple[str, ...],
+) -> int:
+    """Run suites and report."""
+    try:
+        wanted = Filter(selected)
+    except InvalidFilter as error:
+        raise click.BadParameter(str(error), param_hint="--run") from None
+    suites = _find(paths)
+    if suites is None:
+        return FAILED
+    runner = SuiteRunner(lambda: new_client(disabled_builtins=disabled_builtins), wanted)
+    results: list[SuiteResult] = []
+    for suite, shown in suites:
+        result = runner.run(suite, shown)
+        results.append(result)
+        if output == "text":
+            write(verify_report.suite_text(result, verbose=verbose))
+    summary = summarize(results)
+    match output:
+        case "json":
+            write(verify_report.as_json(results, summary))
+        case "junit":
+            write(verify_report.as_junit(results, summary))
+        case _:
+            write(verify_report.summary_text(summary))
+    if not summary.ok:
+        return FAILED
+    if not summary.passed and not summary.tests:
+        complain(_nothing(paths, selected, bool(suites)))
+        return NOTHING_FOUND
+    return 0
+
+
+def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:
+    """The suites at the paths, each once, with the path to show; None after a complaint."""
+    found: dict[str, tuple[Suite, str]] = {}
+    for path in paths:
+        folder = _folder(path)
+        try:
+            for suite in find_suites(Path(folder)):
+                found.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
+        except InvalidSuite as error:
+            complain(f"listing test files: {error}")
+            return None
+        except OSError as error:
+            complain(f"listing test files: {folder}: {error.strerror}")
+            return None
+    return list(found.values())
+
+
+def _folder(path: str) -> str:
+    """The path without Go's ``/...``, which asks for what is done anyway."""
+    if path == "...":
+        return "."
+    return (path[:-4] or "/") if path.endswith("/...") else path
+
+
+def _nothing(paths: tuple[str, ...], selected: str, any_suite: bool) -> str:
+    where = " ".join(paths)
+    if not any_suite:
+        return f"no test suite found in {where}"
+    return f"no test of the suites in {where} " + (
+        f"matches {selected}" if selected else "is to be run: all are skipped or empty"
+    )

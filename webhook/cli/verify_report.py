@@ -1,0 +1,142 @@
+"""The reports of ``waddle verify``: text like ``go test``'s, JSON, and JUnit's XML."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET  # only written, never parsed
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.cli.terminal import printable, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult, Summary
+
+# What XML 1.0 cannot hold, however written.
+_NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def suite_text(suite: SuiteResult, *, verbose: bool) -> str:
+    """One suite: what failed, and everything when ``verbose``."""
+    lines: list[str] = []
+    for test in suite.tests:
+        lines += _test_lines(test, verbose=verbose)
+    verdict = styled("FAIL", fg="red", bold=True) if suite.failed else styled("ok", fg="green")
+    note = "(skipped)" if suite.skipped else f"{suite.seconds:.3f}s"
+    lines.append(f"{verdict}\t{printable(suite.path)}\t{note}")
+    return "\n".join(lines)
+
+
+def _test_lines(test: SuiteTestResult, *, verbose: bool) -> list[str]:
+    name = printable(test.name)
+    if test.skipped:
+        return [f"=== SKIP  {name}"] if verbose else []
+    lines = [f"=== RUN   {name}"] if verbose else []
+    for case in test.cases:
+        lines += _case_lines(case, verbose=verbose)
+    if test.failed:
+        lines.append(styled(f"--- FAIL: {name}\t({test.seconds:.3f}s)", fg="red"))
+        if test.error:
+            lines.append(_indented(test.error, "  "))
+    elif verbose:
+        lines.append(f"--- PASS: {name}\t({test.seconds:.3f}s)")
+    return lines
+
+
+def _case_lines(case: CaseResult, *, verbose: bool) -> list[str]:
+    name = printable(case.name)
+    if case.skipped:
+        return [f"    === SKIP  {name}"] if verbose else []
+    lines = [f"    === RUN   {name}"] if verbose else []
+    if verbose and case.printed:
+        lines.append("        === PRINT ===")
+        lines += [_indented(line, " " * 8) for line in case.printed]
+    if case.error:
+        lines.append(styled(f"    --- FAIL: {name}\t({case.seconds:.3f}s)", fg="red"))
+        lines.append(_indented(case.error, " " * 8))
+    elif verbose:
+        lines.append(f"    --- PASS: {name}\t({case.seconds:.3f}s)")
+    return lines
+
+
+def _indented(text: str, margin: str) -> str:
+    return "\n".join(f"{margin}{line}" for line in printable(text).rstrip("\n").split("\n"))
+
+
+def summary_text(summary: Summary) -> str:
+    """The closing lines: the verdict, then how much was run."""
+    failures = f"{summary.failed} failed"
+    if summary.tests_failed:
+        failures += f", {summary.tests_failed} tests not run"
+    skipped = f", {summary.skipped} skipped" if summary.skipped else ""
+    verdict = styled("PASS", fg="green") if summary.ok else styled("FAIL", fg="red", bold=True)
+    cases = summary.passed + summary.failed + summary.skipped
+    return (
+        f"{verdict}\n{summary.suites} suites, {summary.tests} tests, {cases} cases: "
+        f"{summary.passed} passed, {failures}{skipped}"
+    )
+
+
+def as_json(results: Sequence[SuiteResult], summary: Summary) -> str:
+    """Everything as JSON."""
+    document: dict[str, Any] = {
+        "summary": {**asdict(summary), "ok": summary.ok},
+        "suites": [asdict(result) for result in results],
+    }
+    return encode(document, indent=True).decode()
+
+
+def as_junit(results: Sequence[SuiteResult], summary: Summary) -> str:
+    """JUnit's XML: a testsuite for each test of a suite, a testcase for each case."""
+    cases = summary.passed + summary.failed + summary.skipped
+    root = ET.Element(
+        "testsuites",
+        tests=str(cases),
+        failures=str(summary.failed),
+        errors=str(summary.tests_failed),
+        skipped=str(summary.skipped),
+    )
+    for suite in results:
+        for test in suite.tests:
+            _junit_test(root, suite.path, test)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
+    element = ET.SubElement(
+        root,
+        "testsuite",
+        name=_xml(f"{path}: {test.name}"),
+        file=_xml(path),
+        tests=str(len(test.cases)),
+        failures=str(sum(bool(case.error) for case in test.cases)),
+        errors=str(int(bool(test.error))),
+        skipped=str(sum(case.skipped for case in test.cases)),
+        time=f"{test.seconds:.3f}",
+    )
+    classname = _xml(test.name)
+    if test.error:
+        whole = ET.SubElement(element, "testcase", name=classname, classname=classname)
+        ET.SubElement(whole, "error", message=_xml(test.error)).text = _xml(test.error)
+    for case in test.cases:
+        item = ET.SubElement(
+            element,
+            "testcase",
+            name=_xml(case.name),
+            classname=classname,
+            time=f"{case.seconds:.3f}",
+        )
+        if case.skipped:
+            ET.SubElement(item, "skipped")
+        elif case.error:
+            ET.SubElement(item, "failure", message=_xml(case.error)).text = _xml(case.error)
+        if case.printed:
+            ET.SubElement(item, "system-out").text = _xml("\n".join(case.printed))
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("�", text)

@@ -1,0 +1,75 @@
+"""An assertion of a test suite's case: how many violations, with what message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import re2
+
+from webhook.rego.text import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WRONG_COUNT = (
+    'invalid yaml: assertion.violation, if set, must be a nonnegative integer, "yes", or "no"'
+)
+
+
+class AssertionFailure(Exception):  # noqa: N818  # the word of the field
+    """What an assertion found instead; or why it cannot be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """``violations`` is a count, ``yes`` (at least one) or ``no``; ``message`` is RE2's."""
+
+    violations: int | str = "yes"
+    message: str | None = None
+
+    def check(self, messages: Sequence[str]) -> None:
+        """Compare with the messages of a review; raises :class:`AssertionFailure`."""
+        fault = self._fault(self._matching(messages))
+        if fault:
+            raise AssertionFailure(f"{fault}: got messages [{' '.join(messages)}]")
+
+    def _matching(self, messages: Sequence[str]) -> int:
+        if self.message is None:
+            return len(messages)
+        try:
+            pattern = re2.compile(self.message)
+        except re2.error as error:
+            raise AssertionFailure(
+                f"message contains invalid regular expression: {error}"
+            ) from None
+        return sum(pattern.search(message) is not None for message in messages)
+
+    def _fault(self, matching: int) -> str:
+        found = f"got {matching} violations"
+        if self.message is not None:
+            found += f" containing {quote(self.message)}"
+        match self.violations:
+            case "yes":
+                wanted = "" if matching else "at least 1"
+            case "no":
+                wanted = "none" if matching else ""
+            case int() as count if count >= 0:
+                wanted = "" if matching == count else f"exactly {count}"
+            case _:
+                return _WRONG_COUNT
+        return f"unexpected number of violations: {found} but want {wanted}" if wanted else ""
+
+
+def read_assertion(value: Any) -> Assertion:
+    """Read an assertion; raises ValueError where a field has a wrong type."""
+    if type(value) is not dict:
+        raise ValueError("an assertion must be an object")
+    violations, message = value.get("violations"), value.get("message")
+    if violations is None:
+        violations = "yes"
+    if type(violations) is not str and type(violations) is not int:
+        raise ValueError('violations must be a nonnegative integer, "yes" or "no"')
+    if message is not None and type(message) is not str:
+        raise ValueError("message must be a string")
+    return Assertion(violations, message)

@@ -1,0 +1,157 @@
+"""Gatekeeper's test suites (``test.gatekeeper.sh``, ``Suite``), read from files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.documents import InvalidDocument, read_objects
+from webhook.api.gvk import gvk_of
+from webhook.policies.assertion import Assertion, read_assertion
+from webhook.policies.manifests import find_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GROUP: Final = "test.gatekeeper.sh"
+KIND: Final = "Suite"
+_EXTENSIONS: Final = frozenset({".yaml", ".yml"})
+
+
+class InvalidSuite(ValueError):  # noqa: N818  # named by what it is
+    """A suite that cannot be read; the message names its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One object (a file) under the test's constraint, and what is to be found."""
+
+    name: str
+    object: str
+    inventory: tuple[str, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+    skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTest:
+    """A template with a constraint, both files, and cases; or an invalid constraint."""
+
+    name: str
+    template: str
+    constraint: str
+    expansion: str = ""
+    cases: tuple[Case, ...] = ()
+    invalid: bool = False
+    skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The tests of one file; their files' names are relative to its folder."""
+
+    path: Path
+    tests: tuple[SuiteTest, ...]
+    skip: bool = False
+
+
+def find_suites(path: Path) -> list[Suite]:
+    """The suites of a file or below a folder, in order of path.
+
+    Raises :class:`InvalidSuite`, and OSError where there is no such path.
+    """
+    suites = []
+    for file in find_files(path):
+        if file.suffix not in _EXTENSIONS:
+            continue
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            continue
+        # Parsing every manifest of a library to find its suites would take most of the time.
+        if GROUP in text and KIND in text and (suite := _read(file, text)) is not None:
+            suites.append(suite)
+    return sorted(suites, key=lambda suite: str(suite.path))
+
+
+def _read(file: Path, text: str) -> Suite | None:
+    """The suite of a file, None where it is something else."""
+    try:
+        documents = read_objects(text, "suite")
+    except InvalidDocument as error:
+        raise InvalidSuite(f'invalid yaml: parsing yaml file "{file}": {error}') from None
+    document = documents[0].value if documents else {}
+    gvk = gvk_of(document)
+    if (gvk.group, gvk.kind) != (GROUP, KIND):
+        return None
+    try:
+        tests = tuple(
+            _read_test(item, f"tests[{index}]")
+            for index, item in enumerate(_items(document, "tests", ""))
+        )
+        return Suite(file, tests, _flag(document, "skip", ""))
+    except ValueError as error:
+        raise InvalidSuite(f"invalid yaml: {file}: {error}") from None
+
+
+def _read_test(value: Any, path: str) -> SuiteTest:
+    _object(value, path)
+    cases = tuple(
+        _read_case(item, f"{path}.cases[{index}]")
+        for index, item in enumerate(_items(value, "cases", path))
+    )
+    return SuiteTest(
+        name=_text(value, "name", path),
+        template=_text(value, "template", path),
+        constraint=_text(value, "constraint", path),
+        expansion=_text(value, "expansion", path),
+        cases=cases,
+        invalid=_flag(value, "invalid", path),
+        skip=_flag(value, "skip", path),
+    )
+
+
+def _read_case(value: Any, path: str) -> Case:
+    _object(value, path)
+    inventory = _items(value, "inventory", path)
+    if not all(type(item) is str for item in inventory):
+        raise ValueError(f"{path}.inventory must be an array of strings")
+    assertions = []
+    for index, item in enumerate(_items(value, "assertions", path)):
+        try:
+            assertions.append(read_assertion(item))
+        except ValueError as error:
+            raise ValueError(f"{path}.assertions[{index}]: {error}") from None
+    return Case(
+        name=_text(value, "name", path),
+        object=_text(value, "object", path),
+        inventory=tuple(inventory),
+        assertions=tuple(assertions),
+        skip=_flag(value, "skip", path),
+    )
+
+
+def _object(value: Any, path: str) -> None:
+    if type(value) is not dict:
+        raise ValueError(f"{path} must be an object")
+
+
+def _items(owner: dict[str, Any], name: str, path: str) -> list[Any]:
+    value = owner.get(name)
+    if value is not None and type(value) is not list:
+        raise ValueError(f"{path}.{name} must be an array".lstrip("."))
+    return value or []
+
+
+def _text(owner: dict[str, Any], name: str, path: str) -> str:
+    value = owner.get(name)
+    if value is not None and type(value) is not str:
+        raise ValueError(f"{path}.{name} must be a string".lstrip("."))
+    return value or ""
+
+
+def _flag(owner: dict[str, Any], name: str, path: str) -> bool:
+    value = owner.get(name)
+    if value is not None and type(value) is not bool:
+        raise ValueError(f"{path}.{name} must be a boolean".lstrip("."))
+    return bool(value)

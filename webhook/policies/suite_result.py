@@ -1,0 +1,84 @@
+"""What running suites gave: a tree of results, each with its error if it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case: passed unless skipped or with an error. ``printed`` is the policy's output."""
+
+    name: str
+    error: str = ""
+    skipped: bool = False
+    seconds: float = 0.0
+    printed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTestResult:
+    """A test: with an error it ran no case, or its constraint was not invalid as it should be."""
+
+    name: str
+    error: str = ""
+    skipped: bool = False
+    seconds: float = 0.0
+    cases: tuple[CaseResult, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the test or one of its cases has an error."""
+        return bool(self.error) or any(case.error for case in self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """A suite, by the path under which it was found."""
+
+    path: str
+    skipped: bool = False
+    seconds: float = 0.0
+    tests: tuple[SuiteTestResult, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether one of its tests failed."""
+        return any(test.failed for test in self.tests)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts over all suites. ``passed``, ``failed`` and ``skipped`` are cases.
+
+    A test that runs no case (an invalid constraint, or one that could not be
+    set up) counts in ``tests_failed`` when it failed.
+    """
+
+    suites: int
+    tests: int
+    passed: int
+    failed: int
+    skipped: int
+    tests_failed: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failed and not self.tests_failed
+
+
+def summarize(results: tuple[SuiteResult, ...] | list[SuiteResult]) -> Summary:
+    """Count."""
+    tests = [test for suite in results for test in suite.tests]
+    cases = [case for test in tests for case in test.cases]
+    skipped = sum(case.skipped for case in cases)
+    failed = sum(bool(case.error) for case in cases)
+    return Summary(
+        suites=sum(not suite.skipped for suite in results),
+        tests=sum(not test.skipped for test in tests),
+        passed=len(cases) - skipped - failed,
+        failed=failed,
+        skipped=skipped,
+        tests_failed=sum(bool(test.error) for test in tests),
+    )

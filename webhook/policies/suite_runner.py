@@ -1,0 +1,228 @@
+"""Runs test suites as gator does: the same checks in the same order, with its messages."""
+
+from __future__ import annotations
+
+import os.path
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.admission import InvalidReview, read_request
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidData, SchemaViolation
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.policies.assertion import AssertionFailure
+from webhook.policies.manifests import UnreadableFile, read_file
+from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.constraint.client import Client
+    from webhook.constraint.result import Responses
+    from webhook.policies.suite import Case, Suite, SuiteTest
+    from webhook.policies.suite_filter import Filter
+
+_REVIEW_GROUP: Final = "admission.k8s.io"
+
+
+class _Failure(Exception):  # noqa: N818  # caught here, never seen outside
+    """Why a test or case cannot go on."""
+
+
+class SuiteRunner:
+    """Runs suites, each test with a client of its own."""
+
+    def __init__(self, new_client: Callable[[], Client], selected: Filter) -> None:
+        self._new_client = new_client
+        self._filter = selected
+
+    def run(self, suite: Suite, shown_path: str = "") -> SuiteResult:
+        """Run a suite; ``shown_path`` is the path that the user knows it by."""
+        path = shown_path or str(suite.path)
+        if suite.skip:
+            return SuiteResult(path, skipped=True)
+        start = time.perf_counter()
+        folder = suite.path.parent
+        tests = tuple(self._run_test(folder, test) for test in suite.tests)
+        return SuiteResult(path, seconds=time.perf_counter() - start, tests=tests)
+
+    def _run_test(self, folder: Path, test: SuiteTest) -> SuiteTestResult:
+        if test.skip or not self._filter.selects_test(test):
+            return SuiteTestResult(test.name, skipped=True)
+        start = time.perf_counter()
+        error = ""
+        cases: tuple[CaseResult, ...] = ()
+        try:
+            client = self._new_client()
+            _add_template(client, folder, test)
+            refusal = _add_constraint(client, folder, test)
+            if test.invalid:
+                error = _not_invalid(refusal)
+            elif refusal is not None:
+                error = str(refusal)
+            else:
+                cases = self._run_cases(client, folder, test)
+        except _Failure as failure:
+            error = str(failure)
+        return SuiteTestResult(test.name, error, seconds=time.perf_counter() - start, cases=cases)
+
+    def _run_cases(self, client: Client, folder: Path, test: SuiteTest) -> tuple[CaseResult, ...]:
+        if test.expansion:
+            raise _Failure("expansion is not supported: resources are reviewed as they are")
+        results = []
+        for case in test.cases:
+            if case.skip or not self._filter.selects_case(test.name, case.name):
+                results.append(CaseResult(case.name, skipped=True))
+                continue
+            start = time.perf_counter()
+            printed: list[str] = []
+            error = ""
+            try:
+                _check_case(client.copy(), folder, case, printed)
+            except (_Failure, AssertionFailure) as failure:
+                error = str(failure)
+            seconds = time.perf_counter() - start
+            results.append(CaseResult(case.name, error, False, seconds, tuple(printed)))
+        return tuple(results)
+
+
+def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
+    """The error of a test for an invalid constraint, unless its schema did refuse it."""
+    if isinstance(refusal, SchemaViolation):
+        return ""
+    found = "no error" if refusal is None else f"error {refusal}"
+    return (
+        f"constraint should have failed schema validation: got {found} but want "
+        "schema validation failed"
+    )
+
+
+def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
+    if not test.template:
+        raise _Failure("invalid Suite: missing template")
+    document, path = _first(folder, test.template, "ConstraintTemplate")
+    if gvk_of(document).group_kind != (template.GROUP, template.KIND):
+        raise _Failure(f'path "{path}": not a ConstraintTemplate')
+    try:
+        client.add_template(document)
+    except ConstraintFrameworkError as error:
+        raise _Failure(f"adding template: {error}") from None
+
+
+def _add_constraint(
+    client: Client, folder: Path, test: SuiteTest
+) -> ConstraintFrameworkError | None:
+    """Add the constraint; the error where the client refuses it."""
+    if not test.constraint:
+        raise _Failure("invalid Suite: missing constraint")
+    document, _ = _first(folder, test.constraint, "Constraint")
+    if gvk_of(document).group != constraint.GROUP:
+        raise _Failure("not a Constraint")
+    try:
+        client.add_constraint(document)
+    except ConstraintFrameworkError as error:
+        return error
+    return None
+
+
+def _first(folder: Path, name: str, what: str) -> tuple[dict[str, Any], Path]:
+    """The first object of a file."""
+    path = _join(folder, name)
+    documents = _read(path, what)
+    if not documents:
+        raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
+    return documents[0], path
+
+
+def _join(folder: Path, name: str) -> Path:
+    return Path(os.path.normpath(folder / name.lstrip("/")))
+
+
+def _read(path: Path, what: str) -> list[dict[str, Any]]:
+    try:
+        return [manifest.document for manifest in read_file(path, "suite")]
+    except UnreadableFile as error:
+        raise _Failure(f'reading {what} from "{path}": {error.fault.message}') from None
+
+
+def _check_case(client: Client, folder: Path, case: Case, printed: list[str]) -> None:
+    if not case.object:
+        raise _Failure("invalid Case: must define object")
+    if not case.assertions:
+        raise _Failure("invalid Case: assertions must be non-empty")
+    path = _join(folder, case.object)
+    documents = _read(path, "object")
+    if not documents:
+        raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
+    if len(documents) != 1:
+        raise _Failure(
+            "object file must contain exactly one object: "
+            f'"{path}" defines {len(documents)} objects'
+        )
+    for name in case.inventory:
+        _add_inventory(client, _join(folder, name))
+    messages = [result.msg for result in _review(client, documents[0], printed).results]
+    for assertion in case.assertions:
+        assertion.check(messages)
+
+
+def _add_inventory(client: Client, path: Path) -> None:
+    documents = _read(path, "inventory")
+    if not documents:
+        raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
+    for document in documents:
+        try:
+            client.add_data(document)
+        except InvalidData as error:
+            raise _Failure(
+                f"unable to add object to data.inventory: {gvk_of(document)} "
+                f"{namespace_of(document)}/{name_of(document)}: {error}"
+            ) from None
+
+
+def _review(client: Client, document: dict[str, Any], printed: list[str]) -> Responses:
+    gvk = gvk_of(document)
+    subject: Any
+    if gvk.kind == "AdmissionReview" and gvk.group == _REVIEW_GROUP:
+        subject, shown = _admission_review(document), "AdmissionReview"
+    else:
+        subject = AugmentedObject(document)
+        shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
+    limits = Limits(print_=lambda _, line: printed.append(line))
+    responses = client.snapshot.review(
+        subject, enforcement_point=enforcement.COMMAND_LINE, limits=limits
+    )
+    if responses.faults:
+        faults = "; ".join(str(fault) for fault in responses.faults)
+        raise _Failure(f"reviewing {shown}: {faults}")
+    return responses
+
+
+def _admission_review(document: dict[str, Any]) -> AugmentedReview:
+    request = document.get("request")
+    if request is None:
+        raise _Failure(
+            "missing an AdmissionRequest object: "
+            "request did not actually pass in an AdmissionRequest"
+        )
+    try:
+        if type(request) is not dict:
+            raise InvalidReview("request must be an object")  # noqa: TRY301  # one answer for all
+        read = read_request(request, api_version=str(document["apiVersion"]), strict=True)
+    except InvalidReview as error:
+        raise _Failure(
+            "not a valid AdmissionReview object: unable to convert to an AdmissionReview object, "
+            f"error: {error}"
+        ) from None
+    if read.object is None and read.old_object is None:
+        raise _Failure(
+            "no object or oldObject found to review: AdmissionRequest does not contain an "
+            '"object" or "oldObject" to review'
+        )
+    for obj in (read.object, read.old_object):
+        if obj is not None and not gvk_of(obj).kind:
+            raise _Failure("object or oldObject cannot be unmarshalled: Object 'Kind' is missing")
+    return AugmentedReview(read)
