@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from webhook.rego.builtins import families as _families
+from webhook.rego.compiler.program import Compiled, compile_query, compile_rules
+from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
+from webhook.rego.runtime import State
 from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.rego import ast
     from webhook.rego.builtins.registry import Builtin
@@ -30,8 +34,11 @@ __all__ = [
     "Entrypoint",
     "EvaluationContext",
     "Program",
+    "Query",
     "compile_modules",
 ]
+
+assert _families  # importing it registers the built-ins
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +66,78 @@ class Entrypoint:
     :data:`UNDEFINED`. Raises :class:`~webhook.rego.errors.EvaluationError`.
     """
 
+    __slots__ = ("_function", "_locations", "_size")
+
+    def __init__(self, function: Callable[[State], Value], compiled: Compiled) -> None:
+        self._function = function
+        self._size = compiled.slots
+        self._locations = compiled.places
+
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> Value:
         """Evaluate the rule."""
-        raise NotImplementedError
+        state = State(input_value, data, context, self._size, self._locations)
+        try:
+            return self._function(state)
+        except RecursionError:
+            raise too_deep() from None
+
+
+def too_deep() -> EvaluationError:
+    """The end of an evaluation that meets values nested beyond what Python can follow."""
+    return EvaluationError("eval_cancel_error", "evaluation met values nested too deeply")
 
 
 class Query:
     """A body ready to be evaluated: its solutions as bindings."""
 
+    __slots__ = ("_entry",)
+
+    def __init__(self, entry: Entrypoint) -> None:
+        self._entry = entry
+
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> list[dict[str, Value]]:
         """Every solution, each as variable name to value; wildcards left out."""
-        raise NotImplementedError
+        found: list[dict[str, Value]] = self._entry(input_value, data, context)
+        return found
 
 
 class Program:
     """Compiled modules. Immutable; evaluations may share it freely."""
 
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._entries: dict[str, Entrypoint] = {}
+
     def rule(self, path: str) -> Entrypoint:
-        """The document at ``path`` (``data.pkg.violation``), a rule or a whole package."""
-        raise NotImplementedError
+        """The document at ``path`` (``data.pkg.violation``), a rule or a whole package.
+
+        Raises ``KeyError`` where no rule or package has this path.
+        """
+        entry = self._entries.get(path)
+        if entry is None:
+            function = self._compiled.document(path)
+            entry = self._entries[path] = Entrypoint(function, self._compiled)
+        return entry
 
     def has_rule(self, path: str) -> bool:
         """Whether a rule with exactly this path was compiled."""
-        raise NotImplementedError
+        node = self._compiled.node(path)
+        return node is not None and bool(node.rules)
 
     def query(
         self, body: ast.Body, *, package: str = "", imports: Sequence[ast.Import] = ()
     ) -> Query:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
-        raise NotImplementedError
+        function, compiled = compile_query(self._compiled, body, package, imports)
+        return Query(Entrypoint(function, compiled))
 
 
 def compile_modules(
-    modules: Sequence[ast.Module],
-    *,
-    options: CompileOptions = CompileOptions(),  # frozen
+    modules: Sequence[ast.Module], *, options: CompileOptions = CompileOptions()
 ) -> Program:
     """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
-    raise NotImplementedError
+    return Program(compile_rules(modules, options))

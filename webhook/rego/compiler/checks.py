@@ -1,0 +1,397 @@
+"""Stage 5: conflicts between rules, unknown and misused functions, recursion.
+
+Messages are OPA's (v1/ast/compile.go: checkRuleConflicts, checkUndefinedFuncs,
+checkRecursion, validateWith).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.compiler.ir import (
+    Array,
+    Call,
+    Comprehension,
+    Const,
+    Every,
+    Logic,
+    Not,
+    Object,
+    Ref,
+    Set,
+    Template,
+    Var,
+)
+from webhook.rego.compiler.variables import terms_of
+from webhook.rego.errors import RegoLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.ir import Body, Function, Lit, Rule, Term, With
+    from webhook.rego.compiler.tree import Node, Tree
+
+
+def path_text(path: Iterable[object]) -> str:
+    """A path of constants as OPA prints a reference."""
+    from webhook.rego.text import json_text  # noqa: PLC0415  # only for messages
+
+    text = ""
+    for name in path:
+        if isinstance(name, str) and name.isidentifier() and name.isascii():
+            text += f".{name}" if text else name
+        else:
+            text += f"[{json_text(name)}]"
+    return text
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule's reference as OPA prints it."""
+    text = path_text(("data", *rule.path))
+    for part in rule.rest:
+        if isinstance(part, Var):
+            name = rule.names.get(part.name, part.name).rsplit(" ", 1)[-1]
+            text += f"[{name}]"
+        elif isinstance(part, Const):
+            text = (
+                path_text(("data", *rule.path, part.value))
+                if text == ""
+                else text
+                + (
+                    path_text(("", part.value))
+                    if isinstance(part.value, str)
+                    else f"[{part.value}]"
+                )
+            )
+    return text
+
+
+# --- conflicts -------------------------------------------------------------------------------
+
+
+def check_conflicts(tree: Tree, packages: Mapping[tuple[str, ...], object]) -> list[RegoLoadError]:
+    """Rules that cannot be at the same path."""
+    faults: list[RegoLoadError] = []
+    for node in tree.root.walk():
+        if node.rules:
+            fault = _conflict(node)
+            if fault is not None:
+                faults.append(fault)
+    for node in tree.root.walk():
+        for rule in node.rules:
+            if not rule.rest and rule.path in packages:
+                other = path_text(rule.path)
+                if packages[rule.path] is rule.module:
+                    continue
+                head = path_text(rule.path[len(rule.path) - 1 :])
+                faults.append(
+                    _type_error(
+                        f"package {other} conflicts with rule {head} defined at {rule.location}",
+                        rule.module.package.location,
+                    )
+                )
+    return faults
+
+
+def _type_error(message: str, location: object) -> RegoLoadError:
+    return RegoLoadError("rego_type_error", message, location)  # type: ignore[arg-type]
+
+
+def _conflict(node: Node) -> RegoLoadError | None:
+    rules = node.rules
+    first = rules[0]
+    below = [rule for child in node.children.values() for n in child.walk() for rule in n.rules]
+    ground = any(not rule.rest for rule in rules)
+    conflicts = below if ground else [rule for rule in below if rule.args is not None]
+    name = rule_text(rules[-1])
+    if conflicts:
+        kept: list[Rule] = []
+        for rule in sorted(conflicts, key=lambda r: len(r.path)):
+            if not any(rule.path[: len(k.path)] == k.path for k in kept):
+                kept.append(rule)
+        kept.sort(key=lambda r: tuple(map(str, r.path)))
+        places = ", ".join(f"{rule_text(r)} defined at {r.location}" for r in kept)
+        listed = f" {places}" if len(kept) == 1 else f": {places}"
+        return _type_error(
+            f"rule {rule_text(first)} conflicts with{_several(kept, listed)}", first.location
+        )
+    multi = {rule.key is not None and rule.value is None for rule in rules}
+    arities = {0 if rule.args is None else len(rule.args) for rule in rules}
+    complete = any(r.value is not None and not r.rest for r in rules)
+    partial = any(r.value is None or r.rest for r in rules)
+    kinds = {bool(r.rest) for r in rules if r.key is not None and r.value is None}
+    if len(multi) > 1 or len(arities) > 1 or (complete and partial) or len(kinds) > 1:
+        return _type_error(f"conflicting rules {name} found", first.location)
+    defaults = [rule for rule in rules if rule.default]
+    if len(defaults) > 1:
+        places = ", ".join(str(rule.location) for rule in defaults)
+        return _type_error(
+            f"multiple default rules {name} found at {places}",
+            defaults[0].module.package.location,
+        )
+    return None
+
+
+def _several(kept: list[Rule], _listed: str) -> str:
+    if len(kept) == 1:
+        return f" rule {rule_text(kept[0])} defined at {kept[0].location}"
+    places = ", ".join(f"{rule_text(r)} defined at {r.location}" for r in kept)
+    return f" rules {places}"
+
+
+# --- functions -------------------------------------------------------------------------------
+
+
+def each_literal(body: Body) -> Iterator[Lit]:
+    """Every literal of a body at any depth, in order."""
+    for lit in body:
+        yield lit
+        for term in terms_of(lit):
+            yield from _in_term(term)
+        for modifier in lit.withs:
+            yield from _in_term(modifier.value)
+        if isinstance(lit, Every | Not):
+            yield from each_literal(lit.body)
+        elif isinstance(lit, Logic):
+            yield from each_literal(lit.left)
+            yield from each_literal(lit.right)
+
+
+def _in_term(term: Term) -> Iterator[Lit]:
+    if isinstance(term, Comprehension):
+        yield from each_literal(term.body)
+    elif isinstance(term, Template):
+        for part in term.parts:
+            if not isinstance(part, str):
+                yield from _in_term(part)
+    elif isinstance(term, Ref):
+        for part in term.path:
+            yield from _in_term(part)
+    elif isinstance(term, Array | Set):
+        for item in term.items:
+            yield from _in_term(item)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            yield from _in_term(name)
+            yield from _in_term(value)
+
+
+def branches(rule: Rule) -> Iterator[Rule]:
+    """The rule and its ``else`` branches."""
+    branch: Rule | None = rule
+    while branch is not None:
+        yield branch
+        branch = branch.else_
+
+
+def function_text(name: Function) -> str:
+    """A function as messages print it."""
+    return name if isinstance(name, str) else path_text(name)
+
+
+def check_calls(
+    body: Body, arity: Callable[[Function], int], builtins: Mapping[str, Builtin]
+) -> list[RegoLoadError]:
+    """Calls of functions that do not exist, or with the wrong number of operands."""
+    faults = []
+    for lit in each_literal(body):
+        if not isinstance(lit, Call):
+            continue
+        wanted = arity(lit.name)
+        given = len(lit.args)
+        if wanted < 0:
+            faults.append(
+                _type_error(f"undefined function {function_text(lit.name)}", lit.location)
+            )
+            continue
+        allowed = (wanted,) if lit.generated else (wanted, wanted + 1)
+        builtin = builtins.get(lit.name) if isinstance(lit.name, str) else None
+        if builtin is not None and builtin.variadic is not None:
+            continue
+        if given not in allowed:
+            plural = "argument" if given == 1 else "arguments"
+            faults.append(
+                _type_error(
+                    f"function {function_text(lit.name)} has arity {wanted}, got {given} {plural}",
+                    lit.location,
+                )
+            )
+        elif given == wanted + 1:
+            lit.out = lit.args.pop()
+        if builtin is not None and builtin.result is None and lit.generated:
+            faults.append(_type_error(f"{function_text(lit.name)} used as value", lit.location))
+    return faults
+
+
+def check_with(
+    body: Body, tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
+) -> list[RegoLoadError]:
+    """Modifiers with impossible targets; what a target and value are is settled here."""
+    faults: list[RegoLoadError] = []
+    for lit in each_literal(body):
+        for modifier in lit.withs:
+            message = _check_modifier(modifier, tree, builtins, disabled)
+            if message is not None:
+                code, text = message
+                faults.append(RegoLoadError(code, text, modifier.location))  # type: ignore[arg-type]
+    return faults
+
+
+def is_function(name: Function, tree: Tree, builtins: Mapping[str, Builtin]) -> bool:
+    """Whether this names a function or built-in."""
+    if isinstance(name, str):
+        return name in builtins
+    node = tree.function(name)
+    return node is not None and any(rule.args is not None for rule in node.rules)
+
+
+def _check_modifier(
+    modifier: With, tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
+) -> tuple[str, str] | None:
+    target = modifier.target
+    if modifier.kind == "input":
+        return None
+    if modifier.kind == "data":
+        node: Node | None = tree.root
+        for name in target[1:-1]:
+            node = node.child(name) if node is not None else None
+            if node is None:
+                break
+            if node.rules:
+                return (
+                    "rego_compile_error",
+                    "with keyword cannot partially replace virtual document(s)",
+                )
+        if is_function(target, tree, builtins):
+            modifier.kind = "function"
+        return None
+    name = target[0]
+    if name in disabled:
+        return (
+            "rego_compile_error",
+            f'with keyword replacing built-in function: target must not be unsafe: "{name}"',
+        )
+    if name not in builtins:
+        return (
+            "rego_type_error",
+            "with keyword target must reference existing input, data, or a function",
+        )
+    prefix = "with keyword replacing built-in function: "
+    if name in ("eq", "rego.metadata.chain", "rego.metadata.rule"):
+        return "rego_compile_error", f'{prefix}replacement of "{name}" invalid'
+    if name.startswith("internal."):
+        return (
+            "rego_compile_error",
+            f'{prefix}replacement of internal function "{name}" invalid',
+        )
+    if builtins[name].relation:
+        return "rego_compile_error", f"{prefix}target must not be a relation"
+    if builtins[name].result is None:
+        return "rego_compile_error", f"{prefix}target must not be a void function"
+    return None
+
+
+# --- recursion -------------------------------------------------------------------------------
+
+
+def dependencies(rule: Rule, tree: Tree) -> list[Rule]:
+    """Rules that this rule's body and head may read or call."""
+    found: dict[int, Rule] = {}
+
+    def add(rules: Iterable[Rule]) -> None:
+        for other in rules:
+            for branch in branches(other):
+                found[id(branch)] = branch
+
+    def term(t: Term) -> None:
+        if isinstance(t, Ref):
+            if isinstance(t.head, Var) and t.head.name == "data":
+                add(tree.reached(t.path))
+            for part in t.path:
+                term(part)
+        elif isinstance(t, Var):
+            if t.name == "data":
+                add(tree.reached([]))
+        elif isinstance(t, Array | Set):
+            for item in t.items:
+                term(item)
+        elif isinstance(t, Object):
+            for name, value in t.items:
+                term(name)
+                term(value)
+
+    for lit in each_literal(rule.body):
+        if isinstance(lit, Call) and not isinstance(lit.name, str):
+            add(tree.reached([Const(name) for name in lit.name[1:]]))
+        for t in terms_of(lit):
+            term(t)
+        for modifier in lit.withs:
+            if modifier.function is not None and not isinstance(modifier.function, str):
+                add(tree.reached([Const(name) for name in modifier.function[1:]]))
+            term(modifier.value)
+    return list(found.values())
+
+
+def check_recursion(
+    rules: list[Rule], tree: Tree, edges: dict[int, list[Rule]]
+) -> list[RegoLoadError]:
+    """Rules that depend on themselves; the edges found are kept in ``edges``."""
+    everything = [branch for rule in rules for branch in branches(rule)]
+    for rule in everything:
+        edges[id(rule)] = dependencies(rule, tree)
+    faults = []
+    cyclic = _cyclic(everything, edges)
+    for rule in everything:
+        if id(rule) not in cyclic:
+            continue
+        path = _cycle(rule, edges)
+        if path:
+            names = " -> ".join(rule_text(step) for step in path)
+            faults.append(
+                RegoLoadError(
+                    "rego_recursion_error",
+                    f"rule {rule_text(rule)} is recursive: {names}",
+                    rule.location,
+                )
+            )
+    return faults
+
+
+def _cyclic(rules: list[Rule], edges: dict[int, list[Rule]]) -> set[int]:
+    """Rules from which no order of evaluation frees us: those left by peeling off the leaves."""
+    waiting = {id(rule): {id(dep) for dep in edges[id(rule)]} for rule in rules}
+    users: dict[int, list[int]] = {}
+    for mine, needed in waiting.items():
+        for other in needed:
+            users.setdefault(other, []).append(mine)
+    ready = [mine for mine, needed in waiting.items() if not needed]
+    while ready:
+        done = ready.pop()
+        del waiting[done]
+        for user in users.get(done, ()):
+            needed = waiting.get(user, set())
+            needed.discard(done)
+            if user in waiting and not needed and user not in ready:
+                ready.append(user)
+    return set(waiting)
+
+
+def _cycle(start: Rule, edges: dict[int, list[Rule]]) -> list[Rule]:
+    """A path from the rule back to itself, depth first."""
+    path = [start]
+    seen = {id(start)}
+    stack = [iter(edges[id(start)])]
+    while stack:
+        for step in stack[-1]:
+            if step is start:
+                return [*path, step]
+            if id(step) not in seen:
+                seen.add(id(step))
+                path.append(step)
+                stack.append(iter(edges[id(step)]))
+                break
+        else:
+            stack.pop()
+            path.pop()
+    return []

@@ -1,0 +1,283 @@
+"""All stages in order: modules to a compiled program, and queries over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.compiler import ir
+from webhook.rego.compiler.checks import (
+    branches,
+    check_calls,
+    check_conflicts,
+    check_recursion,
+    check_with,
+    each_literal,
+)
+from webhook.rego.compiler.documents import Documents, count_uses
+from webhook.rego.compiler.generate import load, source_of
+from webhook.rego.compiler.literals import BodyWriter
+from webhook.rego.compiler.lower import (
+    Lowering,
+    globals_of,
+    head_name,
+    module_globals,
+    package_path,
+)
+from webhook.rego.compiler.safety import Safety
+from webhook.rego.compiler.scope import declared_in
+from webhook.rego.compiler.tree import Node, Tree
+from webhook.rego.compiler.unit import Unit
+from webhook.rego.compiler.variables import terms_of, visible
+from webhook.rego.errors import RegoErrors, RegoLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.rego import ast
+    from webhook.rego.ast import Location
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.ir import Function, Rule
+    from webhook.rego.values import Value
+
+
+class Options(Protocol):
+    """What of the engine's options the stages read."""
+
+    @property
+    def disabled_builtins(self) -> frozenset[str]:
+        """Names that do not exist."""
+
+    @property
+    def builtins(self) -> Mapping[str, Builtin]:
+        """Built-ins besides the registry's."""
+
+    @property
+    def level(self) -> str:
+        """The OPA to agree with."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether to refuse what OPA's strict mode refuses."""
+
+
+class Compiled:
+    """A program after its checks; documents are generated when first asked for."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.builtins = _available(options)
+        self.tree = Tree()
+        self.rules: list[Rule] = []
+        self.exports: dict[tuple[str, ...], set[str]] = {}
+        self.functions: set[tuple[str, ...]] = set()
+        self.places: list[Location] = []
+        self.slots = 0
+        self.mocked: frozenset[Function] = frozenset()
+        self.replaced: frozenset[tuple[str, ...]] = frozenset()
+        self._documents: dict[str, Callable[..., Value]] = {}
+
+    def arity(self, name: Function) -> int:
+        """How many operands a function takes; -1 if there is none of this name."""
+        if isinstance(name, str):
+            builtin = self.builtins.get(name)
+            return -1 if builtin is None else len(builtin.operands)
+        node = self.tree.function(name)
+        if node is None:
+            return -1
+        args = node.rules[0].args
+        return 0 if args is None else len(args)
+
+    def is_function(self, name: Function) -> bool:
+        """Whether a function or built-in has this name, before the tree is complete."""
+        if isinstance(name, str):
+            return name in self.builtins
+        return name[1:] in self.functions
+
+    def node(self, path: str) -> Node | None:
+        """The node at a dotted path."""
+        names = path.split(".")
+        return self.tree.find(tuple(names[1:])) if names[0] == "data" else None
+
+    def unit(self) -> Unit:
+        """A unit to write functions into."""
+        unit = Unit(self.tree, self.builtins, self.mocked, self.replaced)
+        unit.places = self.places
+        return unit
+
+    def document(self, path: str) -> Callable[..., Value]:
+        """The function that evaluates the document at a path; ``KeyError`` if there is none."""
+        known = self._documents.get(path)
+        if known is not None:
+            return known
+        node = self.node(path)
+        if node is None:
+            raise KeyError(path)
+        unit = self.unit()
+        writer = BodyWriter(unit, {})
+        var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
+        value = writer.operand(var)[0]
+        writer.line(f"return {value}")
+        writer.lines.append((1, "return U"))
+        unit.add([(0, "def q(S):"), *writer.lines])
+        function = self.finish(unit)
+        self._documents[path] = function
+        return function
+
+    def finish(self, unit: Unit) -> Callable[..., Value]:
+        """Write what the unit wants, compile it, and return its function ``q``."""
+        Documents(unit).run()
+        self.slots = max(self.slots, unit.slots)
+        names = load(source_of(unit), unit.used_builtins, self.builtins)
+        function: Callable[..., Value] = names["q"]
+        return function
+
+
+def _available(options: Options) -> dict[str, Builtin]:
+    found = {**BUILTINS, **options.builtins}
+    for name in options.disabled_builtins:
+        found.pop(name, None)
+    return found
+
+
+def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
+    """Check the modules together; raises :class:`RegoErrors`."""
+    compiled = Compiled(options)
+    faults: list[RegoLoadError] = []
+    packages: dict[tuple[str, ...], ast.Module] = {}
+    for module in modules:
+        path = package_path(module.package)
+        packages.setdefault(path, module)
+        names = compiled.exports.setdefault(path, set())
+        for rule in module.rules:
+            names.add(head_name(rule.head))
+            if rule.head.args is not None:
+                compiled.functions.add(_function_path(path, rule))
+    for module in modules:
+        path = package_path(module.package)
+        if not module.rules:
+            compiled.tree.add_package(path)
+        lowering = Lowering(
+            module_globals(module, compiled.exports), module.source, faults, compiled.is_function
+        )
+        for rule in module.rules:
+            lowered = lowering.rule(module, rule)
+            compiled.rules.append(lowered)
+            compiled.tree.add(lowered)
+    _raise(faults)
+    _check(compiled, faults, packages)
+    _raise(faults)
+    return compiled
+
+
+def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
+    names = [head_name(rule.head)]
+    names.extend(getattr(part, "value", "") for part in rule.head.ref.path)
+    return (*package, *names)
+
+
+def _raise(faults: list[RegoLoadError]) -> None:
+    if faults:
+        unique = {(str(fault)): fault for fault in faults}
+        ordered = sorted(
+            unique.values(), key=lambda f: (f.location.file, f.location.row, f.location.col)
+        )
+        raise RegoErrors(ordered)
+
+
+def _check(
+    compiled: Compiled, faults: list[RegoLoadError], packages: Mapping[tuple[str, ...], ast.Module]
+) -> None:
+    faults.extend(check_conflicts(compiled.tree, packages))
+    _raise(faults)
+    everything = [branch for rule in compiled.rules for branch in branches(rule)]
+    for rule in everything:
+        faults.extend(
+            check_with(
+                rule.body, compiled.tree, compiled.builtins, compiled.options.disabled_builtins
+            )
+        )
+        faults.extend(check_calls(rule.body, compiled.arity, compiled.builtins))
+    _raise(faults)
+    safety = Safety(compiled.arity, faults)
+    for rule in compiled.rules:
+        safety.rule(rule)
+    _raise(faults)
+    edges: dict[int, list[Rule]] = {}
+    faults.extend(check_recursion(compiled.rules, compiled.tree, edges))
+    _raise(faults)
+    _replacements(compiled, (rule.body for rule in everything))
+
+
+def _replacements(compiled: Compiled, bodies: Iterable[ir.Body]) -> None:
+    """What the modifiers of the program replace: only that is looked up at run time."""
+    mocked: set[Function] = set(compiled.mocked)
+    replaced: set[tuple[str, ...]] = set(compiled.replaced)
+    for body in bodies:
+        for lit in each_literal(body):
+            for modifier in lit.withs:
+                if modifier.kind == "function":
+                    target = modifier.target
+                    mocked.add(target if target[0] == "data" else target[0])
+                elif modifier.kind == "data":
+                    replaced.add(modifier.target[1:])
+    compiled.mocked = frozenset(mocked)
+    compiled.replaced = frozenset(replaced)
+
+
+def compile_query(
+    compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
+) -> tuple[Callable[..., Value], Compiled]:
+    """A function that gives the bindings of every solution; raises :class:`RegoErrors`."""
+    faults: list[RegoLoadError] = []
+    path = tuple(package.split(".")[1:]) if package else ()
+    globals_ = globals_of(path, imports, compiled.exports if package else {})
+    lowering = Lowering(globals_, "", faults, compiled.is_function)
+    lowering.scopes.hidden.append(declared_in(body))
+    lowered = lowering.body(body)
+    _raise(faults)
+    faults.extend(
+        check_with(lowered, compiled.tree, compiled.builtins, compiled.options.disabled_builtins)
+    )
+    faults.extend(check_calls(lowered, compiled.arity, compiled.builtins))
+    _raise(faults)
+    names = lowering.scopes.names
+    lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
+    _raise(faults)
+    inner = _copy_for_query(compiled)
+    _replacements(inner, [lowered])
+    unit = inner.unit()
+    variables: set[str] = set()
+    for lit in lowered:
+        for term in terms_of(lit):
+            visible(term, variables)
+    shown = {
+        name: names.get(name, name)
+        for name in sorted(variables)
+        if not ir.is_generated(name) and not ir.is_wildcard(name) and name not in ("input", "data")
+    }
+    uses = count_uses([ir.Var(name) for name in shown], lowered)
+    writer = BodyWriter(unit, uses)
+    writer.repeats = False
+    writer.body(lowered)
+    items = ", ".join(
+        f"{written!r}: {writer.operand(ir.Var(name))[0]}" for name, written in shown.items()
+    )
+    writer.line(f"out.append({{{items}}})")
+    writer.lines.append((1, "return out"))
+    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S.context"), *writer.lines])
+    return inner.finish(unit), inner
+
+
+def _copy_for_query(compiled: Compiled) -> Compiled:
+    inner = Compiled(compiled.options)
+    inner.tree = compiled.tree
+    inner.rules = compiled.rules
+    inner.exports = compiled.exports
+    inner.functions = compiled.functions
+    inner.mocked = compiled.mocked
+    inner.replaced = compiled.replaced
+    return inner
+
+
+__all__: list[Any] = ["Compiled", "compile_query", "compile_rules"]

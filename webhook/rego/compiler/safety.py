@@ -1,0 +1,314 @@
+"""Stage 4: each body in an order in which every variable is bound before it is needed.
+
+The algorithm and its messages are OPA's (v1/ast/compile.go, reorderBodyFor-
+Safety): literals keep their order but for those that wait for a variable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.compiler.ir import (
+    Array,
+    Call,
+    Comprehension,
+    Eq,
+    Every,
+    Logic,
+    Not,
+    Object,
+    Print,
+    Ref,
+    Set,
+    Template,
+    Var,
+    is_generated,
+    is_wildcard,
+)
+from webhook.rego.compiler.variables import (
+    everything,
+    in_closures,
+    outputs,
+    patterned,
+    terms_of,
+    visible,
+)
+from webhook.rego.errors import RegoLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.ast import Location
+    from webhook.rego.compiler.ir import Body, Function, Lit, Rule, Term
+
+_ROOTS: Final = frozenset({"input", "data"})
+_FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"})
+
+
+class Safety:
+    """Orders the bodies of a program; faults are collected."""
+
+    def __init__(self, arity: Callable[[Function], int], faults: list[RegoLoadError]) -> None:
+        self.arity = arity
+        self.faults = faults
+
+    def rule(self, rule: Rule, scope: str = "") -> None:
+        """Order the bodies of a rule and its ``else`` branches, and check its head."""
+        branch: Rule | None = rule
+        while branch is not None:
+            safe = set(_ROOTS)
+            for arg in branch.args or ():
+                visible(arg, safe)
+            self._head(branch, safe, scope)
+            branch.body = self.body(branch.body, safe, branch.names, scope)
+            branch = branch.else_
+
+    def body(self, body: Body, safe: set[str], names: dict[str, str], scope: str = "") -> Body:
+        """The body in order; what cannot be ordered is reported."""
+        ordered, unsafe = self._reorder(body, safe)
+        if unsafe:
+            self.faults.extend(_errors(unsafe, names, scope))
+            return body
+        return ordered
+
+    def _head(self, rule: Rule, args: set[str], scope: str) -> None:
+        bound = set(args)
+        for lit in rule.body:
+            bound |= self._visible(lit)
+        needed: set[str] = set()
+        for term in (*rule.rest, rule.key, rule.value):
+            if term is not None:
+                visible(term, needed)
+        for name in sorted(needed - bound):
+            if not is_generated(name):
+                written = rule.names.get(name, name)
+                self._fault(f"var {_text(written)} is unsafe{scope}", rule.location)
+
+    def _fault(self, message: str, location: Location) -> None:
+        self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
+
+    def _visible(self, lit: Lit) -> set[str]:
+        """Variables of the literal that count towards its body's."""
+        found: set[str] = set()
+        for term in terms_of(lit):
+            visible(term, found)
+        for modifier in lit.withs:
+            visible(modifier.value, found)
+        if isinstance(lit, Not):
+            if not lit.explicit:
+                found |= self._promoted(lit.body)
+        elif isinstance(lit, Logic):
+            if not lit.explicit_left:
+                found |= self._promoted(lit.left)
+            if not lit.explicit_right:
+                found |= self._promoted(lit.right)
+        return found
+
+    def _promoted(self, body: Body) -> set[str]:
+        """Variables of an operand without braces that its own literals do not bind."""
+        seen: dict[str, int] = {}
+        for lit in body:
+            for name in self._visible(lit):
+                seen[name] = seen.get(name, 0) + 1
+        if len(body) == 1:
+            return set(seen)
+        safe = set(_ROOTS) | set(seen)
+        for lit in body:
+            if isinstance(lit, Eq):
+                for side in (lit.a, lit.b):
+                    names: set[str] = set()
+                    visible(side, names)
+                    if isinstance(side, Var):
+                        safe -= names
+        bound: set[str] = set()
+        changed = True
+        while changed:
+            changed = False
+            for lit in body:
+                if isinstance(lit, Eq):
+                    new = outputs(lit, safe, self.arity) - bound
+                    if new:
+                        bound |= new
+                        safe |= new
+                        changed = True
+        for lit in body:
+            if not isinstance(lit, Eq):
+                self._bound_by_call(lit, bound)
+        return {name for name, count in seen.items() if name not in bound or count == 1}
+
+    def _bound_by_call(self, lit: Lit, bound: set[str]) -> None:
+        if isinstance(lit, Call):
+            count = self.arity(lit.name)
+            given = lit.args if lit.out is None else [*lit.args, lit.out]
+            if 0 <= count < len(given):
+                for term in given[count:]:
+                    patterned(term, bound, sets=False)
+
+    def _reorder(
+        self, body: Body, globals_: set[str]
+    ) -> tuple[Body, dict[int, tuple[Lit, set[str]]]]:
+        shown = [self._visible(lit) for lit in body]
+        body_vars: set[str] = set().union(*shown) if shown else set()
+        safe = body_vars & globals_
+        unsafe: dict[int, tuple[Lit, set[str]]] = {}
+        for lit, names in zip(body, shown, strict=True):
+            if missing := names - safe:
+                unsafe[id(lit)] = (lit, missing)
+        closed = []
+        for lit in body:
+            inner: set[str] = set()
+            in_closures(lit, inner)
+            closed.append((inner & body_vars) - globals_)
+        ordered: Body = []
+        waiting = list(zip(body, closed, strict=True))
+        while waiting:
+            left = []
+            for lit, inner in waiting:
+                bound = outputs(lit, safe, self.arity)
+                if inner and (missing := inner - safe):
+                    if missing == bound:  # it closes over what it binds itself
+                        left.append((lit, inner))
+                        continue
+                    unsafe.setdefault(id(lit), (lit, set()))[1].update(missing)
+                entry = unsafe.get(id(lit))
+                if entry is not None:
+                    entry[1].difference_update(bound)
+                    entry[1].difference_update(safe)
+                if entry is None or not entry[1]:
+                    unsafe.pop(id(lit), None)
+                    ordered.append(lit)
+                    safe |= bound
+                else:
+                    left.append((lit, inner))
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        self._closures(ordered, globals_, unsafe)
+        return ordered, unsafe
+
+    # --- nested bodies -----------------------------------------------------------------------
+
+    def _closures(
+        self, ordered: Body, globals_: set[str], unsafe: dict[int, tuple[Lit, set[str]]]
+    ) -> None:
+        known = set(globals_)
+        for i, lit in enumerate(ordered):
+            if i:
+                known |= self._visible(ordered[i - 1])
+            for term in terms_of(lit):
+                self._in_term(term, lit, known, unsafe)
+            if isinstance(lit, Every):
+                known |= {lit.key.name, lit.value.name}
+                lit.body = self._nested(lit.body, known, unsafe)
+            elif isinstance(lit, Not):
+                lit.body = self._nested(lit.body, known, unsafe)
+            elif isinstance(lit, Logic):
+                lit.left = self._nested(lit.left, known, unsafe)
+                lit.right = self._nested(lit.right, known, unsafe)
+            if isinstance(lit, Print):
+                self._check_print(lit, known)
+
+    def _check_print(self, lit: Print, known: set[str]) -> None:
+        for arg in lit.args:
+            for inner in arg.body:
+                names = self._visible(inner)
+                bound = outputs(inner, known, self.arity)
+                for name in sorted(names - known - bound):
+                    if not is_generated(name):
+                        self.faults.append(
+                            RegoLoadError(
+                                "rego_compile_error",
+                                f"var {_text(name)} is undeclared",
+                                arg.location,
+                            )
+                        )
+
+    def _nested(self, body: Body, known: set[str], unsafe: dict[int, tuple[Lit, set[str]]]) -> Body:
+        ordered, faults = self._reorder(body, known)
+        if not faults:
+            return ordered
+        for key, (lit, names) in faults.items():
+            entry = unsafe.setdefault(key, (lit, set()))
+            entry[1].update(names)
+        return body
+
+    def _in_term(
+        self, term: Term, lit: Lit, known: set[str], unsafe: dict[int, tuple[Lit, set[str]]]
+    ) -> None:
+        if isinstance(term, Comprehension):
+            needed: set[str] = set()
+            if term.key is not None:
+                everything(term.key, needed)
+            everything(term.value, needed)
+            bound = set(known)
+            for inner in term.body:
+                bound |= self._visible(inner)
+            if missing := needed - bound:
+                unsafe.setdefault(id(lit), (lit, set()))[1].update(missing)
+            term.body = self._nested(term.body, known, unsafe)
+        elif isinstance(term, Template):
+            for part in term.parts:
+                if not isinstance(part, str):
+                    self._in_term(part, lit, known, unsafe)
+        elif isinstance(term, Ref):
+            for part in term.path:
+                self._in_term(part, lit, known, unsafe)
+        elif isinstance(term, Array | Set):
+            for item in term.items:
+                self._in_term(item, lit, known, unsafe)
+        elif isinstance(term, Object):
+            for name, value in term.items:
+                self._in_term(name, lit, known, unsafe)
+                self._in_term(value, lit, known, unsafe)
+
+
+def _text(name: str) -> str:
+    return "_" if is_wildcard(name) else name.rsplit(" ", 1)[-1]
+
+
+def _errors(
+    unsafe: dict[int, tuple[Lit, set[str]]], names: dict[str, str], scope: str
+) -> list[RegoLoadError]:
+    """OPA's choice of messages: variables by name, expressions where those have none."""
+    assigned: set[str] = set()
+    for lit, _ in unsafe.values():
+        if isinstance(lit, Eq) and lit.assign:
+            visible(lit.a, assigned)
+    places: dict[str, Location] = {}
+    for lit, missing in unsafe.values():
+        for name in missing:
+            if name not in places or _before(lit.location, places[name]):
+                places[name] = lit.location
+    named = [
+        (name, place)
+        for name, place in sorted(places.items(), key=lambda item: _place(item[1]))
+        if not is_generated(name)
+    ]
+    others = [item for item in named if item[0] not in assigned]
+    errors = []
+    for name, place in others or named:
+        text = _text(names.get(name, name))
+        hint = ""
+        if text in _FUTURE:
+            hint = f" (hint: `import future.keywords.{text}` to import a future keyword)"
+        errors.append(
+            RegoLoadError("rego_unsafe_var_error", f"var {text} is unsafe{scope}{hint}", place)
+        )
+    if errors:
+        return errors
+    seen: set[str] = set()
+    for lit, missing in sorted(unsafe.values(), key=lambda item: _place(item[0].location)):
+        if new := {name for name in missing if is_generated(name)} - seen:
+            seen |= new
+            errors.append(
+                RegoLoadError("rego_unsafe_var_error", f"expression is unsafe{scope}", lit.location)
+            )
+    return errors
+
+
+def _place(location: Location) -> tuple[str, int, int]:
+    return (location.file, location.row, location.col)
+
+
+def _before(a: Location, b: Location) -> bool:
+    return _place(a) < _place(b)

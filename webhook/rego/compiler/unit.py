@@ -1,0 +1,125 @@
+"""The Python source of one program while it is being written.
+
+Only three things enter the source: text of this package, names made of a letter
+and a number, and ``repr`` of constants.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.numbers import Numeral
+from webhook.rego.values import RegoObject, RegoSet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.rego.ast import Location
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.ir import Function
+    from webhook.rego.compiler.tree import Node, Tree
+    from webhook.rego.values import Value
+
+
+class Unit:
+    """Constants, built-ins, places and finished functions of one compilation."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        builtins: Mapping[str, Builtin],
+        mocked: frozenset[Function],
+        replaced: frozenset[tuple[str, ...]],
+    ) -> None:
+        self.tree = tree
+        self.builtins = builtins
+        self.mocked = mocked
+        self.replaced = replaced
+        self.lines: list[str] = []
+        self.header: list[str] = []
+        self.places: list[Location] = []
+        self.used_builtins: dict[str, str] = {}
+        self.slots = 0
+        self.wanted: list[tuple[str, Any]] = []
+        self.branchings: list[str] = []
+        self.names: dict[Any, str] = {}
+        self._place_of: dict[tuple[str, int, int], int] = {}
+        self._constants: dict[str, str] = {}
+
+    def constant(self, value: Value) -> str:
+        """Source of a constant; collections become names in the header."""
+        kind = type(value)
+        if value is None or kind is bool or kind is str:
+            return repr(value)
+        if kind is int:
+            # repr of a huge int is slow and limited; hexadecimal is neither.
+            return repr(value) if -(10**18) < value < 10**18 else hex(value)
+        source = self._source(value)
+        name = self._constants.get(source)
+        if name is None:
+            name = self._constants[source] = f"k{len(self._constants)}"
+            self.header.append(f"{name} = {source}")
+        return name
+
+    def _source(self, value: Value) -> str:
+        kind = type(value)
+        if kind is list:
+            return f"[{', '.join(map(self._source, value))}]"
+        if kind is tuple:
+            return f"({''.join(self._source(item) + ', ' for item in value)})"
+        if kind is dict:
+            items = (f"{name!r}: {self._source(item)}" for name, item in value.items())
+            return f"{{{', '.join(items)}}}"
+        if kind is RegoSet:
+            return f"RegoSet([{', '.join(map(self._source, value))}])"
+        if kind is RegoObject:
+            items = (f"({self._source(k)}, {self._source(v)})" for k, v in value.items())
+            return f"RegoObject([{', '.join(items)}])"
+        if isinstance(value, Numeral):
+            return f"Numeral({value.text!r})"
+        if isinstance(value, float):
+            return repr(value)
+        return self.constant(value)
+
+    def place(self, location: Location) -> int:
+        """The number under which a place in the source is reported."""
+        at = (location.file, location.row, location.col)
+        number = self._place_of.get(at)
+        if number is None:
+            number = self._place_of[at] = len(self.places)
+            self.places.append(location)
+        return number
+
+    def builtin(self, name: str) -> str:
+        """The name of a built-in's function in the source."""
+        alias = self.used_builtins.get(name)
+        if alias is None:
+            alias = self.used_builtins[name] = f"b{len(self.used_builtins)}"
+        return alias
+
+    def slot(self) -> int:
+        """A place in the evaluation's cache of documents."""
+        self.slots += 1
+        return self.slots - 1
+
+    def want(self, kind: str, node: Node, detail: Any = None) -> str:
+        """The name of the function for a document, to be written if it has not been."""
+        at = (kind, id(node), detail)
+        name = self.names.get(at)
+        if name is None:
+            name = self.names[at] = f"{kind}{len(self.names)}"
+            self.wanted.append((name, (kind, node, detail)))
+        return name
+
+    def replaceable(self, path: tuple[Value, ...]) -> bool:
+        """Whether some modifier of the program may replace the document at this path."""
+        return any(path[: len(target)] == target for target in self.replaced)
+
+    def add(self, lines: list[tuple[int, str]]) -> None:
+        """A finished function."""
+        self.lines.extend("    " * indent + text for indent, text in lines)
+
+    def refuse(self, message: str, location: Location) -> RegoErrors:
+        """An error to raise for what this compiler does not do."""
+        return RegoErrors([RegoLoadError("rego_compile_error", message, location)])

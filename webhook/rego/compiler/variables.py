@@ -1,0 +1,337 @@
+"""Which variables a term or literal holds, and which it binds (OPA v1/ast/compile.go, unify.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.compiler.ir import (
+    Array,
+    Call,
+    Comprehension,
+    Eq,
+    Every,
+    Logic,
+    Not,
+    Object,
+    Print,
+    Ref,
+    Set,
+    Template,
+    Test,
+    Var,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.compiler.ir import Body, Function, Lit, Term
+
+Arity = "Callable[[Function], int]"
+
+
+def visible(term: Term, found: set[str]) -> None:
+    """Variables of a term, those inside comprehensions left out."""
+    kind = type(term)
+    if kind is Var:
+        found.add(term.name)  # type: ignore[union-attr]
+    elif kind is Ref:
+        visible(term.head, found)  # type: ignore[union-attr]
+        for part in term.path:  # type: ignore[union-attr]
+            visible(part, found)
+    elif kind is Array or kind is Set:
+        for item in term.items:  # type: ignore[union-attr]
+            visible(item, found)
+    elif kind is Object:
+        for name, value in term.items:  # type: ignore[union-attr]
+            visible(name, found)
+            visible(value, found)
+
+
+def everything(term: Term, found: set[str]) -> None:
+    """Variables of a term, comprehensions included."""
+    kind = type(term)
+    if kind is Var:
+        found.add(term.name)  # type: ignore[union-attr]
+    elif isinstance(term, Ref):
+        everything(term.head, found)
+        for part in term.path:
+            everything(part, found)
+    elif isinstance(term, Array | Set):
+        for item in term.items:
+            everything(item, found)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            everything(name, found)
+            everything(value, found)
+    elif isinstance(term, Comprehension):
+        if term.key is not None:
+            everything(term.key, found)
+        everything(term.value, found)
+        all_of_body(term.body, found)
+    elif isinstance(term, Template):
+        for part in term.parts:
+            if not isinstance(part, str):
+                everything(part, found)
+
+
+def terms_of(lit: Lit) -> list[Term]:
+    """The terms of a literal, modifiers and nested bodies left out."""
+    if isinstance(lit, Eq):
+        return [lit.a, lit.b]
+    if isinstance(lit, Call):
+        return lit.args if lit.out is None else [*lit.args, lit.out]
+    if isinstance(lit, Test):
+        return [lit.term]
+    if isinstance(lit, Every):
+        return [lit.domain]
+    if isinstance(lit, Print):
+        return list(lit.args)
+    return []
+
+
+def all_of_body(body: Body, found: set[str]) -> None:
+    """Every variable in a body, at any depth."""
+    for lit in body:
+        for term in terms_of(lit):
+            everything(term, found)
+        for modifier in lit.withs:
+            everything(modifier.value, found)
+        if isinstance(lit, Every):
+            found.add(lit.key.name)
+            found.add(lit.value.name)
+            all_of_body(lit.body, found)
+        elif isinstance(lit, Not):
+            all_of_body(lit.body, found)
+        elif isinstance(lit, Logic):
+            all_of_body(lit.left, found)
+            all_of_body(lit.right, found)
+
+
+def in_closures(lit: Lit, found: set[str]) -> None:
+    """Variables inside the comprehensions and nested bodies of a literal."""
+    for term in terms_of(lit):
+        _closures(term, found)
+    if isinstance(lit, Every):
+        all_of_body(lit.body, found)
+    elif isinstance(lit, Not):
+        all_of_body(lit.body, found)
+    elif isinstance(lit, Logic):
+        all_of_body(lit.left, found)
+        all_of_body(lit.right, found)
+
+
+def _closures(term: Term, found: set[str]) -> None:
+    kind = type(term)
+    if kind is Comprehension or kind is Template:
+        everything(term, found)
+    elif isinstance(term, Ref):
+        for part in term.path:
+            _closures(part, found)
+    elif isinstance(term, Array | Set):
+        for item in term.items:
+            _closures(item, found)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            _closures(name, found)
+            _closures(value, found)
+
+
+def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
+    """Variables that unification with a value can bind: no heads of references, no keys."""
+    kind = type(term)
+    if kind is Var:
+        found.add(term.name)  # type: ignore[union-attr]
+    elif isinstance(term, Ref):
+        for part in term.path:
+            patterned(part, found, sets=sets)
+    elif isinstance(term, Array) or (sets and isinstance(term, Set)):
+        for item in term.items:
+            patterned(item, found, sets=sets)
+    elif isinstance(term, Object):
+        for _, value in term.items:
+            patterned(value, found, sets=sets)
+
+
+def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
+    """Variables bound by iteration: in the path of a reference whose head is known."""
+    kind = type(term)
+    if isinstance(term, Ref):
+        head = term.head
+        if not isinstance(head, Var) or head.name not in safe:
+            return
+        for part in term.path:
+            if type(part) is Ref:
+                enumerated(part, safe, found)
+                names: set[str] = set()
+                for inner in part.path:
+                    visible(inner, names)
+                found |= names
+            else:
+                visible(part, found)
+                enumerated(part, safe, found)
+    elif kind is Array or kind is Set:
+        for item in term.items:  # type: ignore[union-attr]
+            enumerated(item, safe, found)
+    elif kind is Object:
+        for name, value in term.items:  # type: ignore[union-attr]
+            enumerated(name, safe, found)
+            enumerated(value, safe, found)
+
+
+def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+    """Variables that the literal makes safe where ``safe`` are."""
+    if lit.negated or isinstance(lit, Not | Logic | Print):
+        return set()
+    for modifier in lit.withs:
+        needed: set[str] = set()
+        visible(modifier.value, needed)
+        if needed - safe:
+            return set()
+    found: set[str] = set()
+    if isinstance(lit, Test):
+        enumerated(lit.term, safe, found)
+        return found
+    if isinstance(lit, Every):
+        enumerated(lit.domain, safe, found)
+        return found
+    if isinstance(lit, Eq):
+        enumerated(lit.a, safe, found)
+        enumerated(lit.b, safe, found)
+        known = found | safe
+        if lit.assign:
+            left: set[str] = set()
+            visible(lit.a, left)
+            known -= left
+        return (known | Unifier(known).run(lit.a, lit.b)) - safe
+    return _call_outputs(lit, safe, arity)
+
+
+def _call_outputs(lit: Call, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+    count = arity(lit.name)
+    if count < 0:
+        return set()
+    found: set[str] = set()
+    given = lit.args if lit.out is None else [*lit.args, lit.out]
+    for term in given:
+        enumerated(term, safe, found)
+    if count >= len(given):
+        return found
+    needed: set[str] = set()
+    for term in given[:count]:
+        patterned(term, needed, sets=False)
+    if needed - found - safe:
+        return set()
+    for term in given[count:]:
+        patterned(term, found, sets=False)
+    return found
+
+
+class Unifier:
+    """Which variables are bound once two terms have been unified."""
+
+    def __init__(self, safe: set[str]) -> None:
+        self.safe = safe
+        self.unified: set[str] = set()
+        self.unknown: dict[str, set[str]] = {}
+
+    def run(self, a: Term, b: Term) -> set[str]:
+        """The variables that become bound."""
+        self._unify(a, b)
+        return self.unified
+
+    def _known(self, name: str) -> bool:
+        return name in self.safe or name in self.unified
+
+    def _ref_safe(self, ref: Ref) -> bool:
+        return isinstance(ref.head, Var) and ref.head.name in self.safe
+
+    def _unify(self, a: Term, b: Term) -> None:
+        if isinstance(b, Var) and not isinstance(a, Var):
+            a, b = b, a
+        if isinstance(a, Var):
+            self._variable(a.name, b)
+        elif isinstance(a, Ref):
+            if self._ref_safe(a):
+                self._mark_all(b)
+        elif isinstance(b, Ref):
+            if self._ref_safe(b):
+                self._mark_all(a)
+        elif isinstance(a, Comprehension):
+            if isinstance(b, Array) or (isinstance(b, Object) and a.kind == "object"):
+                self._mark_all(b)
+        elif isinstance(b, Comprehension):
+            if isinstance(a, Array):
+                self._mark_all(a)
+        else:
+            self._composites(a, b)
+
+    def _composites(self, a: Term, b: Term) -> None:
+        # A constant collection is a Const here: matching it binds as matching a value does.
+        if isinstance(a, Array) and isinstance(b, Array):
+            if len(a.items) == len(b.items):
+                for x, y in zip(a.items, b.items, strict=True):
+                    self._unify(x, y)
+        elif isinstance(a, Object) and isinstance(b, Object):
+            if len(a.items) == len(b.items):
+                for name, value in a.items:
+                    other = lookup(b, name)
+                    if other is not None:
+                        self._unify(value, other)
+        elif isinstance(a, Array | Object):
+            self._mark_all(a)
+        elif isinstance(b, Array | Object):
+            self._mark_all(b)
+
+    def _variable(self, name: str, b: Term) -> None:
+        if isinstance(b, Var):
+            if self._known(b.name):
+                self._mark(name)
+            elif self._known(name):
+                self._mark(b.name)
+            else:
+                self.unknown.setdefault(name, set()).add(b.name)
+                self.unknown.setdefault(b.name, set()).add(name)
+        elif isinstance(b, Array | Object):
+            if self._known(name):
+                self._mark_all(b)
+                return
+            needed: set[str] = set()
+            patterned(b, needed)
+            needed -= self.safe
+            needed -= self.unified
+            if needed:
+                self.unknown.setdefault(name, set()).update(needed)
+            else:
+                self._mark(name)
+        elif not isinstance(b, Ref) or self._ref_safe(b):
+            self._mark(name)
+
+    def _mark_all(self, term: Term) -> None:
+        if isinstance(term, Var | Array | Object):
+            names: set[str] = set()
+            patterned(term, names)
+            for name in names:
+                self._mark(name)
+
+    def _mark(self, name: str) -> None:
+        self.unified.add(name)
+        for other in self.unknown.pop(name, ()):
+            self._mark(other)
+        for other, needed in list(self.unknown.items()):
+            if name in needed:
+                needed.discard(name)
+                if not needed and other in self.unknown:
+                    self._mark(other)
+
+
+def lookup(term: Object, name: Term) -> Term | None:
+    """The value under the same key: an equal constant or the same variable."""
+    from webhook.rego.compiler.ir import Const  # noqa: PLC0415  # only needed here
+    from webhook.rego.values import equal  # noqa: PLC0415
+
+    for other, value in term.items:
+        if isinstance(name, Const) and isinstance(other, Const) and equal(name.value, other.value):
+            return value
+        if isinstance(name, Var) and isinstance(other, Var) and name.name == other.name:
+            return value
+    return None

@@ -1,0 +1,517 @@
+"""What generated code calls: the state of an evaluation and the general forms of its steps.
+
+Generated code inlines the common case of each step (a string key in a ``dict``)
+and calls these functions for the rest. Names are short where generated code is
+full of them; :mod:`webhook.rego.compiler.generate` says what each is for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import BuiltinError, EvaluationError
+from webhook.rego.numbers import as_index
+from webhook.rego.text import display
+from webhook.rego.values import (
+    UNDEFINED,
+    RegoObject,
+    RegoSet,
+    compare,
+    equal,
+    key,
+    make_object,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from webhook.rego.ast import Location
+    from webhook.rego.limits import EvaluationContext
+    from webhook.rego.values import Value
+
+
+class _Missing:
+    """The type of :data:`MISSING`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING: Final = _Missing()
+"""A document that has not been computed: unlike UNDEFINED, which is an answer."""
+
+
+class State:
+    """One evaluation: its documents, limits, what has been computed, what is replaced."""
+
+    __slots__ = ("cache", "context", "data", "input", "locations", "mocks", "replaced")
+
+    def __init__(
+        self,
+        input_value: Value,
+        data: Value,
+        context: EvaluationContext,
+        size: int,
+        locations: Sequence[Location],
+    ) -> None:
+        self.input = input_value
+        self.data = data
+        self.context = context
+        self.cache: list[Any] = [MISSING] * size
+        self.locations = locations
+        self.mocks: dict[Any, Any] | None = None
+        self.replaced: tuple[tuple[str, ...], ...] = ()
+
+    def fail(self, name: str, error: BuiltinError, place: int) -> Value:
+        """A built-in's complaint: undefined, or the end of a strict evaluation."""
+        if not self.context.strict:
+            return UNDEFINED
+        code = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+        raise EvaluationError(
+            code,  # type: ignore[arg-type]
+            f"{name}: {error.message}",
+            self.locations[place],
+        ) from None
+
+    def conflict(self, message: str, place: int) -> EvaluationError:
+        """An ``eval_conflict_error`` to raise."""
+        return EvaluationError("eval_conflict_error", message, self.locations[place])
+
+
+COMPLETE: Final = "complete rules must not produce multiple outputs"
+FUNCTION: Final = "functions must not produce multiple outputs for same inputs"
+KEYS: Final = "object keys must be unique"
+MERGE: Final = "base and virtual document references conflict"
+
+
+def index(value: Value, name: Value) -> Value:
+    """``value[name]``, or UNDEFINED."""
+    kind = type(value)
+    if kind is dict:
+        return value.get(name, UNDEFINED) if type(name) is str else UNDEFINED
+    if kind is list:
+        if type(name) is int:
+            return value[name] if 0 <= name < len(value) else UNDEFINED
+        if isinstance(name, float):
+            at = as_index(name)
+            return value[at] if at is not None and 0 <= at < len(value) else UNDEFINED
+        return UNDEFINED
+    if kind is RegoSet:
+        return name if name in value else UNDEFINED
+    if kind is RegoObject:
+        return value.get(name, UNDEFINED)
+    return UNDEFINED
+
+
+def path(value: Value, names: Sequence[Value]) -> Value:
+    """``value[a][b]…``, or UNDEFINED."""
+    for name in names:
+        value = index(value, name)
+        if value is UNDEFINED:
+            return value
+    return value
+
+
+def values(value: Value) -> Iterable[Value]:
+    """The values of a collection; none of anything else."""
+    kind = type(value)
+    if kind is list or kind is RegoSet:
+        return value  # type: ignore[no-any-return]
+    if kind is dict or kind is RegoObject:
+        return value.values()  # type: ignore[no-any-return]
+    return ()
+
+
+def pairs(value: Value) -> Iterable[tuple[Value, Value]]:
+    """Keys with values; a member of a set is its own key."""
+    kind = type(value)
+    if kind is list:
+        return enumerate(value)
+    if kind is dict or kind is RegoObject:
+        return value.items()  # type: ignore[no-any-return]
+    if kind is RegoSet:
+        return ((item, item) for item in value)
+    return ()
+
+
+def size(value: Value) -> int:
+    """What a loop over the value is charged."""
+    kind = type(value)
+    if kind is list or kind is dict or kind is RegoSet or kind is RegoObject:
+        return len(value)
+    return 0
+
+
+def is_collection(value: Value) -> bool:
+    """Whether ``every`` can go over it."""
+    kind = type(value)
+    return kind is list or kind is dict or kind is RegoSet or kind is RegoObject
+
+
+def is_object(value: Value, length: int) -> bool:
+    """Whether the value is an object with this many keys."""
+    kind = type(value)
+    return (kind is dict or kind is RegoObject) and len(value) == length
+
+
+def member(item: Value, collection: Value) -> bool:
+    """``item in collection``."""
+    kind = type(collection)
+    if kind is RegoSet:
+        return item in collection
+    if type(item) is str:
+        return (kind is list and item in collection) or (
+            (kind is dict or kind is RegoObject) and item in collection.values()
+        )
+    return any(equal(item, other) for other in values(collection))
+
+
+def member_at(name: Value, item: Value, collection: Value) -> bool:
+    """``name, item in collection``."""
+    found = index(collection, name)
+    return found is not UNDEFINED and equal(found, item)
+
+
+# --- building --------------------------------------------------------------------------------
+
+
+def put(
+    state: State, entries: dict[Any, Any], name: Value, value: Value, message: str, place: int
+) -> None:
+    """Add to an object being built as key to (name, value); equal duplicates are one."""
+    at = key(name)
+    known = entries.get(at)
+    if known is None:
+        entries[at] = (name, value)
+    elif not equal(known[1], value):
+        raise state.conflict(message, place)
+
+
+def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
+    """The object with these entries."""
+    return make_object(entries.values())
+
+
+class Branch:
+    """A nested object while a document of rules with variables in their references is built."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: dict[Any, tuple[Value, Any]] = {}
+
+    def value(self) -> Value:
+        """The finished object."""
+        return make_object((name, finished(item)) for name, item in self.items.values())
+
+
+class Leaf:
+    """A set that several rules add to."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: dict[Any, Value] = {}
+
+
+def finished(item: Any) -> Value:
+    """The value of what :func:`put_path` has built."""
+    if type(item) is Branch:
+        return item.value()
+    if type(item) is Leaf:
+        return RegoSet._of(item.items)  # noqa: SLF001  # the keys are known
+    return item
+
+
+def put_path(
+    state: State, root: Branch, names: Sequence[Value], value: Value, place: int, *, multi: bool
+) -> None:
+    """Put the value, or member of a set, at a path; raises where two rules disagree."""
+    node = root
+    for name in names[:-1]:
+        at = key(name)
+        known = node.items.get(at)
+        if known is None:
+            below = Branch()
+            node.items[at] = (name, below)
+            node = below
+        elif type(known[1]) is Branch:
+            node = known[1]
+        else:
+            raise state.conflict(KEYS, place)
+    at = key(names[-1])
+    known = node.items.get(at)
+    if multi:
+        if known is None:
+            leaf = Leaf()
+            node.items[at] = (names[-1], leaf)
+        elif type(known[1]) is Leaf:
+            leaf = known[1]
+        else:
+            raise state.conflict(KEYS, place)
+        leaf.items.setdefault(key(value), value)
+    elif known is None:
+        node.items[at] = (names[-1], value)
+    elif type(known[1]) is Branch or type(known[1]) is Leaf or not equal(known[1], value):
+        raise state.conflict(KEYS, place)
+
+
+# --- with ------------------------------------------------------------------------------------
+
+
+def replace(
+    state: State,
+    inputs: Sequence[tuple[tuple[str, ...], Value]],
+    datas: Sequence[tuple[tuple[str, ...], Value]],
+    mocks: Sequence[tuple[Any, Any]],
+) -> State:
+    """The state in which a literal with modifiers is evaluated."""
+    new = State(state.input, state.data, state.context, len(state.cache), state.locations)
+    new.mocks = state.mocks
+    new.replaced = state.replaced
+    for names, value in inputs:
+        new.input = _with_value(new.input, names, value)
+    for names, value in datas:
+        new.data = _with_value(new.data, names, value)
+    if datas:
+        new.replaced = (*state.replaced, *(names for names, _ in datas))
+    if mocks:
+        new.mocks = {**(state.mocks or {}), **dict(mocks)}
+    return new
+
+
+def _with_value(document: Value, names: tuple[str, ...], value: Value) -> Value:
+    if not names:
+        return value
+    below = UNDEFINED
+    if type(document) is dict:
+        below = document.get(names[0], UNDEFINED)
+        if type(below) is not dict and type(below) is not RegoObject:
+            below = UNDEFINED
+        return {**document, names[0]: _with_value(below, names[1:], value)}
+    if type(document) is RegoObject:
+        below = document.get(names[0], UNDEFINED)
+        items = [(k, v) for k, v in document.items() if not equal(k, names[0])]
+        return RegoObject([*items, (names[0], _with_value(below, names[1:], value))])
+    return {names[0]: _with_value(UNDEFINED, names[1:], value)}
+
+
+def replaced(state: State, names: tuple[Value, ...]) -> Value:
+    """The value that a modifier gives the document at this path; MISSING where none does."""
+    for target in state.replaced:
+        if names[: len(target)] == target:
+            return path(state.data, names)
+    return MISSING
+
+
+class Mock:
+    """A function put in another's place."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[..., Value]) -> None:
+        self.call = call
+
+
+def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
+    """Call a function that some modifier of the program replaces."""
+    mocks = state.mocks
+    if mocks is None:
+        return function(state, *args)
+    mock = mocks.get(name, MISSING)
+    if mock is MISSING:
+        return function(state, *args)
+    if type(mock) is Mock:
+        inner = replace(state, (), (), ())
+        inner.mocks = None
+        return mock.call(inner, *args)
+    return mock
+
+
+# --- documents of packages ---------------------------------------------------------------------
+
+
+class Branching:
+    """A step of a path below ``data`` at run time: a document, or what lies below."""
+
+    __slots__ = ("children", "document", "hidden", "name")
+
+    def __init__(
+        self,
+        name: Value,
+        document: Callable[[State], Value] | None,
+        children: Sequence[Branching],
+        *,
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        self.document = document
+        self.children = {key(child.name): child for child in children}
+        self.hidden = hidden
+
+
+def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
+    """The whole document at a path: base documents merged with what rules make."""
+    state.context.charge(1)
+    if state.replaced and node is not None:
+        found = replaced(state, names)
+        if found is not MISSING:
+            return found
+    base = path(state.data, names)
+    if node is None:
+        return base
+    if node.document is not None:
+        return node.document(state)
+    virtual = _leaves(state, node, names)
+    if base is UNDEFINED:
+        return virtual
+    return merge(base, virtual)
+
+
+def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
+    found = []
+    for child in node.children.values():
+        if child.hidden:
+            continue
+        below = (*names, child.name)
+        value = replaced(state, below) if state.replaced else MISSING
+        if value is MISSING:
+            if child.document is not None:
+                value = child.document(state)
+            else:
+                value = _leaves(state, child, below)
+        if value is not UNDEFINED:
+            found.append((child.name, value))
+    return make_object(found)
+
+
+def merge(base: Value, virtual: Value) -> Value:
+    """Both objects in one; where they disagree the base document stands."""
+    kinds = (dict, RegoObject)
+    if type(base) not in kinds or type(virtual) not in kinds:
+        return base
+    found = []
+    for name, value in base.items():
+        other = index(virtual, name)
+        found.append((name, value if other is UNDEFINED else merge(value, other)))
+    found.extend((k, v) for k, v in virtual.items() if index(base, k) is UNDEFINED)
+    return make_object(found)
+
+
+def explore(
+    state: State, node: Branching | None, names: tuple[Value, ...], rest: Sequence[Value]
+) -> Iterator[tuple[Value, ...]]:
+    """Every document at a path whose steps are values, or UNDEFINED for any.
+
+    Yields the names found for the open steps, in order, and the document last.
+    """
+    if not rest:
+        value = extent(state, node, names)
+        if value is not UNDEFINED:
+            yield (value,)
+        return
+    step = rest[0]
+    if step is not UNDEFINED:
+        yield from _descend(state, node, names, step, rest)
+        return
+    base = path(state.data, names)
+    seen = []
+    for name, _ in list(pairs(base)) if type(base) is not RegoSet else ():
+        state.context.charge(1)
+        seen.append(name)
+        for found in _descend(state, node, names, name, rest):
+            yield (name, *found)
+    if node is None:
+        return
+    known = RegoSet(seen)
+    for child in sorted(node.children.values(), key=lambda c: str(c.name)):
+        if child.name not in known:
+            for found in _descend(state, node, names, child.name, rest):
+                yield (child.name, *found)
+
+
+def _descend(
+    state: State,
+    node: Branching | None,
+    names: tuple[Value, ...],
+    step: Value,
+    rest: Sequence[Value],
+) -> Iterator[tuple[Value, ...]]:
+    below = (*names, step)
+    if state.replaced and node is not None and replaced(state, below) is not MISSING:
+        node = None
+    child = None if node is None else node.children.get(key(step))
+    if child is not None and child.document is not None:
+        value = child.document(state)
+        if value is not UNDEFINED:
+            yield from inside(state, value, rest[1:])
+        return
+    yield from explore(state, child, below, rest[1:])
+
+
+def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
+    """As :func:`explore`, within one value."""
+    if not rest:
+        yield (value,)
+        return
+    if rest[0] is not UNDEFINED:
+        found = index(value, rest[0])
+        if found is not UNDEFINED:
+            yield from inside(state, found, rest[1:])
+        return
+    state.context.charge(size(value))
+    for name, item in pairs(value):
+        for more in inside(state, item, rest[1:]):
+            yield (name, *more)
+
+
+# --- text --------------------------------------------------------------------------------------
+
+
+def print_values(state: State, operands: Sequence[list[Value]], place: int) -> None:
+    """``print``: one line for each combination of its operands' values."""
+    sink = state.context.print_
+    if sink is None:
+        return
+    lines: list[list[str]] = [[]]
+    for found in operands:
+        texts = [_print_text(value) for value in found] or ["<undefined>"]
+        state.context.charge(len(lines) * len(texts))
+        lines = [[*line, text] for line in lines for text in texts]
+    for line in lines:
+        sink(state.locations[place], " ".join(line))
+
+
+def _print_text(value: Value) -> str:
+    return value if type(value) is str else display(value)
+
+
+def template(state: State, parts: Sequence[Any], place: int) -> str:
+    """A template string: each part text, or the list of values of its expression."""
+    out = []
+    for part in parts:
+        if type(part) is str:
+            out.append(part)
+        elif not part:
+            out.append("<undefined>")
+        elif len(part) > 1:
+            raise EvaluationError(
+                "eval_conflict_error",
+                "template-strings must not produce multiple outputs",
+                state.locations[place],
+            )
+        else:
+            out.append(_print_text(part[0]))
+    return "".join(out)
+
+
+def less(a: Value, b: Value) -> bool:
+    """``a < b`` in Rego's order."""
+    return compare(a, b) < 0
+
+
+def less_equal(a: Value, b: Value) -> bool:
+    """``a <= b`` in Rego's order."""
+    return compare(a, b) <= 0
