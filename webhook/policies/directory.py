@@ -109,7 +109,7 @@ class PolicyDirectory:
         found: dict[str, list[Manifest]] = {}
         for path in self._paths:
             try:
-                files = find_files(path)
+                files = find_files(path, samples=False)
             except OSError as error:
                 faults.append(PolicyFault(str(path), 0, "", error.strerror or str(error)))
                 # Nothing is known of what is below, so what was there stays.

@@ -71,18 +71,23 @@ class UnreadableFile(ValueError):  # noqa: N818  # named by what it is
         self.fault = fault
 
 
-def find_files(path: Path) -> list[Path]:
+def find_files(path: Path, *, samples: bool = True) -> list[Path]:
     """The manifest files at a path: itself, or those below it, sorted.
 
     Names that begin with ``..`` are left out: a mounted ConfigMap keeps its
-    revisions there and links to the current one. Raises OSError.
+    revisions there and links to the current one. Without ``samples``, so is a
+    folder of that name beside a test suite: what it holds are a suite's
+    examples, which nobody means to enforce. Raises OSError.
     """
     if not path.is_dir():
         path.stat()
         return [path]
     found: list[Path] = []
     for folder, folders, files in os.walk(path, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith(".."))
+        examples = "samples" if not samples and "suite.yaml" in files else None
+        folders[:] = sorted(
+            name for name in folders if not name.startswith("..") and name != examples
+        )
         found += [
             Path(folder, name)
             for name in sorted(files)
