@@ -122,12 +122,18 @@ class Logger:
         """What an operator should look at."""
         self._log.emit(30, self._name, message, self._fields | fields)
 
-    def error(self, message: str, error: BaseException | None = None, **fields: Any) -> None:
-        """A fault; with its exception the traceback is told too, in one field."""
-        if error is not None:
-            fields["error"] = f"{type(error).__name__}: {error}"
-            fields["stacktrace"] = "".join(traceback.format_exception(error))
+    def error(self, message: str, **fields: Any) -> None:
+        """A fault that someone must see to."""
         self._log.emit(40, self._name, message, self._fields | fields)
+
+    def fault(self, message: str, error: BaseException, **fields: Any) -> None:
+        """A fault with its exception and traceback, each in one field."""
+        self.error(
+            message,
+            error=f"{type(error).__name__}: {error}",
+            stacktrace="".join(traceback.format_exception(error)),
+            **fields,
+        )
 
 
 class StandardHandler(logging.Handler):

@@ -58,9 +58,9 @@ class ServeSettings:
         choices=OPERATIONS,
     )
     readiness_retries: int = flag(
-        -1,
-        "How many failed loads of the policies are waited for before the process is ready without "
-        "them; -1 waits for ever, so that it never serves less than was asked for.",
+        0,
+        "Failed loads that are waited for before the process is ready without what is broken; 0 "
+        "for none, -1 for ever. It is never ready with nothing at all.",
         gatekeeper=True,
         group=_POLICIES,
     )

@@ -1,0 +1,5 @@
+"""``python -m webhook`` is ``waddle``."""
+
+from webhook.cli.main import main
+
+main()

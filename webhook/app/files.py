@@ -1,0 +1,102 @@
+"""Notices that files have changed: at once where the system tells, else by looking.
+
+What counts is the fingerprint of what is there. A notification only says when
+to look, so that a lost one, a file system without any, or a second change
+within the first's handling costs at most the interval.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+DEBOUNCE_MILLISECONDS: Final = 50
+"""A copy of many files is one change, not one each."""
+
+ENTRIES_MAX: Final = 100_000
+"""Files looked at below a path; a directory with more is no directory of policies."""
+
+Fingerprint = tuple[tuple[str, int, int, int, int], ...]
+
+
+def fingerprint(paths: Iterable[Path]) -> Fingerprint:
+    """Name, device, inode, size and time of change of every file at or below the paths.
+
+    Links are followed, so that a mounted Secret's swap of one link shows.
+    """
+    found: list[tuple[str, int, int, int, int]] = []
+    for path in paths:
+        _add(found, str(path))
+        for folder, folders, files in os.walk(path):
+            # A mounted volume keeps its revisions in folders named ``..``; links lead there.
+            folders[:] = sorted(name for name in folders if not name.startswith(".."))
+            for name in sorted(files):
+                _add(found, os.path.join(folder, name))  # noqa: PTH118  # a string is wanted, fast
+            if len(found) > ENTRIES_MAX:
+                break
+    return tuple(found)
+
+
+def _add(found: list[tuple[str, int, int, int, int]], path: str) -> None:
+    try:
+        state = os.stat(path)  # noqa: PTH116  # a string is at hand
+    except OSError:
+        found.append((path, 0, 0, 0, 0))
+    else:
+        found.append((path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+
+
+class Subject:
+    """Some paths and what to do when they have changed."""
+
+    def __init__(self, paths: Sequence[Path], reload: Callable[[], bool]) -> None:
+        """``reload`` says whether it is content; if not it is asked again after the interval."""
+        self.paths = tuple(paths)
+        self._reload = reload
+        self._seen: Fingerprint | None = None
+        self._content = False
+
+    def look(self, *, again: bool = False) -> None:
+        """Reload if something has changed since the last look, or ``again`` if it failed then."""
+        # Taken before reading: a change while reading is a difference at the next look.
+        found = fingerprint(self.paths)
+        if found != self._seen or (again and not self._content):
+            self._seen = found
+            self._content = self._reload()
+
+
+def watch(subjects: Sequence[Subject], stop: threading.Event, *, interval_seconds: float) -> None:
+    """Look at each subject when something is reported, and every interval, until stopped."""
+    from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
+
+    # Of a file the folder is watched: a file replaced by renaming is another file.
+    watched = {
+        str(path if path.is_dir() else path.parent)
+        for subject in subjects
+        for path in subject.paths
+    }
+    while not stop.is_set():
+        try:
+            for changes in notifications(
+                *sorted(folder for folder in watched if os.path.isdir(folder)),  # noqa: PTH112
+                watch_filter=None,
+                debounce=DEBOUNCE_MILLISECONDS,
+                step=10,
+                stop_event=stop,
+                rust_timeout=int(interval_seconds * 1000),
+                yield_on_timeout=True,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
+                for subject in subjects:
+                    subject.look(again=not changes)
+        except OSError:
+            # No more watches to be had, or a folder that went away: look by the interval alone.
+            if not stop.wait(interval_seconds):
+                for subject in subjects:
+                    subject.look(again=True)

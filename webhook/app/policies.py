@@ -1,0 +1,205 @@
+"""Policies from the disk into service: loaded, counted, published whole."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import metrics
+from webhook.constraint import enforcement, wildcard
+from webhook.constraint.client import Client
+from webhook.constraint.errors import InvalidTemplate
+from webhook.policies.directory import PolicyDirectory
+from webhook.server.serving import Revision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from webhook.constraint.driver import Driver
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.target import Target
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.policies.directory import PolicyReport
+    from webhook.policies.manifests import Manifest
+    from webhook.server.serving import Serving
+
+FAULTS_SHOWN: Final = 5
+"""Faults that a probe shows; the log has them all."""
+
+PROCESS: Final = "webhook"
+"""This process in the ``processes`` of a Config's match."""
+
+
+class MeteredClient(Client):
+    """A client that counts its templates' compilations and times them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        targets: Sequence[Target],
+        drivers: Sequence[Driver],
+        error_is_violation: bool,
+    ) -> None:
+        super().__init__(targets=targets, drivers=drivers, error_is_violation=error_is_violation)
+        self._registry = registry
+
+    def add_template(self, document: Mapping[str, Any]) -> bool:
+        """Add or replace a template, as :meth:`Client.add_template` does."""
+        began = time.monotonic()
+        try:
+            changed = super().add_template(document)
+        except InvalidTemplate:
+            self._count("error", began)
+            raise
+        if changed:
+            self._count("active", began)
+        return changed
+
+    def _count(self, status: str, began: float) -> None:
+        self._registry.count(metrics.INGESTIONS, status)
+        seconds = self._registry.histogram(metrics.INGESTION_DURATION, status)
+        seconds.observe(time.monotonic() - began)
+
+
+class PolicyLoader:
+    """Loads policies and puts what is in force into service. Used by one thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        paths: Sequence[Path],
+        serving: Serving,
+        *,
+        registry: Registry,
+        log: Logger,
+        retries: int,
+    ) -> None:
+        """After ``retries`` loads with faults the process is ready without what is broken."""
+        self._client = client
+        self._directory = PolicyDirectory(client, paths)
+        self._serving = serving
+        self._registry = registry
+        self._log = log
+        self._retries_left = retries
+        self._told: frozenset[str] = frozenset()
+        self._state = "policies are not loaded yet"
+        self._faults: tuple[str, ...] = ()
+
+    def not_ready(self) -> str:
+        """Why there is nothing to serve yet, or an empty text; any thread may ask."""
+        return self._state
+
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the files, as last read; any thread may ask."""
+        return self._faults
+
+    def load(self) -> bool:
+        """Read the files and serve what they say; whether nothing was wrong with them."""
+        began = time.monotonic()
+        try:
+            report = self._directory.load()
+        except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
+            self._log.fault("bug while loading policies", error)
+            self._registry.count(metrics.RELOADS, "policies", "error")
+            self._registry.set(metrics.RELOAD_FAULT, 1, "policies")
+            self._faults = (f"internal error: {type(error).__name__}",)
+            if self._serving.revision is None:
+                self._state = self._faults[0]
+            return False
+        seconds = time.monotonic() - began
+        self._tell(report)
+        self._count(report, seconds)
+        excluded = excluded_namespaces(report.configuration)
+        revision = Revision(self._client.snapshot, self._client, wildcard.any_of(excluded))
+        if self._serving.revision is not None or self._good_enough(report):
+            self._publish(revision, report, seconds)
+        return not report.faults
+
+    def _good_enough(self, report: PolicyReport) -> bool:
+        """Whether to begin serving with this first revision."""
+        if not report.faults:
+            return True
+        shown = "; ".join(str(fault) for fault in report.faults[:FAULTS_SHOWN])
+        more = len(report.faults) - FAULTS_SHOWN
+        self._state = shown + (f"; and {more} more" if more > 0 else "")
+        if self._retries_left != 0:
+            self._retries_left -= self._retries_left > 0
+            return False
+        return report.constraints > 0
+
+    def _publish(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
+        previous = self._serving.revision
+        self._serving.revision = revision
+        self._state = ""
+        snapshot = revision.snapshot
+        self._gauge(snapshot)
+        if previous is None or previous.snapshot is not snapshot:
+            self._log.info(
+                "policies in force",
+                revision=snapshot.revision,
+                digest=snapshot.digest,
+                templates=report.templates,
+                constraints=report.constraints,
+                data=report.data,
+                seconds=round(seconds, 3),
+            )
+
+    def _tell(self, report: PolicyReport) -> None:
+        """Log each fault when it is new, and not at every look."""
+        self._faults = tuple(str(fault) for fault in report.faults)
+        for text in self._faults:
+            if text not in self._told:
+                self._log.error("policy cannot be used; what was in force before stays", fault=text)
+        if self._told and not self._faults:
+            self._log.info("all policies can be used again")
+        self._told = frozenset(self._faults)
+
+    def _count(self, report: PolicyReport, seconds: float) -> None:
+        failing = bool(report.faults)
+        self._registry.count(metrics.RELOADS, "policies", "error" if failing else "success")
+        self._registry.set(metrics.RELOAD_FAULT, int(failing), "policies")
+        self._registry.set(metrics.RELOAD_SECONDS, seconds, "policies")
+        templates = sum(fault.title.startswith("ConstraintTemplate ") for fault in report.faults)
+        self._registry.replace(
+            metrics.TEMPLATES, {("active",): report.templates, ("error",): templates}
+        )
+
+    def _gauge(self, snapshot: Snapshot) -> None:
+        registry = self._registry
+        counts: dict[tuple[str, ...], float] = {
+            (action, status): 0
+            for action in (*enforcement.ACTIONS, "unrecognized")
+            for status in ("active", "error")
+        }
+        for constraint in snapshot.constraints:
+            known = constraint.enforcement_action in enforcement.ACTIONS
+            action = constraint.enforcement_action if known else "unrecognized"
+            counts[action, "active"] += 1
+        registry.replace(metrics.CONSTRAINTS, counts)
+        registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
+        registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
+        registry.set(metrics.TEMPLATES_WITH_CEL, 0)
+        registry.violations.keep(constraint.key for constraint in snapshot.constraints)
+
+
+def excluded_namespaces(configuration: Iterable[Manifest]) -> tuple[str, ...]:
+    """The patterns of namespaces that a Config excludes from the webhook."""
+    patterns: list[str] = []
+    for manifest in configuration:
+        document = manifest.document
+        if manifest.gvk.group_kind != ("config.gatekeeper.sh", "Config"):
+            continue
+        spec = document.get("spec")
+        entries = spec.get("match") if type(spec) is dict else None
+        for entry in entries if type(entries) is list else ():
+            if type(entry) is dict and {PROCESS, "*"}.intersection(_texts(entry, "processes")):
+                patterns += _texts(entry, "excludedNamespaces")
+    return tuple(dict.fromkeys(patterns))
+
+
+def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
+    found = entry.get(name)
+    return [item for item in found if type(item) is str] if type(found) is list else []

@@ -1,0 +1,216 @@
+"""Certificates: pairs read from a directory or made here, and the TLS contexts made of them.
+
+A pair is tried on a context of its own before it serves: OpenSSL, given a key
+that does not fit, would break the context it was given to. Private keys are
+written nowhere but to memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import ipaddress
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Generator, Sequence
+    from pathlib import Path
+
+CERTIFICATE: Final = "tls.crt"
+KEY: Final = "tls.key"
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+"""As much as a Secret can hold."""
+
+SELF_SIGNED_DAYS: Final = 365
+
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class InvalidCertificate(ValueError):  # noqa: N818  # named by what it is
+    """A certificate, key or authority that cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificatePair:
+    """A certificate chain with its key, and the authorities that clients must come from, in PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_authorities: bytes = b""
+
+
+def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
+    """The pair in a directory; raises :class:`InvalidCertificate`."""
+    return CertificatePair(
+        certificate=_read(directory / CERTIFICATE),
+        key=_read(directory / KEY),
+        client_authorities=_read(directory / client_ca_name) if client_ca_name else b"",
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            found = stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidCertificate(f"{path}: {error.strerror}") from None
+    if len(found) > FILE_BYTES_MAX:
+        raise InvalidCertificate(f"{path}: larger than {FILE_BYTES_MAX} bytes")
+    if not found.strip():
+        raise InvalidCertificate(f"{path}: empty")
+    return found
+
+
+def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLContext:
+    """A server's context with this pair; raises :class:`InvalidCertificate`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[min_version]
+    # The API server speaks nothing newer to webhooks (client-go sets NextProtos so).
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        with _as_file(pair.certificate + b"\n" + pair.key) as path:
+            context.load_cert_chain(path, password=_no_password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise InvalidCertificate(f"certificate and key cannot be used: {_why(error)}") from None
+    if pair.client_authorities:
+        try:
+            context.load_verify_locations(cadata=pair.client_authorities.decode("ascii", "replace"))
+        except (ssl.SSLError, ValueError) as error:
+            raise InvalidCertificate(f"client authorities cannot be used: {_why(error)}") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _no_password() -> bytes:
+    """Refuse an encrypted key rather than ask for its password on the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def _why(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason) if reason else str(error)
+
+
+@contextlib.contextmanager
+def _as_file(content: bytes) -> Generator[str]:
+    """A path of a file with this content that no disk ever sees, where the system can do that."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("certificate", os.MFD_CLOEXEC)
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            yield f"/proc/self/fd/{number}"
+    else:
+        with tempfile.NamedTemporaryFile() as stream:
+            stream.write(content)
+            stream.flush()
+            yield stream.name
+
+
+class SwappedContext:
+    """The context that listeners hold: each handshake takes the latest one that was installed.
+
+    Handshakes under way and open connections keep what they began with. Swapping
+    whole contexts lets the client authorities change too, which a context can
+    add to but not replace.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._current = context
+        self.listening = context
+        # Called for clients without a server name too.
+        context.sni_callback = self._choose
+
+    def _choose(
+        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        connection.context = self._current
+
+    def install(self, context: ssl.SSLContext) -> None:
+        """Use this context from the next handshake on; any thread may call."""
+        self._current = context
+
+
+def check_client_name(transport: asyncio.BaseTransport, wanted: str) -> str | None:
+    """Why a client's certificate does not name who may call, None where it does."""
+    certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
+    names = [
+        value
+        for part in certificate.get("subject", ())
+        for key, value in part
+        if key == "commonName"
+    ]
+    if wanted in names:
+        return None
+    shown = names[0] if names else ""
+    return f"x509: subject with cn={shown} do not identify as {wanted}"
+
+
+def not_after(certificate: bytes) -> dt.datetime | None:
+    """When the first certificate of a chain ends; None where that cannot be read."""
+    from cryptography import x509  # noqa: PLC0415  # 10 MiB that only this and self_signed need
+
+    try:
+        return x509.load_pem_x509_certificates(certificate)[0].not_valid_after_utc
+    except (ValueError, IndexError):
+        return None
+
+
+def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
+    """A pair for these DNS names and addresses: ECDSA P-256, which costs least at a handshake."""
+    from cryptography import x509  # noqa: PLC0415  # 10 MiB that only this and not_after need
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, names[0][:64])])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # An hour back, for clocks that differ.
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=SELF_SIGNED_DAYS))
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), False)
+        # Its own authority, so that it can be given to a client as the CA to trust.
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        .sign(key, hashes.SHA256())
+    )
+    return CertificatePair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def _general_name(name: str) -> Any:
+    from cryptography import x509  # noqa: PLC0415  # see self_signed
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -1,0 +1,62 @@
+"""``waddle serve``: the admission server.
+
+Its flags are read in Go's syntax and not by click, because Gatekeeper's
+manifests are written so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from webhook.settings.flags import InvalidFlag, usage
+from webhook.settings.serve import ServeSettings, read
+
+_HELP = """Usage: waddle serve --policies DIR [FLAG]...
+
+Answer admission reviews over HTTPS by the templates, constraints and data of
+directories. Flags that Gatekeeper has keep their names; -flag, --flag,
+--flag=value and --flag value are accepted, lists are repeated or separated by
+commas.
+"""
+
+
+class ServeCommand(click.Command):
+    """Leaves its arguments to the flags' own reader."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments as they are."""
+        ctx.params["arguments"] = tuple(args)
+        return []
+
+
+def run(arguments: tuple[str, ...]) -> None:
+    """Read the flags and serve."""
+    if any(argument in ("-h", "-help", "--help") for argument in arguments):
+        click.echo(f"{_HELP}\n{usage(ServeSettings)}", nl=False)
+        return
+    try:
+        settings = read(arguments)
+    except InvalidFlag as error:
+        raise click.UsageError(f"{error}\nSee 'waddle serve --help'.") from None
+    # Here and not above: --help and a mistyped flag need none of it.
+    from webhook.app import process  # noqa: PLC0415
+
+    try:
+        sys.exit(process.serve(settings))
+    except process.StartupError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _callback(**parameters: Any) -> None:
+    run(parameters["arguments"])
+
+
+command = ServeCommand(
+    "serve",
+    callback=_callback,
+    help="Answer admission reviews over HTTPS.",
+    add_help_option=False,
+)

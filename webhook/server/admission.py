@@ -1,0 +1,198 @@
+"""``/v1/admit``: the decision on one admission request, in Gatekeeper's order of checks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import metrics
+from webhook.api.gvk import name_of
+from webhook.constraint import enforcement
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedReview
+from webhook.server import deadline, submission, verdict
+from webhook.server.endpoint import Unanswerable
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.constraint.result import Responses
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.serving import Revision, Serving
+
+_KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionOptions:
+    """What the operator chose about deciding."""
+
+    review_timeout_seconds: float = 10.0
+    log_denies: bool = False
+    any_action: bool = False
+    """Whether constraints with unknown enforcement actions are admitted."""
+    own_users: frozenset[str] = frozenset()
+    """Users that are this webhook itself, which does not police itself."""
+
+
+class Admission:
+    """Decides admission requests against the revision in force. For one thread."""
+
+    def __init__(
+        self, serving: Serving, options: AdmissionOptions, registry: Registry, log: Logger
+    ) -> None:
+        self._serving = serving
+        self._options = options
+        self._registry = registry
+        self._log = log
+        self._seconds = {
+            status: registry.histogram(metrics.VALIDATION_SECONDS, status)
+            for status in ("allow", "deny", "error")
+        }
+
+    def __call__(
+        self, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> AdmissionResponse:
+        """Decide; raises :class:`~webhook.server.endpoint.Unanswerable`."""
+        try:
+            seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
+        except deadline.InvalidTimeout as error:
+            raise Unanswerable(400, "malformed", str(error)) from None
+        revision = self._serving.revision
+        if revision is None:
+            message = "not ready: policies are not loaded yet"
+            raise Unanswerable(503, "not_ready", message, retry=True)
+        if request.username in self._options.own_users:
+            return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
+        try:
+            submission.check(request, revision.checks, any_action=self._options.any_action)
+        except submission.Refused as refusal:
+            return verdict.errored(request.uid, refusal.code, str(refusal))
+        status = "error"
+        try:
+            if self._excluded(request, revision):
+                status = "allow"
+                message = "Namespace is set to be ignored by Gatekeeper config"
+                return verdict.allowed(request.uid, message)
+            response = self._review(request, revision, received_at + seconds)
+            if response.allowed:
+                status = "allow"
+            elif response.code == 403:
+                status = "deny"
+            return response
+        finally:
+            dry_run = "true" if request.dry_run else "false"
+            self._registry.count(metrics.VALIDATION_REQUESTS, status, dry_run)
+            self._seconds[status].observe(time.monotonic() - received_at)
+
+    def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
+        """Whether Config excludes the request's namespace; a Namespace counts as its own."""
+        document = submission.submitted(request)
+        if document is None:
+            return False
+        if document.get("kind") == "Namespace" and document.get("apiVersion") == "v1":
+            return revision.is_excluded(name_of(document))
+        return revision.is_excluded(request.namespace)
+
+    def _review(
+        self, request: AdmissionRequest, revision: Revision, until: float
+    ) -> AdmissionResponse:
+        if time.monotonic() > until:
+            raise Unanswerable(504, "deadline", "the time for this review ended while it waited")
+        if request.namespace and request.kind.group_kind == ("", "Namespace"):
+            # Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
+            document = {
+                name: value for name, value in request.document.items() if name != "namespace"
+            }
+            request = replace(request, namespace="", document=document)
+        responses = revision.snapshot.review(
+            AugmentedReview(request),
+            enforcement_point=enforcement.WEBHOOK,
+            limits=Limits(deadline=until),
+        )
+        if responses.results:
+            self._tell(request, responses)
+        response = verdict.judge(request.uid, responses)
+        if response.code == 403:
+            return response  # What else there might be cannot change it.
+        if responses.deadline_exceeded:
+            raise Unanswerable(504, "deadline", "the review did not end within its time")
+        if responses.faults:
+            return self._faulty(request, responses)
+        return response
+
+    def _faulty(self, request: AdmissionRequest, responses: Responses) -> AdmissionResponse:
+        """The request itself cannot be reviewed, or a template gave no verdict."""
+        failed = [fault for fault in responses.faults if fault.kind]
+        if not failed:
+            told = "".join(f"{fault.target}: {fault.message}\n" for fault in responses.faults)
+            message = f"error reviewing resource {request.name}: {told}"
+            self._log.error("error executing query", hookType="validation", error=message)
+            return verdict.errored(request.uid, 500, message)
+        for fault in failed:
+            self._registry.count(metrics.EVALUATION_ERRORS, fault.kind)
+            self._log.error(
+                "evaluation failed",
+                hookType="validation",
+                constraint_kind=fault.kind,
+                error=fault.message,
+            )
+        told = "; ".join(f"{fault.kind}: {fault.message}" for fault in failed)
+        raise Unanswerable(500, "evaluation_error", f"evaluation failed: {told}")
+
+    def _tell(self, request: AdmissionRequest, responses: Responses) -> None:
+        """Count every violation, and log it if that is wanted."""
+        registry = self._registry
+        for result in responses.results:
+            constraint = result.constraint
+            for action in result.actions:
+                if action in _KNOWN_ACTIONS:
+                    registry.violations.count(constraint.kind, constraint.name, action)
+                else:
+                    self._log.error(
+                        "error validating enforcement action",
+                        skipping_enforcement_action=action,
+                        constraint=constraint.name,
+                    )
+            if result.error:
+                registry.count(metrics.EVALUATION_ERRORS, constraint.kind)
+        if self._options.log_denies:
+            for fields in denials(request, responses):
+                self._log.info(**fields)
+
+
+def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:
+    """One log event for each violation, with Gatekeeper's message and fields."""
+    document = submission.submitted(request)
+    # On CREATE the client may leave the name to the server.
+    name = request.name or (name_of(document) if document else "")
+    events = []
+    for result in responses.results:
+        constraint = result.constraint
+        if not _KNOWN_ACTIONS.intersection(result.actions):
+            continue
+        version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+        events.append(
+            {
+                "message": f"denied admission: {result.msg}",
+                "hookType": "validation",
+                "semantic": True,
+                "process": "admission",
+                "details": result.details,
+                "event_type": "violation",
+                "constraint_name": constraint.name,
+                "constraint_group": "constraints.gatekeeper.sh",
+                "constraint_api_version": version,
+                "constraint_kind": constraint.kind,
+                "constraint_action": result.enforcement_action,
+                "constraint_enforcement_actions": list(result.scoped_actions),
+                "resource_group": request.kind.group,
+                "resource_api_version": request.kind.version,
+                "resource_kind": request.kind.kind,
+                "resource_namespace": request.namespace,
+                "resource_name": name,
+                "request_username": request.username,
+            }
+        )
+    return events

@@ -1,0 +1,55 @@
+"""The Starlette application of the admission port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+from webhook.server import namespace_label
+from webhook.server.endpoint import ReviewEndpoint
+from webhook.server.status import failure
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.endpoint import Decide
+    from webhook.server.namespace_label import Exemptions
+
+
+def make_application(
+    admit: Decide, exemptions: Exemptions, registry: Registry, log: Logger, *, body_max: int
+) -> Starlette:
+    """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for."""
+
+    def admit_label(
+        request: AdmissionRequest,
+        query: bytes,  # noqa: ARG001  # nothing here takes time
+        received_at: float,  # noqa: ARG001
+    ) -> AdmissionResponse:
+        return namespace_label.decide(request, exemptions)
+
+    return Starlette(
+        routes=[
+            Route(
+                "/v1/admit", ReviewEndpoint(admit, registry, log, body_max=body_max), name="admit"
+            ),
+            Route(
+                "/v1/admitlabel",
+                ReviewEndpoint(admit_label, registry, log, body_max=body_max),
+                name="admitlabel",
+            ),
+        ],
+        exception_handlers={404: _not_found},
+    )
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    del error
+    message = f"no such path: {request.url.path}; there are /v1/admit and /v1/admitlabel"
+    return Response(failure(404, message), 404, media_type="application/json")

@@ -1,0 +1,416 @@
+"""One connection: uvicorn's protocol class, with the limits and timeouts that uvicorn lacks.
+
+uvicorn makes one for each connection (``http=`` of its configuration). httptools
+parses. A request is handed to the application when its body is complete, so that
+a slow client costs bytes and a deadline, never a running request. Whatever cannot
+be understood is answered with a 4xx that says what is wrong, and the connection
+is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from urllib.parse import unquote
+
+import httptools
+
+from webhook.server import limits
+from webhook.server.exchange import JSON, Exchange
+from webhook.server.status import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from uvicorn import Config
+
+    from webhook.server.hub import Hub
+
+    Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+    Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
+
+NEVER: Final = float("inf")
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+Reading = Literal["start", "head", "body"]
+"""Where the parser is: between requests, or in which part of one."""
+
+Ending = Literal["", "linger", "closing"]
+
+
+class Connection(asyncio.Protocol):
+    """The requests and responses of one connection, in order."""
+
+    __slots__ = (
+        "_body",
+        "_body_size",
+        "_completed",
+        "_current",
+        "_ending",
+        "_headers",
+        "_parser",
+        "_pending",
+        "_raw_size",
+        "_reading",
+        "_refusal",
+        "_scope",
+        "_transport",
+        "_url",
+        "application",
+        "deadline",
+        "hub",
+        "writable",
+    )
+
+    def __init__(self, hub: Hub, config: Config, **_uvicorn: Any) -> None:
+        self.hub = hub
+        self.application: Application = config.loaded_app
+        self.deadline = NEVER
+        """When, on the monotonic clock, the connection's present state must be over."""
+        self.writable: asyncio.Event | None = None
+        """Set when the client reads again; None while it reads fast enough."""
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._reading: Reading = "start"
+        self._ending: Ending = ""
+        self._current: Exchange | None = None
+        self._pending: deque[Exchange] = deque()
+        self._refusal: tuple[int, str, str] | None = None
+        self._scope: dict[str, Any] = {}
+        self._raw_size = 0
+        self._completed = False
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._body_size = 0
+
+    # --- the transport's callbacks ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected, and finished its TLS handshake."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
+        if not self.hub.joined(self):
+            self.abort("too_many_connections")
+            return
+        fault = self.hub.peer_check(transport) if self.hub.peer_check is not None else None
+        if fault is not None:
+            self.hub.log.warning("client certificate refused", reason=fault)
+            self.abort("client_certificate")
+            return
+        client = transport.get_extra_info("peername")
+        server = transport.get_extra_info("sockname")
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
+            "server": server[:2] if server else None,
+            "client": client[:2] if client else None,
+            "root_path": "",
+        }
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        if self._refusal is not None:
+            return  # Read and dropped, so that the client comes to read its answer.
+        self._completed = False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(501, "upgrade", "protocol upgrades are not supported")
+        except httptools.HttpParserError as error:
+            self._refuse(400, "malformed", f"malformed HTTP request: {error}")
+        if self._reading != "start" and not self._completed:
+            # The parser hands out whole fields only: an endless one shows here.
+            self._raw_size += len(data)
+            self._check_raw()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Answer a refusal, if there is one now and no request is before it."""
+        if self._refusal is not None and self._current is None:
+            self._answer_refusal()
+
+    def eof_received(self) -> bool:
+        """The client will send no more; keep a plain connection open for its answer."""
+        return self._current is not None
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        """The connection is no more; its requests need no answer."""
+        self.deadline = NEVER
+        self.hub.left(self)
+        self._release_body()
+        for exchange in (self._current, *self._pending):
+            if exchange is not None:
+                exchange.disconnected()
+                self._discharge(exchange)
+        self._current = None
+        self._pending.clear()
+        self._parser = None  # It refers back to this object.
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than it is sent to."""
+        self.writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """It has caught up, or will never."""
+        if self.writable is not None:
+            self.writable.set()
+            self.writable = None
+
+    # --- the parser's callbacks ------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._reading = "head"
+        self._raw_size = 0
+        self._url = b""
+        self._headers = []
+        self._rearm()
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header field; a trailer is dropped."""
+        if self._reading == "head":
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The head is complete: refuse now what its body would be wasted on."""
+        size = len(self._url)
+        host = continues = False
+        length = 0
+        for name, value in self._headers:
+            size += len(name) + len(value) + 4
+            if name == b"host":
+                host = True
+            elif name == b"content-length":
+                length = int(value)  # the parser has accepted it
+            elif name == b"expect":
+                continues = value.lower() == b"100-continue"
+        self._check_head(size)
+        self._check_body(length)
+        if not host and self._parser.get_http_version() == "1.1":
+            self._refuse(400, "malformed", "malformed HTTP request: no Host header")
+        if self._parser.should_upgrade():
+            self._refuse(501, "upgrade", "protocol upgrades are not supported")
+        self._reading = "body"
+        self._raw_size = 0
+        if length:
+            self._rearm()
+        if continues and self._refusal is None and self._current is None:
+            self._transport.write(_CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        if self._refusal is not None:
+            return
+        size = len(body)
+        self._body_size += size
+        self.hub.waiting_bytes += size
+        self._body.append(body)
+        self._check_body(self._body_size)
+        if self.hub.waiting_bytes > self.hub.limits.waiting_bytes_max:
+            self._refuse(429, "overload", "too many bytes wait for review: try again")
+
+    def on_message_complete(self) -> None:
+        """The request is complete: queue it."""
+        self._reading = "start"
+        self._completed = True
+        if self._refusal is not None:
+            return
+        if len(self._pending) >= limits.PIPELINED_MAX:
+            self._refuse(400, "pipelined", "too many requests sent without awaiting an answer")
+            return
+        exchange = self._exchange()
+        if exchange is None:
+            return
+        if self._current is None:
+            self._begin(exchange)
+        else:
+            self._pending.append(exchange)
+            self._transport.pause_reading()
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def _exchange(self) -> Exchange | None:
+        target = self._url
+        if not target.startswith(b"/"):
+            target = _origin_form(target)
+            if not target:
+                self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
+                return None
+        path, _, query = target.partition(b"?")
+        decoded = path.decode("latin-1")
+        body = self._body
+        parser = self._parser
+        scope = self._scope.copy()
+        scope["http_version"] = version = parser.get_http_version()
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"] = unquote(decoded) if "%" in decoded else decoded
+        scope["raw_path"] = path
+        scope["query_string"] = query
+        scope["headers"] = self._headers
+        scope["received_at"] = time.monotonic()
+        # The bytes go over to the exchange, and with them their place in the hub's count.
+        self._body = []
+        self._body_size = 0
+        return Exchange(
+            self,
+            scope,
+            body[0] if len(body) == 1 else b"".join(body),
+            keep_alive=version == "1.1" and parser.should_keep_alive(),
+        )
+
+    def _begin(self, exchange: Exchange) -> None:
+        self._current = exchange
+        self.deadline = NEVER
+        exchange.queued = self.hub.submit(exchange)
+        if not exchange.queued:
+            self.hub.refused("overload")
+            message = "too many requests in flight: try again or try another replica"
+            exchange.answer(429, (JSON, (b"retry-after", b"1")), failure(429, message))
+
+    def answered(self, exchange: Exchange) -> None:
+        """A response has been written whole: go on to the next request, or to waiting for one."""
+        self._discharge(exchange)
+        self._current = None
+        if self._transport.is_closing() or self._ending:
+            return
+        if not exchange.keep_alive:
+            self._close("drain" if self.hub.draining else "")
+        elif self._pending:
+            following = self._pending.popleft()
+            if not self._pending:
+                self._transport.resume_reading()
+            self._begin(following)
+        elif self._refusal is not None:
+            self._answer_refusal()
+        else:
+            self._rearm()
+
+    def _rearm(self) -> None:
+        """Set the time for what the connection waits for from its client."""
+        if self._current is not None or self._ending:
+            return
+        bounds = self.hub.limits
+        if self._reading == "start":
+            seconds = bounds.idle_timeout_seconds
+        elif self._reading == "head":
+            seconds = bounds.header_timeout_seconds
+        else:
+            seconds = bounds.body_timeout_seconds
+        self.deadline = time.monotonic() + seconds
+
+    def _discharge(self, exchange: Exchange) -> None:
+        """Give back what a request held of the hub's bounds."""
+        if exchange.queued:
+            exchange.queued = False
+            self.hub.done()
+        self.hub.waiting_bytes -= len(exchange.body)
+        exchange.body = b""
+
+    def _release_body(self) -> None:
+        self.hub.waiting_bytes -= self._body_size
+        self._body_size = 0
+        self._body = []
+
+    # --- refusals --------------------------------------------------------------------------------
+
+    def _check_head(self, size: int) -> None:
+        limit = self.hub.limits.header_bytes_max
+        if size > limit:
+            self._refuse(431, "header_too_large", f"request line and headers exceed {limit} bytes")
+        elif len(self._headers) > limits.HEADERS_MAX:
+            self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
+
+    def _check_body(self, size: int) -> None:
+        limit = self.hub.limits.body_bytes_max
+        if size > limit:
+            message = f"request entity is too large; limit is {limit} bytes"
+            self._refuse(413, "body_too_large", message)
+
+    def _check_raw(self) -> None:
+        """Bound what the parser holds back: fields, chunk extensions and trailers."""
+        if self._reading == "head":
+            self._check_head(self._raw_size)
+        else:
+            bounds = self.hub.limits
+            self._check_body(
+                self._raw_size - bounds.body_bytes_max - bounds.header_bytes_max
+                if self._raw_size > bounds.body_bytes_max
+                else 0
+            )
+
+    def _refuse(self, status: int, reason: str, message: str) -> None:
+        """Note why the connection's input cannot go on; the first reason stands."""
+        if self._refusal is None:
+            self._refusal = (status, reason, message)
+
+    def _answer_refusal(self) -> None:
+        """Answer what was refused, then read a little longer so that the answer arrives."""
+        assert self._refusal is not None
+        status, reason, message = self._refusal
+        self._release_body()
+        self.hub.refused(reason)
+        self._ending = "linger"
+        self.deadline = time.monotonic() + limits.LINGER_SECONDS
+        exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
+        headers = (JSON, (b"retry-after", b"1")) if status == 429 else (JSON,)
+        exchange.answer(status, headers, failure(status, message))
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._transport.write(data)
+
+    def expire(self) -> None:
+        """The present state has lasted too long."""
+        if self._ending == "closing":
+            self.abort("")
+        elif self._ending == "linger":
+            self._close("")
+        elif self._reading == "start":
+            self._close("idle")
+        else:
+            part = "headers" if self._reading == "head" else "body"
+            self._refuse(408, "slow_client", f"the request's {part} took too long to arrive")
+            self._answer_refusal()
+
+    def shutdown(self) -> None:
+        """Close now, or after the answer to what is under way (the server stops)."""
+        if self._current is None and not self._ending:
+            self._close("shutdown")
+
+    def _close(self, reason: str) -> None:
+        """Send what is left and close; the sweep aborts what takes too long."""
+        if reason:
+            self.hub.closed(reason)
+        self._ending = "closing"
+        self.deadline = time.monotonic() + limits.CLOSE_SECONDS
+        self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close at once, whatever was to be sent."""
+        if reason:
+            self.hub.closed(reason)
+        self._ending = "closing"
+        self._transport.abort()
+
+
+def _origin_form(target: bytes) -> bytes:
+    """The path and query of a target in absolute form (RFC 9112, 3.2.2); empty if it has none."""
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        return b""
+    if not url.schema or not url.path:
+        return b""
+    return url.path + b"?" + url.query if url.query else url.path

@@ -1,0 +1,53 @@
+"""How long a review may take: what the API server says, less what the answer's way takes."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qs
+
+from webhook.settings.flags import duration_seconds
+
+CEILING_SECONDS: Final = 30.0
+"""A webhook's longest timeoutSeconds."""
+
+MARGIN: Final = 0.1
+"""The part of the time that is kept for the answer: the API server stops reading at its end, and
+a 504 that arrives says more than a connection it gave up on. It also rounds what is left up to
+whole seconds."""
+
+MARGIN_SECONDS_MIN: Final = 0.05
+
+
+class InvalidTimeout(ValueError):  # noqa: N818  # named by what it is
+    """A ``timeout`` that is no duration."""
+
+
+_known: dict[bytes, float] = {}
+
+
+def seconds_for(query: bytes, default_seconds: float) -> float:
+    """Seconds for a review whose request had this query; raises :class:`InvalidTimeout`."""
+    if not query:
+        return _less_margin(default_seconds)
+    found = _known.get(query)
+    if found is None:
+        found = _read(query, default_seconds)
+        # The API server's queries are few; a client that varies them must not fill memory.
+        if len(_known) < 64 and b"timeout" in query:
+            _known[query] = found
+    return found
+
+
+def _read(query: bytes, default_seconds: float) -> float:
+    values = parse_qs(query.decode("latin-1"), max_num_fields=None).get("timeout")
+    if not values:
+        return _less_margin(default_seconds)
+    seconds = duration_seconds(values[0])
+    if seconds is None or seconds <= 0:
+        raise InvalidTimeout(f"timeout must be a duration such as 10s, got {values[0]!r}")
+    return _less_margin(seconds)
+
+
+def _less_margin(seconds: float) -> float:
+    seconds = min(seconds, CEILING_SECONDS)
+    return max(seconds - max(seconds * MARGIN, MARGIN_SECONDS_MIN), 0.0)

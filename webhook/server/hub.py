@@ -1,0 +1,122 @@
+"""What the connections of one port share: limits, the queue of requests, and numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final
+
+from webhook import metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.connection import Connection
+    from webhook.server.exchange import Exchange
+    from webhook.server.limits import ConnectionLimits
+
+SLICE_SECONDS: Final = 0.005
+"""How long requests are answered one after the other before the loop reads sockets again: long
+against a loop's turn (some 20 µs), short against what a client notices."""
+
+
+class Hub:
+    """One port's connections and requests. Only its event loop's thread may use it.
+
+    Requests wait in one bounded queue and are answered in order of arrival, each
+    to its end where the application does not wait for anything: evaluation keeps
+    the thread busy anyway, and a task for each request would only cost. Between
+    slices the loop reads sockets, so that a request too many is refused at once.
+    """
+
+    def __init__(self, limits: ConnectionLimits, registry: Registry, log: Logger) -> None:
+        self.limits = limits
+        self.registry = registry
+        self.log = log
+        self.connections: set[Connection] = set()
+        self.waiting: deque[Exchange] = deque()
+        self.in_flight = 0
+        self.waiting_bytes = 0
+        self.draining = False
+        self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
+        """Why a TLS client is not welcome; None where it is."""
+        self.date_line = b""
+        self.empty: asyncio.Event | None = None
+        """Set when the last connection has gone, for a listener that waits for that."""
+        self._scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.tick()
+
+    def tick(self) -> None:
+        """Refresh the Date header; called each second."""
+        self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+
+    def submit(self, exchange: Exchange) -> bool:
+        """Queue a request; False when there are too many, and then it is the caller's again."""
+        if self.in_flight >= self.limits.in_flight_max:
+            return False
+        self.in_flight += 1
+        self.waiting.append(exchange)
+        if not self._scheduled:
+            self._scheduled = True
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._run)
+        return True
+
+    def _run(self) -> None:
+        end = time.monotonic() + SLICE_SECONDS
+        waiting = self.waiting
+        while waiting:
+            exchange = waiting.popleft()
+            try:
+                exchange.run()
+            except Exception as error:  # noqa: BLE001  # a bug must cost one request, not the queue
+                self.log.fault("a request could not be answered", error)
+                exchange.abandon()
+            if time.monotonic() > end and waiting:
+                assert self._loop is not None
+                self._loop.call_soon(self._run)
+                return
+        self._scheduled = False
+
+    def continue_in_task(self, task: asyncio.Task[None]) -> None:
+        """Keep a task that answers a request which had to wait for something."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def done(self) -> None:
+        """A queued request has been answered or has lost its client."""
+        self.in_flight -= 1
+
+    def refused(self, reason: str) -> None:
+        """Count a request answered without a decision."""
+        self.registry.count(metrics.REFUSED, reason)
+
+    def closed(self, reason: str) -> None:
+        """Count a connection that this side closed."""
+        self.registry.count(metrics.CLOSED, reason)
+
+    def joined(self, connection: Connection) -> bool:
+        """Take in a connection; False when there are too many."""
+        if len(self.connections) >= self.limits.connections_max:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def left(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self.connections.discard(connection)
+        if self.empty is not None and not self.connections:
+            self.empty.set()
+
+    def sweep(self, now: float) -> None:
+        """End every connection whose time is over."""
+        for connection in tuple(self.connections):
+            if now > connection.deadline:
+                connection.expire()

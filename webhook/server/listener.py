@@ -1,0 +1,151 @@
+"""A port that is listened on: uvicorn's server, with TLS deadlines, a sweep and a drain of ours.
+
+uvicorn is a library here: signals are the application's business, and closing
+goes in steps that :meth:`Listener.drain` and :meth:`Listener.stop` take apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import time
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from webhook import metrics
+from webhook.server.connection import Connection
+from webhook.server.limits import CLOSE_SECONDS
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Generator
+
+    from webhook.server.hub import Hub
+
+BACKLOG = 1024
+"""Connections that may wait to be accepted while a review runs; the kernel caps it (somaxconn)."""
+
+
+class Listener(uvicorn.Server):
+    """Serves one application on one socket until told to stop."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        application: Any,
+        socket: socket.socket,
+        *,
+        tls: ssl.SSLContext | None = None,
+        grace_seconds: float = 1.0,
+    ) -> None:
+        self.hub = hub
+        self._socket = socket
+        self._tls = tls
+        self._grace_seconds = grace_seconds
+        self.listening = asyncio.Event()
+        """Set when the port is open."""
+        self._stopping = asyncio.Event()
+        self._last_tick = time.monotonic()
+        protocol: Any = functools.partial(Connection, hub)
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=protocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to the application."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
+        """Listen, with a deadline for the handshake, which uvicorn does not set."""
+        limits = self.hub.limits
+        handshake: dict[str, Any] = (
+            {}
+            if self._tls is None
+            else {
+                "ssl": self._tls,
+                "ssl_handshake_timeout": limits.handshake_timeout_seconds,
+                "ssl_shutdown_timeout": CLOSE_SECONDS,
+            }
+        )
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            functools.partial(
+                self.config.http_protocol_class,
+                config=self.config,  # type: ignore[call-arg]  # uvicorn's way to make a protocol
+            ),
+            sock=self._socket,
+            backlog=BACKLOG,
+            **handshake,
+        )
+        self.servers = [server]
+        self.started = True
+        self.listening.set()
+
+    async def main_loop(self) -> None:
+        """Sweep connections and measure the loop's lag until stopped."""
+        await self._sweep(self._stopping)
+
+    async def _sweep(self, until: asyncio.Event) -> None:
+        interval = self.hub.limits.sweep_interval_seconds
+        registry = self.hub.registry
+        dated = 0.0
+        worst = 0.0
+        while not until.is_set():
+            self._last_tick = began = time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(interval):
+                    await until.wait()
+                    return
+            now = time.monotonic()
+            lag = now - began - interval
+            worst = max(worst, lag)
+            registry.set(metrics.LAG, max(0.0, lag))
+            registry.set(metrics.LAG_MAX, worst)
+            self.hub.sweep(now)
+            if now - dated >= 1:
+                dated = now
+                self.hub.tick()
+
+    @property
+    def seconds_since_tick(self) -> float:
+        """How long ago this listener's loop last came to its sweep; any thread may ask."""
+        return time.monotonic() - self._last_tick
+
+    def drain(self) -> None:
+        """From now on close each connection after its next answer; go on accepting."""
+        self.hub.draining = True
+
+    def stop(self) -> None:
+        """Let :meth:`serve` return: close the port, then finish what is under way."""
+        self.hub.draining = True
+        self._stopping.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
+        """Close the port and idle connections; wait for requests under way, no longer than told."""
+        for server in self.servers:
+            server.close()
+        # A turn of the loop: requests that have arrived are read before their connection counts
+        # as idle.
+        await asyncio.sleep(0)
+        for connection in tuple(self.hub.connections):
+            connection.shutdown()
+        self.hub.empty = asyncio.Event()
+        if self.hub.connections:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._grace_seconds):
+                    await self._sweep(self.hub.empty)
+        for connection in tuple(self.hub.connections):
+            connection.abort("shutdown")

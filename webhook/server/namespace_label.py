@@ -1,0 +1,56 @@
+"""``/v1/admitlabel``: who may exempt a Namespace from the webhook.
+
+The label ``admission.gatekeeper.sh/ignore`` takes a namespace out of the reach
+of policies, so only namespaces that the operator named may carry it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.gvk import name_of
+from webhook.server import verdict
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+
+LABEL: Final = "admission.gatekeeper.sh/ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Exemptions:
+    """The namespaces that may carry the label."""
+
+    names: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    def cover(self, name: str) -> bool:
+        """Whether a namespace is one of them."""
+        return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
+
+
+def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionResponse:
+    """Answer a request, in Gatekeeper's words (pkg/webhook/namespacelabel.go)."""
+    uid = request.uid
+    if request.operation == "DELETE":
+        return verdict.allowed(uid, "Delete is always allowed")
+    if request.kind.group_kind != ("", "Namespace"):
+        return verdict.allowed(uid, "Not a namespace")
+    if request.object is None:
+        message = "while deserializing resource: unexpected end of JSON input"
+        return replace(verdict.denied(uid, message), code=500)
+    name = name_of(request.object)
+    if exemptions.cover(name):
+        return verdict.allowed(uid, f"Namespace {name} is allowed to set {LABEL}")
+    if _carries_label(request.object):
+        return verdict.denied(uid, f"Only exempt namespace can have the {LABEL} label")
+    return verdict.allowed(uid, f"Namespace is not setting the {LABEL} label")
+
+
+def _carries_label(namespace: dict[str, object]) -> bool:
+    """Whether the label is there at all, whatever its value and the other labels."""
+    metadata = namespace.get("metadata")
+    labels = metadata.get("labels") if type(metadata) is dict else None
+    return type(labels) is dict and LABEL in labels

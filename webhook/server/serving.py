@@ -1,0 +1,47 @@
+"""What is being served: the revision of policies in force, and whether there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.constraint.snapshot import Snapshot
+
+
+class SubmissionChecks(Protocol):
+    """Checks templates and constraints that are being admitted (the framework's client)."""
+
+    def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a template's CRD; raises ConstraintFrameworkError."""
+
+    def validate_constraint(self, document: Mapping[str, Any]) -> None:
+        """Check a constraint; raises ConstraintFrameworkError."""
+
+
+def _nothing_excluded(namespace: str) -> bool:
+    del namespace
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Policies and data of one moment, with what Config says about this process."""
+
+    snapshot: Snapshot
+    checks: SubmissionChecks
+    is_excluded: Callable[[str], bool] = field(default=_nothing_excluded)
+    """Whether Config excludes a namespace from the webhook."""
+
+
+@dataclass(slots=True)
+class Serving:
+    """The revision in force, swapped whole; None until the first is loaded.
+
+    Written by whoever loads policies, read by the admission thread at each
+    request: one reference, so that neither waits for the other.
+    """
+
+    revision: Revision | None = None

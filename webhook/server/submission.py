@@ -1,0 +1,120 @@
+"""Gatekeeper's own resources as they are admitted: what could not work is refused at the door.
+
+Codes are Gatekeeper's (pkg/webhook/policy.go, validateGatekeeperResources): 422
+for what the user got wrong, and 500 where it says so, odd as that is. A template's
+source is not compiled here: a fault in it appears in the template's status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.enforcement import InvalidEnforcementAction
+from webhook.constraint.errors import ConstraintFrameworkError
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest
+    from webhook.server.serving import SubmissionChecks
+
+GROUPS: Final = frozenset(
+    f"{name}.gatekeeper.sh"
+    for name in (
+        "templates",
+        "constraints",
+        "mutations",
+        "config",
+        "externaldata",
+        "expansion",
+        "status",
+    )
+)
+"""Gatekeeper's list; syncset and connection are not on it."""
+
+NAME_MAX: Final = 63
+"""Names become labels of status objects, and a label has no more."""
+
+
+class Refused(Exception):  # noqa: N818  # named by what it is
+    """A resource that must not be admitted; ``code`` is the answer's."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False) -> None:
+    """Refuse a resource of Gatekeeper's that cannot work; raises :class:`Refused`.
+
+    ``any_action`` leaves enforcement actions unchecked.
+    """
+    if request.kind.group not in GROUPS:
+        return
+    if request.operation == "DELETE" and not request.name:
+        return  # The deletion of a collection.
+    group, kind = request.kind.group_kind
+    if group != "status.gatekeeper.sh" and len(request.name.encode()) > NAME_MAX:
+        length = len(request.name.encode())
+        raise Refused(
+            500,
+            f"resource cannot have metadata.name larger than {NAME_MAX} char; length: {length}",
+        )
+    if group == template.GROUP and kind == template.KIND:
+        _check_template(request, checks)
+    elif group == constraint.GROUP:
+        _check_constraint(request, checks, any_action=any_action)
+    elif group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
+        raise Refused(422, "config resource must have name 'config'")
+
+
+def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
+    """The object that a request is about: on DELETE the old one."""
+    return request.old_object if request.operation == "DELETE" else request.object
+
+
+def _object(request: AdmissionRequest) -> dict[str, Any]:
+    found = submitted(request)
+    if found is None:
+        # What the API machinery says of nothing at all.
+        raise Refused(
+            500, "couldn't get version/kind; json parse error: unexpected end of JSON input"
+        )
+    return found
+
+
+def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> None:
+    document = _object(request)
+    for operations in _operations(document):
+        if "*" in operations and len(operations) > 1:
+            raise Refused(500, "if '*' is present, must not specify other operations")
+    try:
+        checks.create_crd(document)
+    except ConstraintFrameworkError as error:
+        raise Refused(422, str(error)) from None
+
+
+def _operations(document: dict[str, Any]) -> list[list[Any]]:
+    spec = document.get("spec")
+    targets = spec.get("targets") if type(spec) is dict else None
+    found = [
+        target.get("operations")
+        for target in (targets if type(targets) is list else ())
+        if type(target) is dict
+    ]
+    return [operations for operations in found if type(operations) is list]
+
+
+def _check_constraint(
+    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
+) -> None:
+    document = _object(request)
+    try:
+        checks.validate_constraint(document)
+        action = enforcement.action_of(document)
+    except ConstraintFrameworkError as error:
+        raise Refused(422, str(error)) from None
+    if action and not any_action:
+        try:
+            enforcement.validate(document, action)
+        except InvalidEnforcementAction as error:
+            raise Refused(500, str(error)) from None

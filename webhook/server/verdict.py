@@ -1,0 +1,58 @@
+"""From what a review found to what the API server is told, in Gatekeeper's words and codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.admission import AdmissionResponse
+from webhook.server.warnings import safe_warnings
+
+if TYPE_CHECKING:
+    from webhook.constraint.result import Responses
+
+WARNED: Final = 299
+"""The code of an answer that allows with warnings."""
+
+
+def allowed(uid: str, message: str = "") -> AdmissionResponse:
+    """Allow without a review."""
+    return AdmissionResponse(uid, allowed=True, message=message)
+
+
+def denied(uid: str, message: str) -> AdmissionResponse:
+    """Deny as a policy does."""
+    return AdmissionResponse(uid, allowed=False, code=403, reason="Forbidden", message=message)
+
+
+def errored(uid: str, code: int, message: str) -> AdmissionResponse:
+    """Deny because the request itself is wrong, with a code that says how."""
+    return AdmissionResponse(uid, allowed=False, code=code, message=message)
+
+
+def judge(uid: str, responses: Responses) -> AdmissionResponse:
+    """The answer to a review: any ``deny`` denies, ``warn`` adds a warning.
+
+    The order of messages is that of the results. ``dryrun`` and actions that
+    nobody knows tell the user nothing.
+    """
+    if not responses.results:
+        return AdmissionResponse(uid, allowed=True)
+    denials: list[str] = []
+    warnings: list[str] = []
+    for result in responses.results:
+        for action in result.actions:
+            if action == "deny":
+                denials.append(f"[{result.constraint.name}] {result.msg}")
+            elif action == "warn":
+                warnings.append(f"[{result.constraint.name}] {result.msg}")
+    shown = safe_warnings(warnings) if warnings else ()
+    if denials:
+        return AdmissionResponse(
+            uid,
+            allowed=False,
+            code=403,
+            reason="Forbidden",
+            message="\n".join(denials),
+            warnings=shown,
+        )
+    return AdmissionResponse(uid, allowed=True, code=WARNED if shown else 200, warnings=shown)
