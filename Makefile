@@ -1,18 +1,23 @@
-.PHONY: help setup lock
+.PHONY: help setup lock run test check format lint types docs programs bench bench-quick
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
   --no-emit-index-url --no-emit-find-links --python-version 3.11
+PYTEST := $(BIN)/pytest
+SOURCES := webhook tests loadtest
+# Seconds that `make fuzz` searches for a difference to OPA.
+FUZZ_SECONDS ?= 600
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: .venv/.done ## make .venv with everything pinned
+setup: .venv/.done ## make .venv with everything pinned (Python 3.11 or later)
 
 .venv/.done: requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep --max-count=1 --only-matching '^uv==[^ ]*' requirements/dev.txt)"
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Python 3.11 or later is needed, not {v[0]}.{v[1]}: make PYTHON=/path/to/python3")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep --max-count=1 --only-matching '^uv==[^ ]*' requirements/dev.txt)"
 	$(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
@@ -20,3 +25,36 @@ setup: .venv/.done ## make .venv with everything pinned
 lock: ## pin every dependency with hashes anew
 	$(COMPILE) pyproject.toml --all-extras --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/run.txt --output-file requirements/dev.txt
+
+run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics 8888)
+	$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port 8443 --health-addr 127.0.0.1:9090 \
+	  --prometheus-host 127.0.0.1 --prometheus-port 8888 --shutdown-delay 0
+
+test: setup ## run all tests
+	$(PYTEST)
+
+check: setup lint types docs ## formatting, lint, types, import contracts, the repository's own rules
+
+format: setup ## format all code
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lint: setup ## formatting, lint and import contracts
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/lint-imports
+
+types: setup ## static types
+	$(BIN)/mypy
+
+docs: setup ## the repository's own rules, and tables in docs/ against the code
+	$(PYTEST) tests/test_repository.py tests/test_documents.py
+
+programs: setup ## build the Go programs that tests and benchmarks compare with
+	$(BIN)/python -m tests.programs
+
+bench: setup ## against Gatekeeper, over TLS, at most 30 minutes; results in loadtest/results/
+	$(BIN)/python -m loadtest.bench
+
+bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
+	$(BIN)/python -m loadtest.bench --quick
