@@ -105,6 +105,13 @@ def index(value: Value, name: Value) -> Value:
     return UNDEFINED
 
 
+def index_base(value: Value, name: Value) -> Value:
+    """As :func:`index` for base documents, where OPA reads ``data[2]`` as the path ``/2``."""
+    if type(value) is dict and type(name) is int:
+        return value.get(str(name), UNDEFINED)
+    return index(value, name)
+
+
 def path(value: Value, names: Sequence[Value]) -> Value:
     """``value[a][b]…``, or UNDEFINED."""
     for name in names:
@@ -342,14 +349,18 @@ class Branching:
         self,
         name: Value,
         document: Callable[[State], Value] | None,
-        children: Sequence[Branching],
         *,
         hidden: bool = False,
     ) -> None:
         self.name = name
         self.document = document
-        self.children = {key(child.name): child for child in children}
+        self.children: dict[Any, Branching] = {}
         self.hidden = hidden
+
+
+def adopt(node: Branching, children: Sequence[Branching]) -> None:
+    """Say what lies below a step."""
+    node.children = {key(child.name): child for child in children}
 
 
 def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:

@@ -22,7 +22,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, ValuesView
 
 Value: TypeAlias = Any
 """A Rego value, as the table above has it."""
@@ -134,17 +134,17 @@ class RegoObject:
         entry = self.entries.get(key(name))
         return default if entry is None else entry[1]
 
-    def items(self) -> Iterable[tuple[Value, Value]]:
+    def items(self) -> ValuesView[tuple[Value, Value]]:
         """Keys with their values, in order of insertion."""
         return self.entries.values()
 
-    def keys(self) -> Iterator[Value]:
+    def keys(self) -> list[Value]:
         """The keys, in order of insertion."""
-        return (k for k, _ in self.entries.values())
+        return [k for k, _ in self.entries.values()]
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> list[Value]:
         """The values, in order of insertion."""
-        return (v for _, v in self.entries.values())
+        return [v for _, v in self.entries.values()]
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -250,7 +250,7 @@ def _check_modifier(
     modifier: With, tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
 ) -> tuple[str, str] | None:
     target = modifier.target
-    if modifier.kind == "input":
+    if modifier.kind == "input" or (modifier.kind == "function" and target[0] == "data"):
         return None
     if modifier.kind == "data":
         node: Node | None = tree.root

@@ -187,7 +187,7 @@ class Documents:
         """A complete document or function: all rules must agree on its value."""
         rules = [rule for rule in node.rules if not rule.default]
         default = next((rule for rule in node.rules if rule.default), None)
-        message = "FUNCTION" if node.rules[0].args is not None else "COMPLETE"
+        message = self.unit.conflict(node)
         if not rules:
             assert default is not None
             self._chain(name, params, [default], message)
@@ -316,9 +316,9 @@ class Documents:
         hidden = node.path == ("system",)
         below = "".join(f"{child}, " for child in children)
         constant = self.unit.constant(node.name)
-        self.unit.branchings.append(
-            f"{name} = Branching({constant}, {document}, ({below}), hidden={hidden})"
-        )
+        self.unit.branchings.append(f"{name} = Branching({constant}, {document}, hidden={hidden})")
+        if children:
+            self.unit.adoptions.append(f"adopt({name}, ({below}))")
 
 
 def _common_constant(rules: list[Rule]) -> Any:

@@ -63,6 +63,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "COMPLETE": runtime.COMPLETE,
     "FUNCTION": runtime.FUNCTION,
     "KEYS": runtime.KEYS,
+    "adopt": runtime.adopt,
     "build": _build,
     "call": runtime.call,
     "equal": equal,
@@ -70,6 +71,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "extent": runtime.extent,
     "finish": runtime.finish,
     "index": runtime.index,
+    "index_base": runtime.index_base,
     "is_collection": runtime.is_collection,
     "is_object": runtime.is_object,
     "key": key,
@@ -95,7 +97,7 @@ NAMESPACE: Final[dict[str, Any]] = {
 
 def source_of(unit: Unit) -> str:
     """The program's source text."""
-    return "\n".join([*unit.header, *unit.lines, *reversed(unit.branchings), ""])
+    return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
 
 
 def load(source: str, used: Mapping[str, str], builtins: Mapping[str, Builtin]) -> dict[str, Any]:

@@ -324,17 +324,31 @@ class BodyWriter(Writer):
     def _result(self, lit: ir.Call) -> Operand:
         """The defined result of a call."""
         name = lit.name
-        args = [self.operand(arg)[0] for arg in lit.args]
+        args = [source for source, _ in self.arguments(lit.args)]
         if isinstance(name, str):
             return self._builtin(name, args, lit)
         node = self.unit.tree.function(name)
         assert node is not None
+        if node.rules[0].args is None:  # `f()` reads the rule
+            return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
         function = self.unit.want("f", node)
         given = "".join(f", {arg}" for arg in args)
         if name in self.unit.mocked:
             key = self.unit.constant(_function_key(name))
             return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
         return self.defined(f"{function}({self.state}{given})"), ""
+
+    def arguments(self, args: list[ir.Term]) -> list[Operand]:
+        """The operands of a call; one may use what iterating another binds."""
+        found: dict[int, Operand] = {}
+        while len(found) < len(args):
+            before = len(found)
+            for i, arg in enumerate(args):
+                if i not in found and self.evaluable(arg):
+                    found[i] = self.operand(arg)
+            if len(found) == before:
+                raise self.unit.refuse("operand is not bound", self.location)
+        return [found[i] for i in range(len(args))]
 
     def _builtin(self, name: str, args: list[str], lit: ir.Call) -> Operand:
         builtin = self.unit.builtins[name]
@@ -354,7 +368,7 @@ class BodyWriter(Writer):
 
     def _relation(self, lit: ir.Call) -> None:
         """A built-in with several results."""
-        args = [self.operand(arg)[0] for arg in lit.args]
+        args = [source for source, _ in self.arguments(lit.args)]
         assert isinstance(lit.name, str)
         builtin = self.unit.builtins[lit.name]
         place = self.unit.place(lit.location)
@@ -375,31 +389,31 @@ class BodyWriter(Writer):
         """Built-ins written inline; False where the general form is needed."""
         name = lit.name
         assert isinstance(name, str)
+        if name == "equal" and lit.out is None and not all(map(self.bound, lit.args)):
+            self.unify(*lit.args)
+            return True
         if name in ("equal", "neq"):
-            a, b = (self._cheap(arg) for arg in lit.args)
+            a, b = self.arguments(lit.args)
             source = self.equality(a, b)
             self._truth(lit, source if name == "equal" else f"not ({source})")
             return True
         comparison = _COMPARISONS.get(name)
         if comparison is not None:
-            a, b = (self.atom(arg) for arg in lit.args)
+            a, b = ((self.name_of(x), kind) for x, kind in self.arguments(lit.args))
             self._truth(lit, _compared(a, b, *comparison))
             return True
         if name == "internal.member_2":
-            a, b = (self.operand(arg) for arg in lit.args)
+            a, b = self.arguments(lit.args)
             self._truth(lit, f"member({a[0]}, {b[0]})")
             return True
         if name == "internal.member_3":
-            given = ", ".join(self.operand(arg)[0] for arg in lit.args)
+            given = ", ".join(source for source, _ in self.arguments(lit.args))
             self._truth(lit, f"member_at({given})")
             return True
         inline = INLINE.get(name)
         if inline is None:
             return False
         return inline(self, lit)
-
-    def _cheap(self, term: ir.Term) -> Operand:
-        return self.operand(term)
 
     def _truth(self, lit: ir.Call, source: str) -> None:
         """A boolean result known as an expression."""

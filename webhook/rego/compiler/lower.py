@@ -164,7 +164,7 @@ class Lowering:
         for literal in rule.body:
             self.literal(literal)
         args = None
-        if head.args is not None:
+        if head.args:  # OPA takes `f() = x` for a rule
             args = [self._head_term(arg) for arg in head.args]
         path: list[Value] = list(package_path(module.package)) + [head_name(head)]
         rest: list[ir.Term] = []
@@ -603,14 +603,18 @@ class Lowering:
                 return (head.name, *path)
         return name
 
-    def _closure(self, term: ast.Term) -> ir.Comprehension:
+    def _closure(self, term: Any) -> ir.Comprehension:
         """The term's values as a set: none where it is undefined."""
+        modifiers: tuple[ast.With, ...] = ()
+        if isinstance(term, ast.Expr):
+            modifiers, term = term.with_, term.term
         self.scopes.push(set())
         outer, self.sink = self.sink, []
         withs, self.withs = self.withs, []
+        self._modifiers(modifiers)
         var = ir.Var(self.scopes.fresh())
         value = self.term(term)
-        self.sink.append(ir.Eq(var, value, term.location, generated=True))
+        self._put(ir.Eq(var, value, term.location, generated=True))
         body, self.sink = self.sink, outer
         self.withs = withs
         self.scopes.pop()

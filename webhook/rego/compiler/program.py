@@ -101,7 +101,7 @@ class Compiled:
 
     def unit(self) -> Unit:
         """A unit to write functions into."""
-        unit = Unit(self.tree, self.builtins, self.mocked, self.replaced)
+        unit = Unit(self.tree, self.builtins, self.mocked, self.replaced, self.options.level)
         unit.places = self.places
         return unit
 
@@ -151,7 +151,7 @@ def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
         names = compiled.exports.setdefault(path, set())
         for rule in module.rules:
             names.add(head_name(rule.head))
-            if rule.head.args is not None:
+            if rule.head.args:
                 compiled.functions.add(_function_path(path, rule))
     for module in modules:
         path = package_path(module.package)

@@ -6,8 +6,9 @@ and a number, and ``repr`` of constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.rego.compiler.checks import path_text
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.numbers import Numeral
 from webhook.rego.values import RegoObject, RegoSet
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from webhook.rego.values import Value
 
 
+GATEKEEPER: Final = "1.17.1"
+"""The level of the OPA inside Gatekeeper v3.23.1."""
+
+
 class Unit:
     """Constants, built-ins, places and finished functions of one compilation."""
 
@@ -31,7 +36,9 @@ class Unit:
         builtins: Mapping[str, Builtin],
         mocked: frozenset[Function],
         replaced: frozenset[tuple[str, ...]],
+        level: str,
     ) -> None:
+        self.level = level
         self.tree = tree
         self.builtins = builtins
         self.mocked = mocked
@@ -43,6 +50,7 @@ class Unit:
         self.slots = 0
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
+        self.adoptions: list[str] = []
         self.names: dict[Any, str] = {}
         self._place_of: dict[tuple[str, int, int], int] = {}
         self._constants: dict[str, str] = {}
@@ -115,6 +123,16 @@ class Unit:
     def replaceable(self, path: tuple[Value, ...]) -> bool:
         """Whether some modifier of the program may replace the document at this path."""
         return any(path[: len(target)] == target for target in self.replaced)
+
+    def conflict(self, node: Node) -> str:
+        """Source of the message for rules that disagree (OPA v1/topdown/errors.go)."""
+        function = node.rules[0].args is not None
+        if self.level == GATEKEEPER:
+            return "FUNCTION" if function else "COMPLETE"
+        name = path_text(("data", *node.path))
+        if function:
+            return repr(f"function {name} produced conflicting values for the same inputs")
+        return repr(f"rule {name} produced conflicting values")
 
     def add(self, lines: list[tuple[int, str]]) -> None:
         """A finished function."""

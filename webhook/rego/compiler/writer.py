@@ -58,6 +58,7 @@ class Writer:
         """Whether the same solution may be found twice without harm."""
         self.names = 0
         self.charges = False
+        self.index = "index"
         self.location: Location = NOWHERE
 
     # --- lines -----------------------------------------------------------------------------
@@ -325,7 +326,7 @@ class Writer:
         elif name_kind == "":
             test = f"type({source}) is dict and type({name}) is str"
         else:
-            return self.defined(f"index({source}, {name})")
+            return self.defined(f"{self.index}({source}, {name})")
         if kind == DICT and name_kind == STRING:
             return self.defined(f"{source}.get({name}, U)")
         return self.defined(f"({source}.get({name}, U) if {test} else index({source}, {name}))")
@@ -374,7 +375,10 @@ class Writer:
                 break
             child = node.child(part.value)
             if child is None:
-                return self.steps(self.root("data"), path, 0, (self.state, "data"))
+                self.index = "index_base"
+                found = self.steps(self.root("data"), path, 0, (self.state, "data"))
+                self.index = "index"
+                return found
             node = child
             at += 1
             if node.rules:
