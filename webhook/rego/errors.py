@@ -52,11 +52,26 @@ class RegoError(Exception):
 
 
 class RegoLoadError(RegoError):
-    """A source that cannot be loaded; ``code`` is one of :data:`LoadCode`."""
+    """A source that cannot be loaded; ``code`` is one of :data:`LoadCode`.
 
-    def __init__(self, code: LoadCode, message: str, location: Location = NOWHERE) -> None:
+    ``details`` are lines that OPA prints below the message: for a parse error the
+    line of source and a caret, for a type error the types that clash.
+    """
+
+    def __init__(
+        self,
+        code: LoadCode,
+        message: str,
+        location: Location = NOWHERE,
+        *,
+        details: Sequence[str] = (),
+    ) -> None:
         super().__init__(message, location)
         self.code = code
+        self.details = tuple(details)
+
+    def __str__(self) -> str:
+        return "".join([super().__str__(), *(f"\n\t{line}" for line in self.details)])
 
 
 class RegoErrors(Exception):  # noqa: N818  # OPA's own name for the collection

@@ -1,0 +1,313 @@
+"""Stage 6: types. Refuses what no data could make work (OPA v1/ast/check.go).
+
+Runs over rules whose bodies are in a safe order, each after those it depends
+on. It infers the types of variables and documents and complains about operands
+of impossible types, terms that can never be equal, and references into what has
+no such item. Below a ``with`` modifier every document may be anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.checker_refs import RefFault, check_reference, references
+from webhook.rego.checker_scope import BODIES_MAX, Scope
+from webhook.rego.checker_types import unifies
+from webhook.rego.checker_unify import unify_terms, unify_type
+from webhook.rego.compiler import ir
+from webhook.rego.compiler.checks import function_text
+from webhook.rego.compiler.variables import terms_of
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.types import (
+    ANY,
+    ArrayType,
+    FunctionType,
+    ObjectType,
+    SetType,
+    is_unknown,
+    keys,
+    type_text,
+    values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.rego.ast import Location
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.types import Type
+
+_DOCS = "https://www.openpolicyagent.org/docs/errors/rego-type-error/match-error"
+
+
+class Checker:
+    """The types of a program; queries are checked against it."""
+
+    def __init__(self, builtins: Mapping[str, Builtin]) -> None:
+        self._builtins = builtins
+        self._documents = Scope(self._check_closure)
+        self._names: dict[str, str] = {}
+        self._bodies = 0
+
+    # --- rules -----------------------------------------------------------------------------
+
+    def rules(self, rules: Iterable[ir.Rule]) -> list[RegoLoadError]:
+        """Check rules, given in an order in which each comes after those it depends on."""
+        faults: list[RegoLoadError] = []
+        for rule in rules:
+            faults += self._rule(rule)
+        faults.sort(key=lambda fault: _order(fault.location))
+        return faults
+
+    def query(self, body: ir.Body, names: dict[str, str]) -> list[RegoLoadError]:
+        """Check a query over the rules."""
+        self._begin(names)
+        return self._body(self._documents, body)[1]
+
+    def _begin(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._bodies = 0
+
+    def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
+        self._begin(rule.names)
+        scope, faults = self._body(self._documents, rule.body)
+        if faults:
+            self._documents.put(rule.path, ANY)
+            return faults
+        type_ = self._function(scope, rule) if rule.args else self._document(scope, rule)
+        if type_ is not None:
+            self._documents.define(rule.path, type_)
+        return []
+
+    def _function(self, scope: Scope, rule: ir.Rule) -> Type:
+        assert rule.args is not None
+        for arg in rule.args:
+            for name in _variables(arg):
+                if scope.get_var(name) is None:
+                    scope.learn(name, ANY)
+        args = tuple(scope.get(arg) for arg in rule.args)
+        result = None if rule.value is None else scope.get(rule.value)
+        return FunctionType(args, result)  # type: ignore[arg-type]
+
+    def _document(self, scope: Scope, rule: ir.Rule) -> Type | None:
+        if rule.key is not None:
+            member = scope.get(rule.key)
+            type_: Type | None = None if member is None else SetType(member)
+        else:
+            type_ = None if rule.value is None else scope.get(rule.value)
+        for part in reversed(rule.rest):
+            name = scope.get(part)
+            if type_ is None or name is None:
+                return None
+            type_ = ObjectType((), (name, type_))
+        return type_
+
+    # --- bodies ----------------------------------------------------------------------------
+
+    def _check_closure(self, around: Scope, body: ir.Body) -> tuple[Scope, bool]:
+        """The scope of a comprehension's body, and whether the body is sound."""
+        self._bodies += 1
+        if self._bodies > BODIES_MAX:
+            return _Anything(self._check_closure, around), True
+        scope, faults = self._body(around, body)
+        return scope, not faults
+
+    def _body(self, around: Scope, body: ir.Body) -> tuple[Scope, list[RegoLoadError]]:
+        scope = around.inner()
+        faults: list[RegoLoadError] = []
+        for lit in body:
+            at = scope.inner(relaxed=True) if lit.withs else scope
+            below = self._closures(at, lit)
+            below += self._references(at, lit)
+            faults += below
+            fault, unknown = self._literal(at, lit)
+            if fault is not None and not (below and unknown):
+                faults.append(fault)
+        return scope, faults
+
+    def _closures(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
+        """What is wrong inside the comprehensions of a literal."""
+        faults: list[RegoLoadError] = []
+        for closure in _closures_of(lit):
+            self._bodies += 1
+            if self._bodies <= BODIES_MAX:
+                faults = self._body(scope, closure.body)[1] or faults
+        return faults
+
+    def _references(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
+        faults = []
+        for terms, place in _references_of(lit):
+            try:
+                check_reference(scope, terms, self._names)
+            except RefFault as fault:
+                faults.append(_fault(fault.message, place, *fault.details))
+        return faults
+
+    def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
+        """What is wrong with a literal itself, and whether a term of no type may be the cause."""
+        if isinstance(lit, ir.Eq):
+            return self._equal(scope, lit, lit.a, lit.b)
+        if not isinstance(lit, ir.Call):
+            return None, False
+        if lit.name == "equal" and len(lit.args) == 2 and lit.out is None:
+            return self._equal(scope, lit, lit.args[0], lit.args[1])
+        if lit.name in ("internal.member_2", "internal.member_3"):
+            fault = self._member(scope, lit)
+            if fault is not None:
+                return fault
+        return self._call(scope, lit)
+
+    def _equal(
+        self, scope: Scope, lit: ir.Lit, a: ir.Term, b: ir.Term
+    ) -> tuple[RegoLoadError | None, bool]:
+        left, right = scope.get(a), scope.get(b)
+        if unify_terms(scope, a, b):
+            return None, False
+        return _match_error(left, right, lit.location)
+
+    def _member(self, scope: Scope, lit: ir.Call) -> tuple[RegoLoadError, bool] | None:
+        """``x in xs``: whether ``xs`` can hold such an ``x``; no fault where it holds nothing."""
+        collection = scope.get(lit.args[-1])
+        inside = values(collection)
+        if inside is None:
+            return None
+        wanted = [inside] if len(lit.args) == 2 else [keys(collection), inside]
+        for term, type_ in zip(lit.args, wanted, strict=False):
+            if is_unknown(type_):
+                continue
+            have = scope.get(term)
+            sound = is_unknown(have) or unifies(have, type_)
+            if not sound or not unify_type(scope, term, type_):
+                return _match_error(have, type_, lit.location)
+        return None
+
+    def _call(self, scope: Scope, lit: ir.Call) -> tuple[RegoLoadError | None, bool]:
+        declared = self._declared(scope, lit.name)
+        given = lit.args if lit.out is None else [*lit.args, lit.out]
+        if declared is None:
+            for term in given:
+                unify_type(scope, term, ANY)
+            return None, False
+        wanted: list[Type | None] = list(declared.args)
+        if declared.result is not None:
+            wanted.append(declared.result)
+        have = [scope.get(term) for term in given]
+        for i, term in enumerate(given):
+            type_ = wanted[i] if i < len(wanted) else declared.variadic
+            if type_ is None:
+                continue
+            sound = is_unknown(have[i]) or unifies(have[i], type_)
+            if not sound or not unify_type(scope, term, type_):
+                shown = have if not sound else [scope.get(one) for one in given]
+                return _argument_error(lit, shown, wanted, declared.variadic)
+        return None, False
+
+    def _declared(self, scope: Scope, name: ir.Function) -> FunctionType | None:
+        """The type of what is called; None where nothing is known of it."""
+        if isinstance(name, str):
+            builtin = self._builtins.get(name)
+            if builtin is None:
+                return None
+            return FunctionType(builtin.operands, builtin.result, builtin.variadic)
+        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return found if isinstance(found, FunctionType) else None
+
+
+class _Anything(Scope):
+    """A scope in which every term may be anything: where checking would cost too much."""
+
+    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # whatever it is
+        return ANY
+
+
+def _variables(term: ir.Term) -> Iterator[str]:
+    if isinstance(term, ir.Var):
+        yield term.name
+    elif isinstance(term, ir.Array | ir.Set):
+        for item in term.items:
+            yield from _variables(item)
+    elif isinstance(term, ir.Object):
+        for name, value in term.items:
+            yield from _variables(name)
+            yield from _variables(value)
+
+
+def _closures_of(lit: ir.Lit) -> Iterator[ir.Comprehension]:
+    """The outermost comprehensions of a literal, those in nested bodies included."""
+    for term in terms_of(lit):
+        yield from _closures_in(term)
+    for body in _nested(lit):
+        for inner in body:
+            yield from _closures_of(inner)
+
+
+def _closures_in(term: ir.Term) -> Iterator[ir.Comprehension]:
+    if isinstance(term, ir.Comprehension):
+        yield term
+    elif isinstance(term, ir.Template):
+        for part in term.parts:
+            if not isinstance(part, str):
+                yield from _closures_in(part)
+    elif isinstance(term, ir.Ref):
+        for part in term.path:
+            yield from _closures_in(part)
+    elif isinstance(term, ir.Array | ir.Set):
+        for item in term.items:
+            yield from _closures_in(item)
+    elif isinstance(term, ir.Object):
+        for name, value in term.items:
+            yield from _closures_in(name)
+            yield from _closures_in(value)
+
+
+def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
+    if isinstance(lit, ir.Every | ir.Not):
+        return (lit.body,)
+    return (lit.left, lit.right) if isinstance(lit, ir.Logic) else ()
+
+
+def _references_of(lit: ir.Lit) -> Iterator[tuple[list[ir.Term], Location]]:
+    for term in terms_of(lit):
+        for found in references(term):
+            yield found, lit.location
+    for body in _nested(lit):
+        for inner in body:
+            yield from _references_of(inner)
+
+
+# --- messages --------------------------------------------------------------------------------
+
+
+def _order(location: Location) -> tuple[str, int, int]:
+    return location.file, location.row, location.col
+
+
+def _fault(message: str, location: Location, *details: str) -> RegoLoadError:
+    return RegoLoadError("rego_type_error", message, location, details=details)
+
+
+def _match_error(
+    left: Type | None, right: Type | None, location: Location
+) -> tuple[RegoLoadError, bool]:
+    lines = [f"left  : {type_text(left)}", f"right : {type_text(right)}"]
+    for kind, plural in ((ObjectType, "objects"), (ArrayType, "arrays"), (SetType, "sets")):
+        if isinstance(left, kind) and isinstance(right, kind):
+            lines.append(
+                f"hint  : both sides are {plural} but their types differ, so they can never be "
+                f"equal (see {_DOCS})"
+            )
+    return _fault("match error", location, *lines), is_unknown(left) or is_unknown(right)
+
+
+def _argument_error(
+    lit: ir.Call,
+    have: Sequence[Type | None],
+    wanted: Sequence[Type | None],
+    variadic: Type | None,
+) -> tuple[RegoLoadError, bool]:
+    shown = [type_text(type_) for type_ in wanted]
+    if variadic is not None:
+        shown.append(f"{type_text(variadic)}...")
+    message = f"{function_text(lit.name)}: invalid argument(s)"
+    details = (f"have: ({', '.join(map(type_text, have))})", f"want: ({', '.join(shown)})")
+    return _fault(message, lit.location, *details), any(map(is_unknown, have))
