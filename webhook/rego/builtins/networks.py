@@ -7,6 +7,7 @@ only where the caller lent a ``resolver``: a function from a name to addresses.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -216,7 +217,7 @@ def cidr_expand(context: Context, cidr: str) -> RegoSet:
 
 @builtin(
     "net.cidr_merge",
-    any_of(array_of(STRING), set_of(STRING)),
+    any_of(array_of(any_of(STRING)), set_of(STRING)),
     result=set_of(STRING),
     context=True,
     check=False,
@@ -281,11 +282,21 @@ def _cut(first: int, last: int, bits: int) -> Iterator[Network]:
 @builtin("net.lookup_ip_addr", STRING, result=set_of(STRING), context=True, deterministic=False)
 def lookup_ip_addr(context: Context, name: str) -> RegoSet:
     """Return the addresses of a host name, through the ``resolver`` that the caller lent."""
+    place = ("net.lookup_ip_addr", name)
+    if place not in context.cache:
+        context.cache[place] = RegoSet(_addresses(context, name))
+    found: RegoSet = context.cache[place]
+    return found
+
+
+def _addresses(context: Context, name: str) -> list[str]:
+    """An address is its own answer; a name needs the resolver."""
+    with contextlib.suppress(ValueError):
+        return [str(ipaddress.ip_address(name))]
     resolver = context.services.get("resolver")
     if resolver is None:
         raise BuiltinError(f"lookup {name}: no resolver is enabled")
-    place = ("net.lookup_ip_addr", name)
-    if place not in context.cache:
-        context.cache[place] = RegoSet(resolver(name))
-    found: RegoSet = context.cache[place]
-    return found
+    try:
+        return list(resolver(name))
+    except OSError as error:
+        raise BuiltinError(f"lookup {name}: {error}") from None

@@ -1,0 +1,47 @@
+"""``rego.parse_module`` and the ``rego.metadata`` functions (OPA reference, "Rego").
+
+The compiler puts the values of ``rego.metadata.chain()`` and ``.rule()`` in their
+place; a call that is left stands in a query, outside of any rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.builtins.module_json import module_json
+from webhook.rego.builtins.registry import Context, builtin
+from webhook.rego.errors import BuiltinError, RegoErrors
+from webhook.rego.parser import parse_module
+from webhook.rego.types import ANY, ARRAY, OBJECT, STRING
+
+if TYPE_CHECKING:
+    from webhook.rego.values import Value
+
+# The parser reads about a character in 400 ns, at 50 ns a step.
+_STEPS_A_CHARACTER: Final = 8
+
+
+@builtin("rego.parse_module", STRING, STRING, result=OBJECT, context=True)
+def rego_parse_module(context: Context, filename: str, source: str) -> dict[str, Any]:
+    """The syntax tree of a module in v1 syntax, as OPA's JSON."""
+    context.charge(_STEPS_A_CHARACTER * len(source))
+    try:
+        return module_json(parse_module(source, filename, "v1"))
+    except RegoErrors as errors:
+        raise BuiltinError(str(errors)) from None
+
+
+def _outside_rule(name: str) -> Value:
+    raise BuiltinError(f"the {name} function must only be called within the scope of a rule")
+
+
+@builtin("rego.metadata.chain", result=ARRAY)
+def rego_metadata_chain() -> Value:
+    """The annotations of the rule and of what is around it."""
+    return _outside_rule("rego.metadata.chain")
+
+
+@builtin("rego.metadata.rule", result=ANY)
+def rego_metadata_rule() -> Value:
+    """The annotations of the rule."""
+    return _outside_rule("rego.metadata.rule")
