@@ -31,6 +31,6 @@ from webhook.rego.builtins import (  # noqa: F401  # imported to be registered
     times,
     units,
     uuids,
-    yaml_documents,
     x509,
+    yaml_documents,
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
+from webhook.rego.text import quote
 from webhook.rego.types import ANY, BOOLEAN, NUMBER, STRING
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def compare(a: str, b: str) -> int:
     for position, text in enumerate((a, b), 1):
         version = _parse(text)
         if version is None:
-            raise BuiltinError(f"operand {position}: string {text} is not a valid SemVer")
+            raise BuiltinError(f"operand {position}: string {quote(text)} is not a valid SemVer")
         versions.append(version)
     x, y = versions
     if x[:3] != y[:3]:

@@ -344,18 +344,16 @@ def _compare_digits(a: str, b: str, at: int) -> int:
     lead = ""
     if "0" in (a[at], b[at]) and re.search(r"[1-9][0-9]*\Z", a[:at]):
         lead = "1"
-    runs = [re.match(r"[0-9]*", text[at:]) for text in (a, b)]
-    x, y = (lead + run[0] if run else lead for run in runs)
-    left, right = (
-        (int(run[:18] or 0), len(run)) if (run := x) else (0, 0),
-        (
-            int(y[:18] or 0),
-            len(y),
-        ),
-    )
+    left, right = (_digits(lead, text[at:]) for text in (a, b))
     if left != right:
         return -1 if left < right else 1
     return -1 if a[at] < b[at] else 1
+
+
+def _digits(lead: str, text: str) -> tuple[int, int]:
+    """The value of the digits at the beginning, and their count."""
+    count = len(text) - len(text.lstrip("0123456789"))
+    return int((lead + text[: min(count, 18)]) or 0), count
 
 
 _name_order: Final = cmp_to_key(_compare_names)
