@@ -358,6 +358,27 @@ def check_recursion(
     return faults
 
 
+def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[Rule]:
+    """The rules in an order in which each comes after those it depends on; they are acyclic."""
+    done: set[int] = set()
+    found: list[Rule] = []
+    for start in rules:
+        stack = [(start, iter(edges[id(start)]))]
+        while stack:
+            rule, waiting = stack[-1]
+            if id(rule) in done:
+                stack.pop()
+                continue
+            step = next((one for one in waiting if id(one) not in done), None)
+            if step is not None:
+                stack.append((step, iter(edges[id(step)])))
+            else:
+                done.add(id(rule))
+                found.append(rule)
+                stack.pop()
+    return found
+
+
 def _cyclic(rules: list[Rule], edges: dict[int, list[Rule]]) -> set[int]:
     """Rules from which no order of evaluation frees us: those left by peeling off the leaves."""
     waiting = {id(rule): {id(dep) for dep in edges[id(rule)]} for rule in rules}

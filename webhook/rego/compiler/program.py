@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.checker import Checker
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checks import (
     branches,
@@ -12,6 +13,7 @@ from webhook.rego.compiler.checks import (
     check_conflicts,
     check_recursion,
     check_with,
+    dependencies_first,
     each_literal,
 )
 from webhook.rego.compiler.documents import Documents, count_uses
@@ -71,6 +73,7 @@ class Compiled:
         self.rules: list[Rule] = []
         self.exports: dict[tuple[str, ...], set[str]] = {}
         self.functions: set[tuple[str, ...]] = set()
+        self.checker = Checker(self.builtins)
         self.places: list[Location] = []
         self.slots = 0
         self.mocked: frozenset[Function] = frozenset()
@@ -206,6 +209,8 @@ def _check(
     edges: dict[int, list[Rule]] = {}
     faults.extend(check_recursion(compiled.rules, compiled.tree, edges))
     _raise(faults)
+    faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
+    _raise(faults)
     _replacements(compiled, (rule.body for rule in everything))
 
 
@@ -244,6 +249,8 @@ def compile_query(
     names = lowering.scopes.names
     lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
     _raise(faults)
+    faults.extend(compiled.checker.query(lowered, names))
+    _raise(faults)
     inner = _copy_for_query(compiled)
     _replacements(inner, [lowered])
     unit = inner.unit()
@@ -275,6 +282,7 @@ def _copy_for_query(compiled: Compiled) -> Compiled:
     inner.rules = compiled.rules
     inner.exports = compiled.exports
     inner.functions = compiled.functions
+    inner.checker = compiled.checker
     inner.mocked = compiled.mocked
     inner.replaced = compiled.replaced
     return inner
