@@ -19,6 +19,7 @@ USAGE_EXIT: Final = 64
 
 _COMMANDS: Final = {
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
+    "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
     "verify": ("webhook.cli.verify", "Run the test suites of policies."),
 }

@@ -1,0 +1,175 @@
+"""Records of reviews: what was asked, what was found, what was answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
+from webhook.decisions.record import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.result import Responses, Result
+    from webhook.decisions.record import Verdict
+
+_GROUP: Final = "constraints.gatekeeper.sh"
+
+_GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a review beside its results.
+
+    ``error`` says why there is no verdict, where there is none. ``queue_ns`` is
+    the time a request waited before its review began.
+    """
+
+    allowed: bool = True
+    code: int = 200
+    error: str = ""
+    policy_digest: str = ""
+    policy_revision: int = 0
+    duration_ns: int = 0
+    queue_ns: int = 0
+
+
+def admission_record(
+    decision_id: str,
+    request: AdmissionRequest,
+    responses: Responses | None,
+    outcome: Outcome,
+    *,
+    include_objects: bool = False,
+) -> dict[str, Any]:
+    """The record of one admission; ``responses`` is None where nothing was reviewed."""
+    document = request.document
+    user = document.get("userInfo") or {}
+    kind = request.kind
+    # A DELETE carries the object as oldObject.
+    subject = request.object if request.object is not None else request.old_object
+    record: dict[str, Any] = {
+        "eventType": "decision",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "enforcementPoint": "validation.gatekeeper.sh",
+        "requestUID": request.uid,
+        "verdict": "allow",
+        "allowed": outcome.allowed,
+        "code": outcome.code,
+        "operation": request.operation,
+        "dryRun": request.dry_run,
+        "resourceGroup": kind.group,
+        "resourceAPIVersion": kind.version,
+        "resourceKind": kind.kind,
+        "resourceNamespace": request.namespace,
+        "resourceName": request.name or name_of(subject or {}),
+        "resourceLabels": labels_of(subject) if subject else {},
+        "requestResource": document.get("resource"),
+        "requestSubresource": request.sub_resource,
+        "requestUsername": request.username,
+        "requestUserUID": user.get("uid", ""),
+        "requestUserGroups": user.get("groups") or [],
+        "policyDigest": outcome.policy_digest,
+        "policyRevision": outcome.policy_revision,
+        "durationNs": outcome.duration_ns,
+        "queueDurationNs": outcome.queue_ns,
+    }
+    _judge(record, responses, outcome.error)
+    if include_objects:
+        record["object"] = request.object
+        record["oldObject"] = request.old_object
+        record["userInfo"] = user
+        record["requestOptions"] = document.get("options")
+    return record
+
+
+def audit_record(
+    decision_id: str,
+    audit_id: str,
+    obj: dict[str, Any],
+    responses: Responses | None,
+    outcome: Outcome,
+    *,
+    include_objects: bool = False,
+) -> dict[str, Any]:
+    """The record of one object reviewed by the audit run ``audit_id``."""
+    kind = gvk_of(obj)
+    record: dict[str, Any] = {
+        "eventType": "decision",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "enforcementPoint": "audit.gatekeeper.sh",
+        "auditID": audit_id,
+        "verdict": "allow",
+        "resourceGroup": kind.group,
+        "resourceAPIVersion": kind.version,
+        "resourceKind": kind.kind,
+        "resourceNamespace": namespace_of(obj),
+        "resourceName": name_of(obj),
+        "resourceLabels": labels_of(obj),
+        "policyDigest": outcome.policy_digest,
+        "policyRevision": outcome.policy_revision,
+        "durationNs": outcome.duration_ns,
+    }
+    _judge(record, responses, outcome.error)
+    if include_objects:
+        record["object"] = obj
+    return record
+
+
+def verdict_of(results: Sequence[Result]) -> Verdict:
+    """The gravest action among results: deny, then warn, then dryrun; allow without any."""
+    actions = {action for result in results for action in result.actions}
+    for verdict in _GRAVITY:
+        if verdict in actions:
+            return verdict
+    return "allow"
+
+
+def _judge(record: dict[str, Any], responses: Responses | None, error: str) -> None:
+    if responses is not None and responses.results:
+        record["results"] = [_result(result) for result in responses.results]
+        record["verdict"] = verdict_of(responses.results)
+    faults = [str(fault) for fault in responses.faults] if responses is not None else []
+    if responses is not None and responses.deadline_exceeded:
+        faults.append("the deadline passed before every constraint was evaluated")
+    if error:
+        faults.append(error)
+    if faults:
+        record["errors"] = faults
+        if "results" not in record or error:
+            record["verdict"] = "error"
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "constraint": _constraint(result.constraint),
+        "template": result.constraint.kind.lower(),
+        "target": result.target,
+        "enforcementAction": result.enforcement_action,
+        "enforcementActions": list(result.scoped_actions),
+        "message": result.msg,
+        "details": result.details if result.details is not None else {},
+        "cause": result.cause,
+    }
+
+
+def _constraint(constraint: Constraint) -> dict[str, Any]:
+    metadata = constraint.document.get("metadata") or {}
+    _, _, version = str(constraint.document.get("apiVersion", "")).partition("/")
+    found = {
+        "group": _GROUP,
+        "version": version,
+        "kind": constraint.kind,
+        "name": constraint.name,
+    }
+    if metadata.get("generation"):
+        found["generation"] = metadata["generation"]
+    if metadata.get("annotations"):
+        found["annotations"] = metadata["annotations"]
+    return found

@@ -1,0 +1,146 @@
+"""Reading configuration files: typed values by key, every fault named with its place."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""A ConfigMap holds no more."""
+
+_VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+
+
+class ConfigurationError(Exception):
+    """A configuration that cannot be used; the message names the file and the key."""
+
+
+class Section:
+    """One mapping of a configuration file.
+
+    Every key is read once; :meth:`finish` refuses those that nobody read, so
+    that a misspelt key is an error and not a default.
+    """
+
+    __slots__ = ("_read", "_values", "place")
+
+    def __init__(self, values: Any, place: str) -> None:
+        if values is None:
+            values = {}
+        if type(values) is not dict:
+            raise ConfigurationError(f"{place}: expected a mapping")
+        self._values = values
+        self._read: set[str] = set()
+        self.place = place
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string, with ``$(NAME)`` replaced from the environment; required without default."""
+        value = self._take(key, default)
+        if type(value) is not str or (default is None and not value):
+            raise self.error(key, "expected a string")
+        return _VARIABLE.sub(lambda match: self._variable(key, match[1]), value)
+
+    def integer(self, key: str, default: int, *, least: int = 1) -> int:
+        """A whole number, at least ``least``."""
+        value = self._take(key, default)
+        if type(value) is not int or value < least:
+            raise self.error(key, f"expected a whole number, {least} or more")
+        return value
+
+    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
+        """A number, at least ``least``."""
+        value = self._take(key, default)
+        if type(value) not in {int, float} or value < least:
+            raise self.error(key, f"expected a number, {least:g} or more")
+        return float(value)
+
+    def boolean(self, key: str, *, default: bool = False) -> bool:
+        """True or false."""
+        value = self._take(key, default)
+        if type(value) is not bool:
+            raise self.error(key, "expected true or false")
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        """One of a few words."""
+        value = self._take(key, default)
+        if value not in choices:
+            raise self.error(key, f"expected one of {', '.join(choices)}")
+        return str(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings, empty where there is none."""
+        value = self._take(key, [])
+        if type(value) is not list or not all(type(item) is str for item in value):
+            raise self.error(key, "expected a list of strings")
+        return tuple(value)
+
+    def text_map(self, key: str) -> dict[str, str]:
+        """A mapping of strings to strings, empty where there is none."""
+        value = self._take(key, {})
+        if type(value) is not dict or not all(
+            type(name) is str and type(text) is str for name, text in value.items()
+        ):
+            raise self.error(key, "expected a mapping of strings to strings")
+        return dict(value)
+
+    def section(self, key: str) -> Section:
+        """A mapping, empty where there is none."""
+        return Section(self._take(key, {}), f"{self.place}.{key}")
+
+    def sections(self, key: str) -> list[Section]:
+        """A list of mappings, empty where there is none."""
+        value = self._take(key, [])
+        if type(value) is not list:
+            raise self.error(key, "expected a list")
+        return [Section(item, f"{self.place}.{key}[{index}]") for index, item in enumerate(value)]
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._values
+
+    def finish(self) -> None:
+        """Refuse keys that nobody asked for."""
+        unknown = sorted(str(key) for key in self._values.keys() - self._read)
+        if unknown:
+            raise ConfigurationError(f"{self.place}: unknown key {', '.join(unknown)}")
+
+    def error(self, key: str, message: str) -> ConfigurationError:
+        """The error to raise about a key."""
+        return ConfigurationError(f"{self.place}.{key}: {message}")
+
+    def _take(self, key: str, default: Any) -> Any:
+        self._read.add(key)
+        return self._values.get(key, default)
+
+    def _variable(self, key: str, name: str) -> str:
+        if name not in os.environ:
+            raise self.error(key, f"the environment has no {name}")
+        return os.environ[name]
+
+
+def load(path: Path) -> Section:
+    """The mapping in a YAML file; raises :class:`ConfigurationError`."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from None
+    return parse(content, str(path))
+
+
+def parse(content: bytes, place: str) -> Section:
+    """The mapping in YAML text; raises :class:`ConfigurationError`."""
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigurationError(f"{place}: more than {MAX_FILE_BYTES} bytes")
+    try:
+        values = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe loaders
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{place}: {error}") from None
+    return Section(values, place)

@@ -1,0 +1,390 @@
+"""The exporter client: takes records from the server and gets them acknowledged.
+
+It lives on the server's event loop. :meth:`Exporter.offer` never waits and is
+all that an admission sees of it; :meth:`Exporter.run`, one task of the
+application, connects, sends and sends again until the sidecar says that a
+record is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.api.encoding import encode
+from webhook.decisions import transport
+from webhook.decisions.backoff import Backoff
+from webhook.decisions.framing import (
+    Ack,
+    Bye,
+    ClientHello,
+    ProtocolError,
+    Refusal,
+    ServerHello,
+    StreamID,
+)
+from webhook.decisions.outbox import Outbox
+from webhook.decisions.record import SPEC_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.decisions.settings import ExporterSettings
+    from webhook.decisions.transport import Connection
+    from webhook.log import Logger
+
+SEND_BYTES: Final = 256 * 1024
+"""Sent at a time: a sidecar's read, and well below a grpc message's 4 MiB."""
+
+GOODBYE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who decides: the pod, and this start of its process."""
+
+    pod_uid: str = ""
+    pod: str = ""
+    namespace: str = ""
+    node: str = ""
+    process: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+
+
+@dataclass(slots=True)
+class Counters:
+    """Records by what became of them, each counted where it happens.
+
+    ``offered`` is every record there was; with those still queued,
+    ``offered = acknowledged + sent + dropped + queued`` at any time (``sent``
+    is for a receiver that never acknowledges). ``retried`` counts records sent
+    again and is no outcome.
+    """
+
+    offered: int = 0
+    acknowledged: int = 0
+    sent: int = 0
+    retried: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    connects: int = 0
+    connect_failures: int = 0
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Count records that will never be delivered."""
+        if count:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+
+class Exporter:
+    """The client's end of the decision log; belongs to one event loop, not thread-safe."""
+
+    def __init__(self, settings: ExporterSettings, origin: Origin, logger: Logger) -> None:
+        self.origin = origin
+        self.counters = Counters()
+        self.connected = False
+        self._logger = logger
+        self._sequence = 0
+        self._acknowledged = 0
+        self._last_id = 0
+        self._closing = False
+        self._finished = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._backoff = Backoff()
+        self._settings = settings
+        self._outbox = Outbox(settings.max_records, settings.max_bytes)
+        self.configure(settings)
+
+    @property
+    def settings(self) -> ExporterSettings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def queued(self) -> int:
+        """Records not yet acknowledged."""
+        return len(self._outbox)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes not yet acknowledged."""
+        return self._outbox.queued_bytes
+
+    def configure(self, settings: ExporterSettings) -> None:
+        """Put other settings in force; a connection to another address is made anew."""
+        old, self._settings = self._settings, settings
+        self._outbox.max_records = settings.max_records
+        self._outbox.max_bytes = settings.max_bytes
+        self._backoff.initial_seconds = settings.backoff_initial_seconds
+        self._backoff.max_seconds = settings.backoff_max_seconds
+        constant = {
+            "specVersion": SPEC_VERSION,
+            "podUID": self.origin.pod_uid,
+            "pod": self.origin.pod,
+            "podNamespace": self.origin.namespace,
+            "node": self.origin.node,
+            "process": self.origin.process,
+        }
+        if settings.labels:
+            constant["labels"] = dict(settings.labels)  # type: ignore[assignment]
+        self._prefix = orjson.dumps(constant)[:-1] + b',"sequence":'
+        if (old.address, old.acknowledged) != (settings.address, settings.acknowledged):
+            self._changed.set()
+
+    def decision_id(self) -> str:
+        """A name for the next decision, unique among all replicas and their restarts."""
+        self._last_id += 1
+        return f"{self.origin.process}-{self._last_id}"
+
+    def offer(self, record: dict[str, Any]) -> bool:
+        """Queue a record if there is room; False, and counted, if not. Never waits.
+
+        Takes the mapping over and may change it. Masked and encoded at once:
+        nothing that must not leave is ever queued.
+        """
+        line = self._admit(record)
+        if line is None:
+            return False
+        return self._add(line)
+
+    async def put(self, record: dict[str, Any]) -> bool:
+        """Queue a record, waiting for room; False only for what rules or limits leave out.
+
+        For the audit, which can wait, and must not crowd out admissions: it
+        waits until the queue is half empty.
+        """
+        line = self._admit(record)
+        if line is None:
+            return False
+        # Room is reserved for admissions: a sweep alone would keep the queue full.
+        while not self._closing and not (
+            len(self._outbox) < self._outbox.max_records // 2 + 1
+            and self._outbox.queued_bytes <= self._outbox.max_bytes // 2
+            and self._outbox.has_room(len(line) + 20)
+        ):
+            self._room.clear()
+            await self._room.wait()
+        return self._add(line)
+
+    async def run(self) -> None:
+        """Connect and send until :meth:`drain`; for ever otherwise."""
+        while not self._finished.is_set():
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self._settings.connect_seconds):
+                    connection = await transport.make(self._settings.address).connect()
+            except (OSError, ProtocolError) as error:
+                self.counters.connect_failures += 1
+                await self._pause(error)
+                continue
+            try:
+                await self._converse(connection)
+            except* (OSError, ProtocolError) as group:
+                if not self._finished.is_set() and not self._changed.is_set():
+                    await self._pause(group.exceptions[0])
+            finally:
+                self.connected = False
+                connection.close()
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Wait until everything is acknowledged, at most ``grace_seconds``, then end :meth:`run`.
+
+        Call after the last answer. What is left is counted as dropped
+        (``shutdown``).
+        """
+        self._closing = True
+        self._room.set()
+        self._wake.set()
+        try:
+            async with asyncio.timeout(grace_seconds):
+                while len(self._outbox):
+                    self._room.clear()
+                    self._wake.set()
+                    await self._room.wait()
+        except TimeoutError:
+            self._logger.warning("decisions not acknowledged", records=len(self._outbox))
+        self.counters.drop("shutdown", self._outbox.clear())
+        self._finished.set()
+        self._wake.set()
+
+    def _admit(self, record: dict[str, Any]) -> bytes | None:
+        """Rules, masks and the limit of one record; the encoded body, or None if left out."""
+        counters = self.counters
+        counters.offered += 1
+        settings = self._settings
+        if settings.rules.rules:
+            reason = settings.rules.drop_reason(record)
+            if reason:
+                counters.drop(reason)
+                return None
+        if settings.masking.paths or settings.include_objects:
+            settings.masking.apply(record)
+        line = self._encode(record)
+        if line is None or len(line) > settings.max_record_bytes:
+            line = self._shorten(record)
+        if line is None:
+            self._sequence += 1  # the sidecar sees the gap
+            counters.drop("too_large")
+        return line
+
+    def _encode(self, record: dict[str, Any]) -> bytes | None:
+        try:
+            return encode(record)
+        except (TypeError, ValueError, RecursionError):
+            return None
+
+    def _shorten(self, record: dict[str, Any]) -> bytes | None:
+        """Leave out what is large, and say so in ``truncated``, until the record fits."""
+        truncated = [name for name in ("object", "oldObject") if record.pop(name, None) is not None]
+        record["results"] = [{**result, "details": {}} for result in record.get("results", ())]
+        record["truncated"] = [*truncated, "results.details"]
+        line = self._encode(record)
+        if line is not None and len(line) <= self._settings.max_record_bytes:
+            return line
+        for name in ("resourceLabels", "requestUserGroups"):
+            record.pop(name, None)
+            truncated.append(name)
+        record["results"] = [
+            {
+                **result,
+                "message": str(result.get("message", ""))[:256].encode("utf-8", "replace").decode(),
+            }
+            for result in record["results"][:64]
+        ]
+        record["truncated"] = [*truncated, "results.details", "results.message", "results"]
+        line = self._encode(record)
+        return line if line is not None and len(line) <= self._settings.max_record_bytes else None
+
+    def _add(self, body: bytes) -> bool:
+        self._sequence += 1
+        line = b"%s%d,%s" % (self._prefix, self._sequence, body[1:])
+        if self._closing or not self._outbox.has_room(len(line)):
+            self.counters.drop("shutdown" if self._closing else "queue_full")
+            return False
+        self._outbox.add(self._sequence, line)
+        if not self._wake.is_set():
+            self._wake.set()
+        return True
+
+    async def _converse(self, connection: Connection) -> None:
+        """Use one connection until it fails, the address changes, or all is done."""
+        self.counters.connects += 1
+        if self._settings.acknowledged:
+            await self._greet(connection)
+        self.counters.retried += self._outbox.rewind()
+        self.connected = True
+        self._logger.info("decisions connected", address=self._settings.address.scheme)
+        async with asyncio.TaskGroup() as tasks:
+            sender = tasks.create_task(self._send(connection))
+            others = [
+                tasks.create_task(self._watch_address()),
+                tasks.create_task(self._watch_finish()),
+            ]
+            if self._settings.acknowledged:
+                others.append(tasks.create_task(self._receive(connection)))
+            await asyncio.wait([sender])
+            for task in others:
+                task.cancel()
+
+    async def _greet(self, connection: Connection) -> None:
+        hello = ClientHello(
+            StreamID(self.origin.pod_uid, self.origin.process), self.origin.pod, self._acknowledged
+        )
+        async with asyncio.timeout(self._settings.connect_seconds):
+            await connection.hello(hello)
+            answer = await connection.receive()
+        if isinstance(answer, Refusal):
+            raise ProtocolError(answer.code, answer.message)
+        if not isinstance(answer, ServerHello):
+            raise ProtocolError("bad_frame", "the receiver's first frame is no hello")
+        self._take_ack(answer.acknowledged)
+
+    async def _send(self, connection: Connection) -> None:
+        while not self._finished.is_set():
+            await self._wake.wait()
+            if not self._closing:
+                # Records of a moment go together: a wake-up and a system call for each of
+                # them would cost more than making it did.
+                await asyncio.sleep(self._settings.flush_seconds)
+            self._wake.clear()
+            while lines := self._outbox.take(SEND_BYTES):
+                await connection.send(lines)
+                if not self._settings.acknowledged:
+                    self.counters.sent += self._outbox.release()
+                    self._room.set()
+            if self._closing and not len(self._outbox):
+                break
+        await connection.bye(Bye(self._sequence))
+
+    async def _receive(self, connection: Connection) -> None:
+        while True:
+            waiting = time.monotonic()
+            try:
+                async with asyncio.timeout(self._settings.acknowledge_seconds):
+                    frame = await connection.receive()
+            except TimeoutError:
+                if self._outbox.in_flight:
+                    seconds = round(time.monotonic() - waiting, 1)
+                    raise ConnectionAbortedError(
+                        f"no acknowledgement for {seconds} seconds"
+                    ) from None
+                continue
+            match frame:
+                case Ack(sequence):
+                    self._take_ack(sequence)
+                    self._backoff.reset()
+                case Refusal(code, message):
+                    raise ProtocolError(code, message)
+                case ServerHello():
+                    raise ProtocolError("bad_frame", "a second hello")
+
+    def _take_ack(self, sequence: int) -> None:
+        if sequence > self._sequence:
+            raise ProtocolError("bad_frame", f"acknowledged {sequence} of {self._sequence}")
+        self._acknowledged = max(self._acknowledged, sequence)
+        self.counters.acknowledged += self._outbox.acknowledge(sequence)
+        self._room.set()
+        if self._closing:
+            self._wake.set()
+
+    async def _watch_address(self) -> None:
+        await self._changed.wait()
+        raise ConnectionAbortedError("the address changed")
+
+    async def _watch_finish(self) -> None:
+        """After the end there is a second to say goodbye, even to a peer that does not read."""
+        await self._finished.wait()
+        await asyncio.sleep(GOODBYE_SECONDS)
+        raise ConnectionAbortedError("the receiver did not take the goodbye")
+
+    async def _pause(self, error: BaseException) -> None:
+        seconds = self._backoff.next_seconds()
+        failures = self._backoff.failures
+        # The first failure and then each doubling, not a line for every try.
+        if failures & (failures - 1) == 0:
+            self._logger.warning(
+                "decisions disconnected",
+                error=f"{type(error).__name__}: {error}",
+                failures=failures,
+                retry_seconds=round(seconds, 3),
+            )
+        try:
+            async with asyncio.timeout(seconds):
+                await self._finished.wait()
+        except TimeoutError:
+            return
+
+
+def origin_from_environment(environment: Mapping[str, str]) -> Origin:
+    """The pod as the downward API tells it: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
+    return Origin(
+        pod_uid=environment.get("POD_UID", ""),
+        pod=environment.get("POD_NAME", ""),
+        namespace=environment.get("POD_NAMESPACE", ""),
+        node=environment.get("NODE_NAME", ""),
+    )

@@ -1,0 +1,230 @@
+"""The protocol between exporter client and sidecar, without any I/O.
+
+Version 1, over a stream: each frame is one JSON object on one line. A client
+says ``hello`` first, then sends records; the sidecar answers ``hello``, then
+cumulative ``ack`` frames, each naming the highest sequence number up to which
+everything is durable. A stream whose first line is no hello is plain ndjson:
+it is stored and never acknowledged. docs/protocol.md is the specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+PROTOCOL: Final = 1
+SUPPORTED: Final = (1,)
+
+MAX_LINE_BYTES: Final = 1024 * 1024
+"""The longest line accepted: a record is limited to a quarter of it by the client's default,
+and a receiver must be able to refuse what it cannot hold."""
+
+
+class ProtocolError(Exception):
+    """The peer broke the protocol; ``code`` is the error frame's, the message says how."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class StreamID:
+    """One start of one replica's process: sequence numbers count within it."""
+
+    pod_uid: str
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientHello:
+    """The client's first frame.
+
+    ``acknowledged`` is the highest sequence number it saw acknowledged by
+    anyone, 0 for none: where the receiver knows the stream no better, numbers
+    between it and the first record are a gap.
+    """
+
+    stream: StreamID
+    pod: str
+    acknowledged: int
+    protocols: tuple[int, ...] = SUPPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHello:
+    """The sidecar's answer: what it already holds durably of this stream."""
+
+    acknowledged: int
+    protocol: int = PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Everything up to and including ``sequence`` is durable."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """The client is done; ``last_sequence`` was the last number it gave to a record."""
+
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The last frame of a connection that is given up, with the reason."""
+
+    code: str
+    message: str
+
+
+ServerFrame = ServerHello | Ack | Refusal
+Frame = ClientHello | Bye | ServerFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One received record: its line as it came, and what the sidecar needs of it.
+
+    ``sequence`` is 0 where the sender numbers nothing (plain ndjson).
+    """
+
+    line: bytes
+    stream: StreamID | None
+    sequence: int
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines; an unfinished one waits for the rest.
+
+    Raises :class:`ProtocolError` (``line_too_long``) beyond ``max_line_bytes``.
+    """
+
+    __slots__ = ("_max", "_rest")
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that ``data`` completes, without their newlines; empty ones are skipped."""
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        if len(self._rest) > self._max or any(len(line) > self._max for line in lines):
+            raise ProtocolError("line_too_long", f"a line is longer than {self._max} bytes")
+        return [line for line in lines if line]
+
+
+def encode(frame: Frame) -> bytes:
+    """A frame as its line, newline included."""
+    match frame:
+        case ClientHello():
+            body: dict[str, Any] = {
+                "type": "hello",
+                "protocols": list(frame.protocols),
+                "podUID": frame.stream.pod_uid,
+                "process": frame.stream.process,
+                "pod": frame.pod,
+                "acknowledged": frame.acknowledged,
+            }
+        case ServerHello():
+            body = {
+                "type": "hello",
+                "protocol": frame.protocol,
+                "acknowledged": frame.acknowledged,
+            }
+        case Ack():
+            body = {"type": "ack", "sequence": frame.sequence}
+        case Bye():
+            body = {"type": "bye", "lastSequence": frame.last_sequence}
+        case Refusal():
+            body = {"type": "error", "code": frame.code, "message": frame.message}
+    return orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_client_line(line: bytes) -> ClientHello | Bye | Record:
+    """What a client's line is; raises :class:`ProtocolError` for what is no record."""
+    value = _object(line)
+    match value.get("type"):
+        case None:
+            return read_record(line, value)
+        case "hello":
+            return client_hello(value)
+        case "bye":
+            return Bye(_integer(value, "lastSequence"))
+        case other:
+            raise ProtocolError("bad_frame", f"a client sends no frame of type {other!r}")
+
+
+def client_hello(value: dict[str, Any]) -> ClientHello:
+    """Read a hello; raises :class:`ProtocolError` where no version is shared."""
+    offered = value.get("protocols")
+    protocols = (
+        tuple(number for number in offered if type(number) is int) if type(offered) is list else ()
+    )
+    if not any(number in SUPPORTED for number in protocols):
+        raise ProtocolError(
+            "unsupported_protocol", f"offered {list(protocols)}, supported {list(SUPPORTED)}"
+        )
+    stream = StreamID(_text(value, "podUID"), _text(value, "process"))
+    if not stream.process:
+        raise ProtocolError("bad_frame", "hello without a process")
+    return ClientHello(stream, _text(value, "pod"), _integer(value, "acknowledged"), protocols)
+
+
+def decode_server_line(line: bytes) -> ServerFrame:
+    """What a sidecar's line is; raises :class:`ProtocolError`."""
+    value = _object(line)
+    match value.get("type"):
+        case "hello":
+            protocol = _integer(value, "protocol")
+            if protocol not in SUPPORTED:
+                raise ProtocolError(
+                    "unsupported_protocol", f"the receiver speaks version {protocol}"
+                )
+            return ServerHello(_integer(value, "acknowledged"), protocol)
+        case "ack":
+            return Ack(_integer(value, "sequence"))
+        case "error":
+            return Refusal(_text(value, "code"), _text(value, "message"))
+        case other:
+            raise ProtocolError("bad_frame", f"a receiver sends no frame of type {other!r}")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise ProtocolError("bad_frame", f"a line is not JSON: {error}") from None
+    if type(value) is not dict:
+        raise ProtocolError("bad_frame", "a line is not a JSON object")
+    return value
+
+
+def read_record(line: bytes, value: dict[str, Any]) -> Record:
+    """A record's line, already decoded to ``value``; unnumbered where it says no sequence."""
+    process = value.get("process")
+    sequence = value.get("sequence")
+    if type(process) is not str or not process or type(sequence) is not int or sequence < 1:
+        return Record(line, None, 0)
+    pod_uid = value.get("podUID")
+    return Record(line, StreamID(pod_uid if type(pod_uid) is str else "", process), sequence)
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    text = value.get(key, "")
+    if type(text) is not str:
+        raise ProtocolError("bad_frame", f"{key} must be a string")
+    return text
+
+
+def _integer(value: dict[str, Any], key: str) -> int:
+    number = value.get(key, 0)
+    if type(number) is not int or number < 0:
+        raise ProtocolError("bad_frame", f"{key} must be a whole number, 0 or more")
+    return number

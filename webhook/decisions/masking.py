@@ -1,0 +1,98 @@
+"""Masking: what must not leave the process is replaced before a record is queued."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+MASK: Final = "**masked**"
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""kubectl writes the whole object into this annotation, a Secret's data with it."""
+
+_STEP: Final = re.compile(r"""\.?(?:([^.\[\]"]+)|\["((?:[^"\\]|\\.)*)"\]|\[(\*)\])""")
+
+Path = tuple[str, ...]
+
+
+def parse_path(text: str) -> Path:
+    """``object.spec.env[*].value`` or ``object.data["a.b"]`` as its steps.
+
+    ``[*]`` and ``*`` step into every item. Raises :class:`ValueError`.
+    """
+    steps: list[str] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None:
+            raise ValueError(f"not a path: {text!r}")
+        steps.append(match[1] or match[3] or match[2].replace('\\"', '"'))
+        position = match.end()
+    if not steps:
+        raise ValueError("an empty path")
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """Paths into a record; those of ``object`` hold for ``oldObject`` too."""
+
+    paths: tuple[Path, ...] = ()
+
+    def apply(self, record: dict[str, Any]) -> None:
+        """Replace what must not leave, and list in ``masked`` what was replaced.
+
+        The record's own mapping is changed; what it holds is copied along the
+        paths, since objects belong to the request.
+        """
+        masked: list[str] = []
+        for name in ("object", "oldObject"):
+            if _is_secret(record.get(name)):
+                for path in _SECRET:
+                    _replace(record, (name, *path), masked)
+        for path in self.paths:
+            _replace(record, path, masked)
+            if path[0] == "object":
+                _replace(record, ("oldObject", *path[1:]), masked)
+        if masked:
+            record["masked"] = masked
+
+
+_SECRET: Final[tuple[Path, ...]] = (
+    ("data", "*"),
+    ("stringData", "*"),
+    ("metadata", "annotations", LAST_APPLIED),
+)
+
+
+def _is_secret(value: Any) -> bool:
+    return type(value) is dict and value.get("kind") == "Secret"
+
+
+def _replace(record: dict[str, Any], path: Path, masked: list[str]) -> None:
+    head = path[0]
+    for key in list(record) if head == "*" else [head]:
+        if key not in record:
+            continue
+        replaced, found = _masked(record[key], path[1:])
+        if found:
+            record[key] = replaced
+            masked.append(".".join((key, *path[1:])))
+
+
+def _masked(value: Any, path: Path) -> tuple[Any, bool]:
+    """``value`` with what ``path`` leads to replaced, and whether it leads anywhere."""
+    if not path:
+        return MASK, True
+    head, rest = path[0], path[1:]
+    if type(value) is dict:
+        keys = list(value) if head == "*" else [head] if head in value else []
+        items = {key: _masked(value[key], rest) for key in keys}
+        if any(found for _, found in items.values()):
+            return {**value, **{key: item for key, (item, _) in items.items()}}, True
+    elif type(value) is list and head == "*":
+        pairs = [_masked(item, rest) for item in value]
+        if any(found for _, found in pairs):
+            return [item for item, _ in pairs], True
+    return value, False

@@ -1,0 +1,57 @@
+"""What a record is: names, versions and the events that are no decision.
+
+docs/decisions.md describes every field; docs/decision-record.schema.json and
+decisions.proto say the same to machines.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final, Literal
+
+SPEC_VERSION: Final = "1.0"
+"""Minor versions add fields; a major version may change what one means."""
+
+EventType = Literal["decision", "audit_started", "audit_finished", "lifecycle"]
+Verdict = Literal["allow", "warn", "dryrun", "deny", "error"]
+
+
+def timestamp() -> str:
+    """Now, as records say it: RFC 3339 with microseconds, UTC."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:
+    """The record that opens an audit run."""
+    return {
+        "eventType": "audit_started",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "auditID": audit_id,
+    }
+
+
+def audit_finished(
+    decision_id: str, audit_id: str, *, reviewed: int, violations: int, duration_ns: int
+) -> dict[str, Any]:
+    """The record that closes an audit run; ``reviewed`` counts objects."""
+    return {
+        "eventType": "audit_finished",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "auditID": audit_id,
+        "reviewed": reviewed,
+        "violations": violations,
+        "durationNs": duration_ns,
+    }
+
+
+def lifecycle(decision_id: str, event: str, **details: str | int) -> dict[str, Any]:
+    """A record of the process itself: it started, took other policies, or is stopping."""
+    return {
+        "eventType": "lifecycle",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "event": event,
+        "details": details,
+    }

@@ -1,0 +1,74 @@
+"""Sampling and drop rules: which decisions are worth a record.
+
+The first rule that matches decides. What a rule leaves out is counted by the
+exporter (``dropped`` with reason ``rule`` or ``sampled``), never silently.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+VERDICTS: Final = ("allow", "warn", "dryrun", "deny", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Conditions, of which an empty one matches everything, and the share that is kept.
+
+    Namespaces, kinds and users may begin or end with ``*``. ``keep`` is a
+    probability: 1 keeps all, 0 drops all.
+    """
+
+    verdicts: frozenset[str] = frozenset()
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    keep: float = 0.0
+
+    def matches(self, record: Mapping[str, Any]) -> bool:
+        """Whether every condition holds."""
+        return (
+            (not self.verdicts or record.get("verdict") in self.verdicts)
+            and _any_matches(self.namespaces, record.get("resourceNamespace", ""))
+            and _any_matches(self.kinds, record.get("resourceKind", ""))
+            and _any_matches(self.users, record.get("requestUsername", ""))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """An ordered list of rules; without a match a record is kept."""
+
+    rules: Sequence[Rule] = ()
+    source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+
+    def drop_reason(self, record: Mapping[str, Any]) -> str:
+        """Why a record is not kept: ``rule`` or ``sampled``; empty if it is kept."""
+        for rule in self.rules:
+            if rule.matches(record):
+                if rule.keep >= 1.0:
+                    return ""
+                if rule.keep <= 0.0:
+                    return "rule"
+                return "" if self.source.random() < rule.keep else "sampled"
+        return ""
+
+
+def _any_matches(patterns: tuple[str, ...], text: str) -> bool:
+    return not patterns or any(_matches(pattern, text) for pattern in patterns)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Equal, or with one ``*`` at the beginning, the end, or both."""
+    begin, end = pattern.startswith("*"), pattern.endswith("*")
+    word = pattern.strip("*")
+    if begin and end:
+        return word in text
+    if begin:
+        return text.endswith(word)
+    return text.startswith(word) if end else text == pattern

@@ -1,0 +1,115 @@
+"""The exporter client's configuration file, read into frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from webhook.decisions import transport
+from webhook.decisions.masking import Masking, parse_path
+from webhook.decisions.rules import VERDICTS, Rule, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.decisions.configuration import Section
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterSettings:
+    """How decisions are recorded, queued and sent.
+
+    ``acknowledged`` is False for receivers that never answer (``?ack=none``).
+    """
+
+    address: transport.Address
+    acknowledged: bool = True
+    max_records: int = 10_000
+    max_bytes: int = 16 * 1024 * 1024
+    max_record_bytes: int = 256 * 1024
+    flush_seconds: float = 0.05
+    connect_seconds: float = 5.0
+    acknowledge_seconds: float = 30.0
+    backoff_initial_seconds: float = 0.1
+    backoff_max_seconds: float = 10.0
+    include_objects: bool = False
+    masking: Masking = field(default_factory=Masking)
+    rules: Rules = field(default_factory=Rules)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_settings(section: Section) -> ExporterSettings:
+    """Read a whole file; raises ConfigurationError."""
+    address, acknowledged = _address(section)
+    queue = section.section("queue")
+    backoff = section.section("backoff")
+    settings = ExporterSettings(
+        address=address,
+        acknowledged=acknowledged,
+        max_records=queue.integer("maxRecords", 10_000),
+        max_bytes=queue.integer("maxBytes", 16 * 1024 * 1024, least=1024),
+        max_record_bytes=section.integer("maxRecordBytes", 256 * 1024, least=1024),
+        flush_seconds=section.number("flushSeconds", 0.05),
+        connect_seconds=section.number("connectSeconds", 5.0, least=0.01),
+        acknowledge_seconds=section.number("acknowledgeSeconds", 30.0, least=0.01),
+        backoff_initial_seconds=backoff.number("initialSeconds", 0.1, least=0.001),
+        backoff_max_seconds=backoff.number("maxSeconds", 10.0, least=0.001),
+        include_objects=section.boolean("includeObjects"),
+        masking=_masking(section),
+        rules=Rules(tuple(_rule(part) for part in section.sections("rules"))),
+        labels=section.text_map("labels"),
+    )
+    queue.finish()
+    backoff.finish()
+    section.finish()
+    if settings.max_record_bytes > 1024 * 1024 - 1024:
+        raise section.error("maxRecordBytes", "the protocol's longest line is 1 MiB")
+    return settings
+
+
+def _address(section: Section) -> tuple[transport.Address, bool]:
+    url = section.text("sidecarURL")
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    ack = query.pop("ack", ["durable"])[-1]
+    if ack not in {"durable", "none"} or query:
+        raise section.error("sidecarURL", "the only parameter is ack=durable or ack=none")
+    if parts.scheme not in transport.schemes():
+        known = ", ".join(f"{scheme}://" for scheme in transport.schemes())
+        raise section.error("sidecarURL", f"unknown scheme {parts.scheme!r}, known are {known}")
+    tls = section.section("tls")
+    files = transport.TLSFiles(
+        ca=tls.text("caFile", ""),
+        certificate=tls.text("certFile", ""),
+        key=tls.text("keyFile", ""),
+        server_name=tls.text("serverName", ""),
+    )
+    tls.finish()
+    return transport.Address(parts.scheme, parts.netloc, parts.path, files), ack == "durable"
+
+
+def _masking(section: Section) -> Masking:
+    try:
+        return Masking(tuple(parse_path(text) for text in section.texts("mask")))
+    except ValueError as error:
+        raise section.error("mask", str(error)) from None
+
+
+def _rule(section: Section) -> Rule:
+    verdicts = section.texts("verdicts")
+    unknown = sorted(set(verdicts) - set(VERDICTS))
+    if unknown:
+        raise section.error("verdicts", f"unknown {', '.join(unknown)}")
+    keep = section.number("keep", 0.0)
+    if keep > 1.0:
+        raise section.error("keep", "expected a number from 0 to 1")
+    rule = Rule(
+        verdicts=frozenset(verdicts),
+        namespaces=section.texts("namespaces"),
+        kinds=section.texts("kinds"),
+        users=section.texts("users"),
+        keep=keep,
+    )
+    section.finish()
+    return rule

@@ -1,0 +1,158 @@
+"""The file layer: every byte that must survive goes through here.
+
+A seam of its own, so that a crash test can put a layer in its place that
+forgets at the kill whatever was not synced: after SIGKILL alone the page cache
+still holds it, and nothing would be tested.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class AppendFile(Protocol):
+    """A file that only grows, save for the repair of its tail."""
+
+    def write(self, data: bytes) -> None:
+        """Append all of ``data``; raises :class:`OSError`, after which a part may be there."""
+
+    def sync(self) -> None:
+        """Return once everything written is on the disk."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes."""
+
+    def close(self) -> None:
+        """Let go of the file, without a sync."""
+
+
+class Disk(Protocol):
+    """What the sidecar does with files; all may raise :class:`OSError`."""
+
+    def append(self, path: Path) -> AppendFile:
+        """Open for appending; a new file's name is durable after :meth:`sync_directory`."""
+
+    def read(self, path: Path, position: int, count: int) -> bytes:
+        """Up to ``count`` bytes from ``position``; fewer only at the end."""
+
+    def size(self, path: Path) -> int:
+        """Bytes in a file."""
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory and its parents, unless they exist."""
+
+    def replace(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Put a whole file in place at once; with ``sync`` it is durable on return."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename; durable after :meth:`sync_directory`."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; no error where there is none."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make names made, changed and removed in a directory durable."""
+
+    def free_bytes(self, directory: Path) -> int:
+        """Bytes that an unprivileged process can still write there."""
+
+
+class _OSFile:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class OSDisk:
+    """The operating system's files.
+
+    Nothing is opened through a symbolic link and all is readable by the owner
+    only: records may name users and their resources.
+    """
+
+    __slots__ = ()
+
+    def append(self, path: Path) -> AppendFile:
+        """Open for appending, made if need be."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return _OSFile(os.open(path, flags, 0o600))
+
+    def read(self, path: Path, position: int, count: int) -> bytes:
+        """Up to ``count`` bytes from ``position``."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.pread(descriptor, count, position)
+        finally:
+            os.close(descriptor)
+
+    def size(self, path: Path) -> int:
+        """Bytes in a file."""
+        return path.stat().st_size
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(directory))  # noqa: PTH208  # names are wanted, not paths
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory and its parents."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def replace(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Write beside the file, then rename over it."""
+        beside = path.with_name(path.name + ".new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = _OSFile(os.open(beside, flags, 0o600))
+        try:
+            file.write(data)
+            if sync:
+                file.sync()
+        finally:
+            file.close()
+        self.rename(beside, path)
+        if sync:
+            self.sync_directory(path.parent)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename over whatever is there."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if there is one."""
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+    def sync_directory(self, directory: Path) -> None:
+        """Sync a directory's names."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def free_bytes(self, directory: Path) -> int:
+        """Bytes left to an unprivileged process."""
+        status = os.statvfs(directory)
+        return status.f_bavail * status.f_frsize

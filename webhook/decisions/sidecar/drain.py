@@ -1,0 +1,220 @@
+"""One sink's worker: peek, send, pop on success, for ever.
+
+A thread for each sink, so that a slow one delays no other. Nothing is given up
+but by the log's own limits: an unavailable sink is tried again with back-off,
+and a batch it refuses is halved until the records it refuses stand alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.decisions.backoff import Backoff
+from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
+from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.decisions.sidecar.dead_letter import DeadLetters
+    from webhook.decisions.sidecar.log import SegmentLog
+    from webhook.decisions.sinks.sink import Sink
+    from webhook.log import Logger
+
+SAVE_SECONDS = 1.0
+"""Between two cursors written while busy: what a crash may send twice."""
+
+IDLE_SECONDS = 60.0
+"""The longest sleep without new records; whoever appends or stops wakes the worker sooner."""
+
+
+class Formatter(Protocol):
+    """Turns a record into what the sink gets: any number of lines."""
+
+    def __call__(self, line: bytes) -> Sequence[bytes]:
+        """The lines for one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """How one sink is fed."""
+
+    name: str
+    max_records: int = 512
+    max_bytes: int = 512 * 1024
+    backoff_initial_seconds: float = 0.5
+    backoff_max_seconds: float = 60.0
+
+
+@dataclass(slots=True)
+class DrainCounters:
+    """What happened to one sink's records; each counted where it happens."""
+
+    delivered: int = 0
+    dead_lettered: int = 0
+    attempts: int = 0
+    failures: int = 0
+    consecutive_failures: int = 0
+    last_error: str = ""
+    durable_offset: int = field(default=0)
+
+
+class Drain(threading.Thread):
+    """Drains a log into a sink until told to stop; ``on_progress`` may trim the log."""
+
+    def __init__(
+        self,
+        log: SegmentLog,
+        settings: DrainSettings,
+        make_sink: Callable[[], Sink],
+        dead_letters: DeadLetters,
+        *,
+        formatter: Formatter | None = None,
+        on_progress: Callable[[], None] = lambda: None,
+        logger: Logger,
+    ) -> None:
+        super().__init__(name=f"sink {settings.name}", daemon=True)
+        self._log = log
+        self._settings = settings
+        self._sink = make_sink()
+        self._dead_letters = dead_letters
+        self._formatter = formatter
+        self._on_progress = on_progress
+        self._logger = logger
+        self._path = cursor_path(log.directory, settings.name)
+        self.reader = Reader(log, load_cursor(log.disk, self._path))
+        self.counters = DrainCounters(durable_offset=self.reader.cursor.offset)
+        self._saved = self._synced = self.reader.cursor
+        self._saved_at = 0.0
+        self._backoff = Backoff(settings.backoff_initial_seconds, settings.backoff_max_seconds)
+        self._stop_requested = threading.Event()
+        self._drain_only = threading.Event()
+
+    @property
+    def sink_name(self) -> str:
+        """The sink's name in the configuration."""
+        return self._settings.name
+
+    @property
+    def lag(self) -> int:
+        """Records in the log that this sink has not taken."""
+        return max(self._log.end - self.reader.cursor.offset, 0)
+
+    def head(self) -> bytes | None:
+        """The oldest record that this sink has not taken, as far as it is in memory."""
+        return self.reader.head()
+
+    def finish(self) -> None:
+        """Stop once everything in the log has been delivered."""
+        self._drain_only.set()
+        self._log.wake()
+
+    def stop(self) -> None:
+        """Stop after the attempt under way."""
+        self._stop_requested.set()
+        self._log.wake()
+
+    def run(self) -> None:
+        """Feed the sink; ends by :meth:`finish` or :meth:`stop`."""
+        try:
+            while not self._stop_requested.is_set():
+                lines = self.reader.peek(self._settings.max_records, self._settings.max_bytes)
+                if lines:
+                    self._deliver(lines)
+                    self._save(sync=False)
+                    continue
+                self._save(sync=True)
+                if self._drain_only.is_set():
+                    break
+                self._log.wait_for_more(self.reader.cursor.offset, IDLE_SECONDS, self._told_to_stop)
+        finally:
+            self._save(sync=True)
+            self._sink.close()
+            self._dead_letters.close()
+
+    def _told_to_stop(self) -> bool:
+        return self._stop_requested.is_set() or self._drain_only.is_set()
+
+    def _deliver(self, lines: list[bytes]) -> None:
+        """Deliver a batch and pop it, in order, halving what is refused."""
+        parts = [lines]
+        while parts and not self._stop_requested.is_set():
+            part = parts.pop()
+            try:
+                self._attempt(part)
+            except SinkUnavailable as error:
+                parts.append(part)
+                self._wait(error)
+            except RecordsRefused as error:
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                self._bury(part[0], str(error), parts)
+            else:
+                self.counters.delivered += len(part)
+                self.reader.advance(len(part))
+
+    def _attempt(self, part: list[bytes]) -> None:
+        self.counters.attempts += 1
+        if self._formatter is None:
+            self._sink.send(part)
+        else:
+            events = [event for line in part for event in self._formatter(line)]
+            if events:
+                self._sink.send(events)
+        self._backoff.reset()
+        self.counters.consecutive_failures = 0
+
+    def _bury(self, line: bytes, reason: str, parts: list[list[bytes]]) -> None:
+        try:
+            self._dead_letters.write(line, reason)
+        except OSError as error:
+            parts.append([line])
+            self._wait(SinkUnavailable(f"dead-letter file: {error.strerror}"))
+            return
+        self.counters.dead_lettered += 1
+        self._logger.warning("record dead lettered", sink=self.sink_name, reason=reason)
+        self.reader.advance(1)
+
+    def _wait(self, error: SinkUnavailable) -> None:
+        counters = self.counters
+        counters.failures += 1
+        counters.consecutive_failures += 1
+        counters.last_error = str(error)
+        seconds = max(self._backoff.next_seconds(), error.retry_after_seconds)
+        # The first failure and then each doubling: a week's outage is a few dozen lines.
+        if counters.consecutive_failures & (counters.consecutive_failures - 1) == 0:
+            self._logger.warning(
+                "sink unavailable",
+                sink=self.sink_name,
+                error=str(error),
+                failures=counters.consecutive_failures,
+                retry_seconds=round(seconds, 3),
+            )
+        self._save(sync=False)
+        self._stop_requested.wait(seconds)
+
+    def _save(self, *, sync: bool) -> None:
+        """Write the cursor; synced before the log may forget a segment behind it."""
+        cursor = self.reader.cursor
+        passed = cursor.segment_first != self._synced.segment_first
+        sync = (sync or passed) and cursor != self._synced
+        now = time.monotonic()
+        if not sync and (cursor == self._saved or now - self._saved_at < SAVE_SECONDS):
+            return
+        try:
+            save_cursor(self._log.disk, self._path, cursor, sync=sync)
+        except OSError as error:
+            # At worst, records are sent twice after a crash; the log keeps them till then.
+            self._logger.warning("cursor not saved", sink=self.sink_name, error=str(error.strerror))
+            return
+        self._saved = cursor
+        self._saved_at = now
+        if sync:
+            self._synced = cursor
+            self.counters.durable_offset = cursor.offset
+            self._on_progress()

@@ -1,0 +1,184 @@
+"""Group commit: what arrives while one sync runs goes into the next.
+
+Receivers, on the event loop, hand over records; one thread appends them and
+syncs; back on the event loop those are told whose streams are durable further
+than before. Nothing is acknowledged any other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from webhook.decisions.backoff import Backoff
+from webhook.decisions.sidecar.log import LogFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.decisions.framing import Record, StreamID
+    from webhook.decisions.sidecar.log import SegmentLog
+    from webhook.decisions.sidecar.streams import Streams
+    from webhook.log import Logger
+
+PENDING_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Received and not yet durable: ten milliseconds of a fast disk, and a tenth of the memory."""
+
+FULL_SECONDS: Final = 1.0
+"""Between two looks whether a full log has room; a sink's progress wakes sooner."""
+
+
+class Intake:
+    """Takes records from receivers and makes them durable; belongs to one event loop.
+
+    ``received`` counts new records taken in, ``committed`` those durable: their
+    difference is in memory. ``blocked`` says that the log has no room.
+    """
+
+    def __init__(self, log: SegmentLog, streams: Streams, logger: Logger) -> None:
+        self._log = log
+        self._streams = streams
+        self._logger = logger
+        self._loop = asyncio.get_running_loop()
+        self._condition = threading.Condition()
+        self._lines: list[bytes] = []
+        self._marks: dict[StreamID, int] = {}
+        self._pending_bytes = 0
+        self._closing = False
+        self._giving_up = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self._thread = threading.Thread(target=self._commit_all, name="commit", daemon=True)
+        self._done = asyncio.Event()
+        self.received = 0
+        self.committed = 0
+        self.commits = 0
+        self.commit_failures = 0
+        self.blocked = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether receivers may go on reading."""
+        return self._room.is_set()
+
+    async def wait_for_room(self) -> None:
+        """Wait until receivers may go on reading."""
+        await self._room.wait()
+
+    def start(self) -> None:
+        """Start the committing thread."""
+        self._thread.start()
+
+    def open(self, stream: StreamID, acknowledged: int) -> int:
+        """A sender said hello; up to where its records are durable here."""
+        return self._streams.open(stream, acknowledged)
+
+    def finish(self, stream: StreamID, last_sequence: int) -> None:
+        """A sender said goodbye."""
+        self._streams.finish(stream, last_sequence)
+
+    def durable(self, stream: StreamID) -> int:
+        """Up to where a stream is durable."""
+        return self._streams.durable(stream)
+
+    def listen(self, key: object, callback: Callable[[], None]) -> None:
+        """Call back after each commit, on the event loop, until :meth:`unlisten`."""
+        self._listeners[key] = callback
+
+    def unlisten(self, key: object) -> None:
+        """Stop calling back."""
+        self._listeners.pop(key, None)
+
+    def accept(self, records: list[Record]) -> None:
+        """Queue the new ones of these records for the next commit."""
+        lines: list[bytes] = []
+        marks: dict[StreamID, int] = {}
+        size = 0
+        for record in records:
+            if record.stream is not None:
+                if not self._streams.receive(record.stream, record.sequence):
+                    continue
+                marks[record.stream] = record.sequence
+            lines.append(record.line)
+            size += len(record.line)
+        if not lines:
+            return
+        self.received += len(lines)
+        with self._condition:
+            self._lines += lines
+            self._marks.update(marks)
+            self._pending_bytes += size
+            if self._pending_bytes > PENDING_BYTES_MAX:
+                self._room.clear()
+            self._condition.notify()
+
+    async def close(self) -> None:
+        """Commit what is pending, then stop; call after the last :meth:`accept`.
+
+        A full log can keep this waiting: give it a deadline.
+        """
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        await self._done.wait()
+
+    def abandon(self) -> None:
+        """Stop without committing what is pending: it was never acknowledged."""
+        with self._condition:
+            self._closing = self._giving_up = True
+            self._lines.clear()
+            self._condition.notify()
+        self._log.wake()
+
+    def _commit_all(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: bool(self._lines) or self._closing)
+                lines, self._lines = self._lines, []
+                marks, self._marks = self._marks, {}
+                self._pending_bytes = 0
+            if not lines:
+                self._notify(self._done.set)
+                return
+            if self._append(lines, marks):
+                self._notify(partial(self._committed, len(lines), marks))
+
+    def _append(self, lines: list[bytes], marks: dict[StreamID, int]) -> bool:
+        """Append until it succeeds; False when told to give up while it could not."""
+        backoff = Backoff(0.05, 2.0)
+        while True:
+            try:
+                self._log.append(lines, marks)
+            except LogFull as full:
+                if not self.blocked:
+                    self._logger.warning("queue full", reason=str(full))
+                self.blocked = True
+                self._log.wait_trimmed(FULL_SECONDS)
+            except OSError as error:
+                self.commit_failures += 1
+                self.blocked = True
+                self._logger.fault("commit failed", error)
+                self._log.wait_trimmed(backoff.next_seconds())
+            else:
+                self.blocked = False
+                self.commits += 1
+                return True
+            if self._giving_up:
+                return False
+
+    def _notify(self, callback: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            # The loop is closed: the process is ending without waiting for us.
+            return
+
+    def _committed(self, count: int, marks: dict[StreamID, int]) -> None:
+        self.committed += count
+        self._streams.commit(marks)
+        self._room.set()
+        for callback in list(self._listeners.values()):
+            callback()

@@ -1,0 +1,303 @@
+"""The segment log: records in order of arrival, durable before anyone is told so.
+
+One thread appends, each sink's thread reads behind it, and whoever moved the
+slowest reader trims. Offsets count records from 0 and are never used twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from webhook.decisions.framing import StreamID, read_record
+from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.streams import STREAMS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from webhook.decisions.sidecar.disk import AppendFile, Disk
+
+CHUNK_BYTES: Final = 256 * 1024
+"""Read at a time: a batch for a sink in one read, and little beside 40 MiB."""
+
+
+class LogFull(Exception):  # noqa: N818  # a state of the log, not a mistake of its caller
+    """There is no room within the limits; the message says which limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """How large a log may grow, and what gives way.
+
+    ``min_free_bytes`` is kept free on the disk for others. With ``drop_oldest``
+    the oldest segment goes, else nothing is acknowledged until sinks have drained.
+    """
+
+    segment_bytes: int = 8 * 1024 * 1024
+    max_bytes: int = 1024 * 1024 * 1024
+    min_free_bytes: int = 64 * 1024 * 1024
+    drop_oldest: bool = False
+
+
+@dataclass(slots=True)
+class Segment:
+    """One file: its first record's offset, and what of it is durable."""
+
+    first: int
+    path: Path
+    size: int
+    header_bytes: int
+    end: int
+
+
+class SegmentLog:
+    """The records of one directory; see the module.
+
+    Opening repairs: a torn tail is cut off (``torn_bytes``), a segment without
+    a whole header is removed. Raises :class:`OSError` as the disk does.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, limits: LogLimits) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.limits = limits
+        self.marks: OrderedDict[StreamID, int] = OrderedDict()
+        self.torn_bytes = 0
+        self._segments: list[Segment] = []
+        self._file: AppendFile | None = None
+        self._changed = threading.Condition()
+        disk.make_directory(directory)
+        self._recover()
+
+    @property
+    def first(self) -> int:
+        """The offset of the oldest record held."""
+        with self._changed:
+            return self._segments[0].first if self._segments else 0
+
+    @property
+    def end(self) -> int:
+        """One past the offset of the newest durable record."""
+        with self._changed:
+            return self._segments[-1].end if self._segments else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        with self._changed:
+            return sum(part.size for part in self._segments)
+
+    def append(self, lines: Sequence[bytes], marks: Mapping[StreamID, int]) -> None:
+        """Make records durable, and with them how far their streams have come.
+
+        Raises :class:`LogFull`, or :class:`OSError`, after which nothing of
+        ``lines`` is in the log and the same call may be tried again.
+        """
+        data = segment.encode_frames(lines)
+        self._make_room(len(data))
+        active = self._segments[-1] if self._segments else None
+        if (
+            self._file is None
+            or active is None
+            or (active.end > active.first and active.size + len(data) > self.limits.segment_bytes)
+        ):
+            active = self._roll()
+        assert self._file is not None
+        try:
+            self._file.write(data)
+            self._file.sync()
+        except OSError:
+            # After a failed sync the page cache proves nothing: never write behind it.
+            self._abandon(active)
+            raise
+        for stream, sequence in marks.items():
+            self.marks[stream] = sequence
+            self.marks.move_to_end(stream)
+        while len(self.marks) > STREAMS_MAX:
+            self.marks.popitem(last=False)
+        with self._changed:
+            active.size += len(data)
+            active.end += len(lines)
+            self._changed.notify_all()
+
+    def wait_for_more(
+        self, offset: int, timeout_seconds: float, or_else: Callable[[], bool]
+    ) -> None:
+        """Wait until there is a record at ``offset``, ``or_else`` says so, or time is up."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (bool(self._segments) and self._segments[-1].end > offset) or or_else(),
+                timeout_seconds,
+            )
+
+    def wake(self) -> None:
+        """Let everyone who waits look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def segment_of(self, offset: int) -> Segment | None:
+        """The segment that holds ``offset``, or the first after it; None beyond the end.
+
+        A copy: what is durable now, whatever is appended meanwhile.
+        """
+        with self._changed:
+            for index, part in enumerate(self._segments):
+                end = (
+                    self._segments[index + 1].first if index + 1 < len(self._segments) else part.end
+                )
+                if offset < end:
+                    return Segment(part.first, part.path, part.size, part.header_bytes, end)
+        return None
+
+    def trim(self, offset: int) -> int:
+        """Remove segments whose every record is below ``offset``; how many went."""
+        removed = 0
+        with self._changed:
+            while len(self._segments) > 1 and self._segments[1].first <= offset:
+                self.disk.remove(self._segments.pop(0).path)
+                removed += 1
+            if removed:
+                self._changed.notify_all()
+        return removed
+
+    def wait_trimmed(self, timeout_seconds: float) -> None:
+        """Wait until something changed, or time is up: who found the log full asks again then."""
+        with self._changed:
+            self._changed.wait(timeout_seconds)
+
+    def close(self) -> None:
+        """Let go of the open file; everything appended is durable already."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _make_room(self, needed: int) -> None:
+        while True:
+            full = self._full(needed)
+            if not full:
+                return
+            if not self.limits.drop_oldest or not self._segments:
+                raise LogFull(full)
+            if len(self._segments) == 1:
+                if self._segments[0].end == self._segments[0].first:
+                    raise LogFull(full)
+                self._roll()
+            with self._changed:
+                self.disk.remove(self._segments.pop(0).path)
+
+    def _full(self, needed: int) -> str:
+        size = self.size_bytes
+        if size + needed > self.limits.max_bytes:
+            return f"{size} bytes are queued, the limit is {self.limits.max_bytes}"
+        free = self.disk.free_bytes(self.directory)
+        if free - needed < self.limits.min_free_bytes:
+            return f"{free} bytes are free on the disk, {self.limits.min_free_bytes} are kept"
+        return ""
+
+    def _roll(self) -> Segment:
+        """Begin a new segment; the old one keeps what is durable."""
+        self.close()
+        first = self._segments[-1].end if self._segments else 0
+        path = self.directory / segment.file_name(first)
+        streams = [[name.pod_uid, name.process, mark] for name, mark in self.marks.items()]
+        header = segment.encode_header(segment.Header(first, streams))
+        file = self.disk.append(path)
+        try:
+            file.truncate(0)
+            file.write(header)
+            file.sync()
+            self.disk.sync_directory(self.directory)
+        except OSError:
+            file.close()
+            raise
+        fresh = Segment(first, path, len(header), len(header), first)
+        with self._changed:
+            if self._segments and self._segments[-1].first == first:
+                self._segments.pop()
+            self._segments.append(fresh)
+        self._file = file
+        return fresh
+
+    def _abandon(self, active: Segment) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            file.truncate(active.size)
+        except OSError:
+            # What is left behind is beyond the next segment's first offset: nobody reads it.
+            pass
+        finally:
+            file.close()
+
+    def _recover(self) -> None:
+        names = self.disk.names(self.directory)
+        firsts = [first for name in names if (first := segment.first_offset(name)) is not None]
+        for name in names:
+            if name.endswith(".new"):
+                self.disk.remove(self.directory / name)
+        for first in firsts:
+            path = self.directory / segment.file_name(first)
+            size = self.disk.size(path)
+            head = segment.decode_header(self.disk.read(path, 0, CHUNK_BYTES))
+            if head is None or head[0].first != first:
+                self.torn_bytes += size
+                self.disk.remove(path)
+                continue
+            self._segments.append(Segment(first, path, size, head[1], first))
+        if self._segments:
+            self._recover_tail(self._segments[-1])
+
+    def _recover_tail(self, tail: Segment) -> None:
+        """Find the last whole frame of the newest segment, and the marks up to there."""
+        head = segment.decode_header(self.disk.read(tail.path, 0, CHUNK_BYTES))
+        assert head is not None
+        for pod_uid, process, mark in head[0].streams:
+            self.marks[StreamID(pod_uid, process)] = mark
+        position = tail.header_bytes
+        for lines, stop in scan(self.disk, tail.path, position, tail.size):
+            position = stop
+            tail.end += len(lines)
+            for line in lines:
+                record = read_record(line, orjson.loads(line))
+                if record.stream is not None:
+                    self.marks[record.stream] = record.sequence
+                    self.marks.move_to_end(record.stream)
+        if position < tail.size:
+            self.torn_bytes += tail.size - position
+            tail.size = position
+        file = self.disk.append(tail.path)
+        try:
+            file.truncate(tail.size)
+            file.sync()
+        except OSError:
+            file.close()
+            raise
+        self._file = file
+
+
+def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[tuple[list[bytes], int]]:
+    """The frames of a file from ``position``, a chunk at a time with where it ended.
+
+    Ends at damage, or where a frame is cut off by ``end``.
+    """
+    want = CHUNK_BYTES
+    while position < end:
+        data = disk.read(path, position, min(want, end - position))
+        lines, stop, damaged = segment.decode_frames(data)
+        if lines:
+            position += stop
+            yield lines, position
+            want = CHUNK_BYTES
+        if damaged:
+            return
+        if not lines:
+            if len(data) < want:
+                return
+            want = 2 * want  # one frame is longer than a chunk

@@ -1,0 +1,193 @@
+"""The sidecar as a process: parts put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook.decisions.sidecar.adoption import Adopter, DirectoryLock
+from webhook.decisions.sidecar.disk import OSDisk
+from webhook.decisions.sidecar.http import serve
+from webhook.decisions.sidecar.intake import Intake
+from webhook.decisions.sidecar.metrics import SidecarCollector, render
+from webhook.decisions.sidecar.queue import Queue
+from webhook.decisions.sidecar.streams import Streams
+from webhook.decisions.sidecar.unix import UnixReceiver
+
+if TYPE_CHECKING:
+    from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.settings import Listener, SidecarSettings
+    from webhook.log import Logger
+
+POLL_SECONDS: Final = 0.05
+"""Between two looks whether the drains have ended, while shutting down."""
+
+ADOPT_POLL_SECONDS: Final = 1.0
+LOCK_POLL_SECONDS: Final = 0.5
+
+
+class Receiver(Protocol):
+    """A transport's receiving end."""
+
+    connections: set[object]
+    rejected: int
+
+    async def start(self) -> None:
+        """Listen; raises :class:`OSError`."""
+
+    def stop_listening(self) -> None:
+        """Take nothing more."""
+
+    async def close(self) -> None:
+        """Say what is durable and close every connection."""
+
+
+class Sidecar:
+    """One sidecar; :meth:`run` returns once it has been told to stop and has stopped."""
+
+    queue: Queue
+    intake: Intake
+    streams: Streams
+
+    def __init__(self, settings: SidecarSettings, logger: Logger, disk: Disk | None = None) -> None:
+        self._settings = settings
+        self._logger = logger
+        self._disk: Disk = OSDisk() if disk is None else disk
+        self._receivers: list[Receiver] = []
+        self._adopter: Adopter | None = None
+        self._stop = asyncio.Event()
+        self.ready = False
+
+    @property
+    def connections(self) -> int:
+        """Senders connected now."""
+        return sum(len(receiver.connections) for receiver in self._receivers)
+
+    @property
+    def rejected(self) -> int:
+        """Lines and connections that were no protocol of ours."""
+        return sum(receiver.rejected for receiver in self._receivers)
+
+    @property
+    def adopted(self) -> int:
+        """Queues of other pods drained so far."""
+        return 0 if self._adopter is None else self._adopter.adopted
+
+    def stop(self) -> None:
+        """Begin to shut down; call on the event loop."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Receive and drain until told to stop; raises :class:`OSError` where it cannot start."""
+        settings = self._settings
+        lock = await self._own_directory()
+        if lock is None:
+            return
+        self.queue = Queue(
+            self._disk, settings.directory, settings.limits, settings.sinks, self._logger
+        )
+        self.streams = Streams()
+        self.streams.restore(self.queue.log.marks)
+        self.intake = Intake(self.queue.log, self.streams, self._logger)
+        self.intake.start()
+        self.queue.start()
+        web = await self._serve_metrics()
+        for listener in settings.listeners:
+            receiver = self._receiver(listener)
+            await receiver.start()
+            self._receivers.append(receiver)
+        self.ready = True
+        self._logger.info("sidecar ready", records=self.queue.log.end - self.queue.log.first)
+        await self._until_stopped()
+        self.ready = False
+        await self._shut_down()
+        if web is not None:
+            web.close()
+        lock.release()
+
+    async def _own_directory(self) -> DirectoryLock | None:
+        """Lock the queue's directory; waits while another sidecar drains it."""
+        directory = self._settings.directory
+        waited = False
+        while not self._stop.is_set():
+            self._disk.make_directory(directory)
+            lock = DirectoryLock.try_acquire(directory)
+            if lock is not None:
+                return lock
+            if not waited:
+                self._logger.warning("queue locked", directory=str(directory))
+                waited = True
+            await self._sleep(LOCK_POLL_SECONDS)
+        return None
+
+    async def _serve_metrics(self) -> asyncio.Server | None:
+        if not self._settings.metrics_address:
+            return None
+        collector = SidecarCollector(self, lambda: dt.datetime.now(dt.UTC))
+        return await serve(
+            self._settings.metrics_address,
+            {
+                "/metrics": lambda: (200, render(collector)),
+                "/healthz": lambda: (200, b"ok\n"),
+                "/readyz": lambda: (200, b"ok\n") if self.ready else (503, b"not ready\n"),
+            },
+        )
+
+    def _receiver(self, listener: Listener) -> Receiver:
+        if listener.scheme == "unix":
+            return UnixReceiver(Path(listener.address), self.intake, self._logger)
+        from webhook.decisions.sidecar.grpc import GRPCReceiver  # noqa: PLC0415  # costs 14 MiB
+
+        return GRPCReceiver(listener, self.intake, self._logger)
+
+    async def _until_stopped(self) -> None:
+        if self._settings.adopt_after_seconds is None:
+            await self._stop.wait()
+            return
+        self._adopter = Adopter(self._disk, self._settings, self._logger)
+        while not self._stop.is_set():
+            try:
+                self._adopter.step()
+            except OSError as error:
+                self._logger.warning("adoption failed", error=str(error))
+            await self._sleep(ADOPT_POLL_SECONDS)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but not longer than until told to stop."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+
+    async def _shut_down(self) -> None:
+        """Take nothing more, commit and acknowledge what came, drain while there is grace."""
+        try:
+            async with asyncio.timeout(self._settings.grace_seconds):
+                for receiver in self._receivers:
+                    receiver.stop_listening()
+                await self.intake.close()
+                for receiver in self._receivers:
+                    await receiver.close()
+                self.queue.finish()
+                while not self.queue.finished:  # noqa: ASYNC110  # threads set no asyncio.Event
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            self._logger.warning("grace over", queued=[drain.lag for drain in self.queue.drains])
+        self.intake.abandon()
+        if self._adopter is not None:
+            self._adopter.stop()
+        self.queue.stop()
+        self._logger.info("sidecar stopped")
+
+
+async def run_sidecar(settings: SidecarSettings, logger: Logger, disk: Disk | None = None) -> None:
+    """Run a sidecar until SIGTERM or SIGINT."""
+    sidecar = Sidecar(settings, logger, disk)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, sidecar.stop)
+    await sidecar.run()

@@ -1,0 +1,84 @@
+"""One directory's log with a worker for each sink: what a sidecar owns or adopts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.decisions import gatekeeper
+from webhook.decisions.sidecar.dead_letter import DeadLetters
+from webhook.decisions.sidecar.drain import Drain
+from webhook.decisions.sidecar.log import SegmentLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.log import LogLimits
+    from webhook.decisions.sidecar.settings import SinkSettings
+    from webhook.log import Logger
+
+JOIN_SECONDS = 5.0
+"""A worker stops after the attempt under way; one that hangs in it is left to its fate."""
+
+
+class Queue:
+    """A log and its drains; raises :class:`OSError` where the directory cannot be used."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: Path,
+        limits: LogLimits,
+        sinks: Sequence[SinkSettings],
+        logger: Logger,
+    ) -> None:
+        self.log = SegmentLog(disk, directory, limits)
+        if self.log.torn_bytes:
+            logger.warning("torn tail repaired", bytes=self.log.torn_bytes)
+        self.dead_letters = [
+            DeadLetters(disk, directory, sink.drain.name, sink.dead_letter_bytes) for sink in sinks
+        ]
+        self.drains = [
+            Drain(
+                self.log,
+                sink.drain,
+                sink.make,
+                letters,
+                formatter=gatekeeper.events if sink.format == "gatekeeper" else None,
+                on_progress=self._trim,
+                logger=logger,
+            )
+            for sink, letters in zip(sinks, self.dead_letters, strict=True)
+        ]
+
+    def start(self) -> None:
+        """Start draining."""
+        for drain in self.drains:
+            drain.start()
+
+    def finish(self) -> None:
+        """Let the drains end once all is delivered."""
+        for drain in self.drains:
+            drain.finish()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every drain has ended."""
+        return not any(drain.is_alive() for drain in self.drains)
+
+    @property
+    def drained(self) -> bool:
+        """Whether every sink has taken everything."""
+        return all(drain.lag == 0 for drain in self.drains)
+
+    def stop(self) -> None:
+        """Stop the drains where they are, and close the log."""
+        for drain in self.drains:
+            drain.stop()
+        for drain in self.drains:
+            drain.join(JOIN_SECONDS)
+        self.log.close()
+
+    def _trim(self) -> None:
+        self.log.trim(min(drain.counters.durable_offset for drain in self.drains))

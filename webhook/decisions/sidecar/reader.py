@@ -1,0 +1,166 @@
+"""A sink's place in the log: what comes next for it, and how far it has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.log import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.log import Segment, SegmentLog
+
+SUFFIX: Final = ".cursor"
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The next offset of one sink, and where in which segment it lies."""
+
+    offset: int = 0
+    segment_first: int = -1
+    position: int = 0
+
+
+def cursor_path(directory: Path, sink: str) -> Path:
+    """Where a sink's cursor is kept."""
+    return directory / f"{sink}{SUFFIX}"
+
+
+def load_cursor(disk: Disk, path: Path) -> Cursor | None:
+    """The cursor in a file; None where there is none, or none that can be read."""
+    try:
+        value = orjson.loads(disk.read(path, 0, 4096))
+        return Cursor(int(value["offset"]), int(value["segment"]), int(value["position"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save_cursor(disk: Disk, path: Path, cursor: Cursor, *, sync: bool) -> None:
+    """Put a cursor in place at once; raises :class:`OSError`."""
+    body = {
+        "offset": cursor.offset,
+        "segment": cursor.segment_first,
+        "position": cursor.position,
+    }
+    disk.replace(path, orjson.dumps(body), sync=sync)
+
+
+class Reader:
+    """Reads a log from a cursor; used by one thread.
+
+    ``dropped`` counts records that the log dropped before this reader came,
+    ``corrupt`` those whose bytes were damaged on the disk.
+    """
+
+    __slots__ = ("_lines", "_log", "corrupt", "cursor", "dropped")
+
+    def __init__(self, log: SegmentLog, cursor: Cursor | None) -> None:
+        self._log = log
+        # Without a cursor everything held is new: a sink that was just configured.
+        self.cursor = Cursor(log.first) if cursor is None else cursor
+        if self.cursor.offset > log.end:  # the log was replaced by an older one
+            self.cursor = Cursor(log.first)
+        self._lines: list[bytes] = []
+        self.dropped = 0
+        self.corrupt = 0
+
+    def peek(self, max_records: int, max_bytes: int) -> list[bytes]:
+        """The next records in order, at least one if there is any; the same until advanced."""
+        if not self._lines:
+            self._lines = self._read(max_bytes)
+        size = 0
+        for index, line in enumerate(self._lines):
+            size += len(line)
+            if index and (index >= max_records or size > max_bytes):
+                return self._lines[:index]
+        return self._lines[:]
+
+    def head(self) -> bytes | None:
+        """The next record, if it has been read; safe to ask from another thread."""
+        lines = self._lines[:1]
+        return lines[0] if lines else None
+
+    def advance(self, count: int) -> None:
+        """The first ``count`` records of the last peek are done."""
+        done = self._lines[:count]
+        assert len(done) == count
+        frames = sum(segment.FRAME.size + len(line) for line in done)
+        here = self.cursor
+        self.cursor = Cursor(here.offset + count, here.segment_first, here.position + frames)
+        del self._lines[:count]
+
+    def _read(self, max_bytes: int) -> list[bytes]:
+        while True:
+            part = self._log.segment_of(self.cursor.offset)
+            if part is None:
+                return []
+            if self.cursor.offset < part.first:
+                self.dropped += part.first - self.cursor.offset
+                self.cursor = Cursor(part.first, part.first, part.header_bytes)
+            if self.cursor.segment_first != part.first:
+                if self.cursor.offset == part.first:
+                    self.cursor = Cursor(part.first, part.first, part.header_bytes)
+                elif not self._seek(part):
+                    continue
+            try:
+                lines = self._lines_at(part, max_bytes)
+            except FileNotFoundError:
+                continue  # dropped as the oldest between the look and the read
+            if lines:
+                return lines
+
+    def _lines_at(self, part: Segment, max_bytes: int) -> list[bytes]:
+        want = max(CHUNK_BYTES, min(max_bytes, 4 * CHUNK_BYTES))
+        while True:
+            here = self.cursor
+            data = self._log.disk.read(
+                part.path, here.position, min(want, part.size - here.position)
+            )
+            lines, stop, damaged = segment.decode_frames(data)
+            if lines:
+                return lines[: part.end - here.offset]
+            if not damaged and len(data) == want:
+                want *= 2  # one frame is longer than what was read
+                continue
+            self._skip_damage(part, data, stop)
+            return []
+
+    def _skip_damage(self, part: Segment, data: bytes, position: int) -> None:
+        """Step over one damaged frame if a whole one follows, else over the rest of the segment."""
+        if position + segment.FRAME.size <= len(data):
+            length, _ = segment.FRAME.unpack_from(data, position)
+            after = position + segment.FRAME.size + length
+            follow, _, _ = (
+                segment.decode_frames(data, after) if after < len(data) else ([], 0, False)
+            )
+            if follow:
+                here = self.cursor
+                self.corrupt += 1
+                self.cursor = Cursor(here.offset + 1, part.first, here.position + after)
+                return
+        self.corrupt += part.end - self.cursor.offset
+        self.cursor = Cursor(part.end)
+
+    def _seek(self, part: Segment) -> bool:
+        """Find the cursor's offset in a segment by stepping over the records before it."""
+        target = self.cursor.offset
+        self.cursor = Cursor(part.first, part.first, part.header_bytes)
+        while self.cursor.offset < target:
+            try:
+                lines = self._lines_at(part, CHUNK_BYTES)
+            except FileNotFoundError:
+                self.cursor = Cursor(target)
+                return False
+            if not lines:
+                return False
+            self._lines = lines
+            self.advance(min(len(lines), target - self.cursor.offset))
+            self._lines = []
+        return True

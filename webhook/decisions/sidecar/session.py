@@ -1,0 +1,103 @@
+"""One sender's connection, without I/O: bytes or frames in, bytes or frames out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.decisions.framing import (
+    Ack,
+    Bye,
+    ClientHello,
+    ProtocolError,
+    Record,
+    ServerHello,
+    decode_client_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.decisions.framing import StreamID
+    from webhook.decisions.sidecar.intake import Intake
+
+
+class Session:
+    """What a connection has said so far; hands records to the intake.
+
+    Without a hello the sender is plain ndjson: what is no record is counted in
+    ``rejected`` and passed over, and nothing is ever answered.
+    """
+
+    __slots__ = ("_acknowledged", "_begun", "_intake", "rejected", "stream")
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._begun = False
+        self._acknowledged = -1
+        self.stream: StreamID | None = None
+        self.rejected = 0
+
+    def hello(self, hello: ClientHello) -> ServerHello:
+        """Begin; raises :class:`ProtocolError` where something came before."""
+        if self._begun:
+            raise ProtocolError("bad_frame", "hello must be the first frame")
+        self._begun = True
+        self.stream = hello.stream
+        self._acknowledged = self._intake.open(hello.stream, hello.acknowledged)
+        return ServerHello(self._acknowledged)
+
+    def lines(self, lines: Iterable[bytes]) -> ServerHello | None:
+        """Take whole lines; the hello to answer if one was among them.
+
+        Raises :class:`ProtocolError`, after which the connection must end; the
+        records before the fault are taken.
+        """
+        answer: ServerHello | None = None
+        records: list[Record] = []
+        try:
+            for line in lines:
+                match self._decode(line):
+                    case Record() as record:
+                        self._begun = True
+                        records.append(record)
+                    case ClientHello() as hello:
+                        answer = self.hello(hello)
+                    case Bye(last_sequence):
+                        self._bye(records, last_sequence)
+                    case None:
+                        self.rejected += 1
+        finally:
+            if records:
+                self._intake.accept(records)
+        return answer
+
+    def acknowledgement(self) -> Ack | None:
+        """The ack to send now; None where there is nothing new to say."""
+        if self.stream is None:
+            return None
+        durable = self._intake.durable(self.stream)
+        if durable <= self._acknowledged:
+            return None
+        self._acknowledged = durable
+        return Ack(durable)
+
+    def _decode(self, line: bytes) -> Record | ClientHello | Bye | None:
+        try:
+            frame = decode_client_line(line)
+        except ProtocolError:
+            if self.stream is None and self._begun:
+                return None
+            raise
+        if self.stream is not None and isinstance(frame, Record) and frame.stream != self.stream:
+            raise ProtocolError(
+                "bad_record",
+                "a record's podUID and process must be the hello's, sequence 1 or more",
+            )
+        return frame
+
+    def _bye(self, records: list[Record], last_sequence: int) -> None:
+        if records:
+            self._intake.accept(records)
+            records.clear()
+        if self.stream is not None:
+            self._intake.finish(self.stream, last_sequence)

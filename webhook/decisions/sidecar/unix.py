@@ -1,0 +1,149 @@
+"""The unix:// receiver: a stream socket in a directory that both containers mount."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+from typing import TYPE_CHECKING, Final
+
+from webhook.decisions.framing import LineSplitter, ProtocolError, Refusal, encode
+from webhook.decisions.sidecar.session import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.decisions.sidecar.intake import Intake
+    from webhook.log import Logger
+
+CONNECTIONS_MAX: Final = 128
+"""One pod's containers connect here: a bound against a sender gone wrong."""
+
+
+class UnixReceiver:
+    """Listens on a socket; each connection is one :class:`Session`."""
+
+    def __init__(self, path: Path, intake: Intake, logger: Logger) -> None:
+        self._path = path
+        self._intake = intake
+        self._logger = logger
+        self._server: asyncio.Server | None = None
+        self.connections: set[object] = set()
+        self.accepted = 0
+        self.rejected = 0
+        self.stopping = False
+
+    async def start(self) -> None:
+        """Listen; a socket left behind by a crash is replaced. Raises :class:`OSError`."""
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(self._path.lstat().st_mode):
+                self._path.unlink()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Group-writable: the server's container may run as another user of the pod's fsGroup.
+        before = os.umask(0o117)
+        try:
+            self._server = await asyncio.get_running_loop().create_unix_server(
+                lambda: _Connection(self), str(self._path), backlog=16
+            )
+        finally:
+            os.umask(before)
+
+    def stop_listening(self) -> None:
+        """Take no new connections and read no more from those there are."""
+        self.stopping = True
+        if self._server is not None:
+            self._server.close()
+        for connection in self._open():
+            connection.pause()
+
+    async def close(self) -> None:
+        """Send the last acknowledgements and close every connection."""
+        for connection in self._open():
+            connection.end()
+
+    def _open(self) -> list[_Connection]:
+        return [item for item in self.connections if isinstance(item, _Connection)]
+
+    @property
+    def intake(self) -> Intake:
+        """Where records go."""
+        return self._intake
+
+    def log(self, event: str, reason: str) -> None:
+        """Log a connection's end."""
+        self._logger.warning(event, transport="unix", reason=reason)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, receiver: UnixReceiver) -> None:
+        self._receiver = receiver
+        self._session = Session(receiver.intake)
+        self._splitter = LineSplitter()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        receiver = self._receiver
+        if len(receiver.connections) >= CONNECTIONS_MAX:
+            self._refuse(ProtocolError("busy", f"{CONNECTIONS_MAX} connections are open"))
+            return
+        receiver.accepted += 1
+        receiver.connections.add(self)
+        receiver.intake.listen(self, self._committed)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        self._receiver.intake.unlisten(self)
+        self._receiver.connections.discard(self)
+        self._receiver.rejected += self._session.rejected
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        try:
+            answer = self._session.lines(self._splitter.feed(data))
+        except ProtocolError as error:
+            self._refuse(error)
+            return
+        if answer is not None:
+            self._transport.write(encode(answer))
+        self._acknowledge()  # records received again may be durable already
+        if not self._receiver.intake.has_room:
+            self._transport.pause_reading()
+
+    def pause(self) -> None:
+        """Read no more."""
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def end(self) -> None:
+        """Say what is durable, then close."""
+        if self._transport is not None:
+            self._acknowledge()
+            self._transport.close()
+
+    def _committed(self) -> None:
+        assert self._transport is not None
+        self._acknowledge()
+        closing = self._receiver.stopping or self._transport.is_closing()
+        if not closing and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def resume_writing(self) -> None:
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        assert self._transport is not None
+        # A sender that reads no answers gets no more of them: the next one says it all.
+        if self._transport.is_closing() or self._transport.get_write_buffer_size():
+            return
+        ack = self._session.acknowledgement()
+        if ack is not None:
+            self._transport.write(encode(ack))
+
+    def _refuse(self, error: ProtocolError) -> None:
+        assert self._transport is not None
+        self._receiver.rejected += 1
+        self._receiver.log("sender refused", f"{error.code}: {error}")
+        self._transport.write(encode(Refusal(error.code, str(error))))
+        self._transport.close()

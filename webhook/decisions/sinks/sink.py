@@ -1,0 +1,59 @@
+"""What a sink is, how it fails, and the types there are."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.decisions.configuration import Section
+
+TYPES: Final[dict[str, str]] = {
+    "stdout": "webhook.decisions.sinks.stdout",
+    "file": "webhook.decisions.sinks.file",
+    "http": "webhook.decisions.sinks.http",
+    "otlp": "webhook.decisions.sinks.otlp",
+    "kafka": "webhook.decisions.sinks.kafka",
+    "auditDirectory": "webhook.decisions.sinks.audit_directory",
+}
+"""A sink's type in the configuration, and the module whose ``configure`` makes it."""
+
+
+class SinkUnavailable(Exception):  # noqa: N818  # named for the state it reports
+    """Nothing can be delivered now; the same batch is worth another try.
+
+    ``retry_after_seconds`` is what the sink asked for, 0 where it did not say.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RecordsRefused(Exception):  # noqa: N818  # named for what happened to the records
+    """The sink will never take this batch as it is; fewer records of it may pass."""
+
+
+class Sink(Protocol):
+    """Takes batches, from one thread."""
+
+    def send(self, lines: Sequence[bytes]) -> None:
+        """Deliver all, or raise :class:`SinkUnavailable` or :class:`RecordsRefused`.
+
+        Delivered means that the sink answers for them: after a crash of this
+        process they will not be sent again.
+        """
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+
+
+def configure(kind: str, section: Section) -> Callable[[], Sink]:
+    """What makes a sink of this type, once its settings are read and found good.
+
+    Raises :class:`~webhook.decisions.configuration.ConfigurationError`.
+    """
+    module = import_module(TYPES[kind])
+    return cast("Callable[[Section], Callable[[], Sink]]", module.configure)(section)

@@ -1,0 +1,89 @@
+"""Transports: how the exporter client reaches a sidecar, chosen by the URL's scheme.
+
+A transport is one class, registered for its scheme; nothing else knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.decisions.framing import Bye, ClientHello, ServerFrame
+
+
+@dataclass(frozen=True, slots=True)
+class TLSFiles:
+    """Paths of PEM files, empty for none; ``server_name`` overrides the one verified."""
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    server_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A ``sidecarURL``, taken apart."""
+
+    scheme: str
+    netloc: str
+    path: str
+    tls: TLSFiles = field(default_factory=TLSFiles)
+
+
+class Connection(Protocol):
+    """One connection, used by one task that sends and one that receives.
+
+    Every method may raise :class:`OSError` or
+    :class:`~webhook.decisions.framing.ProtocolError`; the connection is then done for.
+    """
+
+    async def hello(self, hello: ClientHello) -> None:
+        """Send the first frame."""
+
+    async def send(self, lines: Sequence[bytes]) -> None:
+        """Send records; returns when the peer may be given more."""
+
+    async def bye(self, bye: Bye) -> None:
+        """Send the last frame."""
+
+    async def receive(self) -> ServerFrame:
+        """The next frame of the sidecar."""
+
+    def close(self) -> None:
+        """Let go of it, whatever is under way."""
+
+
+class Transport(Protocol):
+    """Makes connections to one address; constructed with an :class:`Address`."""
+
+    def __init__(self, address: Address) -> None: ...
+
+    async def connect(self) -> Connection:
+        """Connect; raises :class:`OSError`. The caller limits the time."""
+
+
+_REGISTERED: Final[dict[str, str]] = {
+    "unix": "webhook.decisions.unix:UnixTransport",
+    "grpc": "webhook.decisions.grpc:GRPCTransport",
+}
+
+
+def register(scheme: str, target: str) -> None:
+    """Make ``scheme://`` URLs use the class that ``module:name`` names, imported when needed."""
+    _REGISTERED[scheme] = target
+
+
+def schemes() -> tuple[str, ...]:
+    """The schemes known, sorted."""
+    return tuple(sorted(_REGISTERED))
+
+
+def make(address: Address) -> Transport:
+    """The transport for an address of a known scheme."""
+    module, _, name = _REGISTERED[address.scheme].partition(":")
+    return cast("type[Transport]", getattr(import_module(module), name))(address)
