@@ -79,8 +79,8 @@ class Scope:
         self.check = check
         self.around = around
         self.tree = Node()
-        self.vars = around.vars if around is not None and relaxed else self.tree
-        self.relaxed = relaxed or (around is not None and around.relaxed)
+        self.vars: Node = around.vars if around is not None and relaxed else self.tree
+        self.relaxed: bool = relaxed or (around is not None and around.relaxed)
 
     def inner(self, *, relaxed: bool = False) -> Scope:
         """A scope within this one."""

@@ -193,6 +193,8 @@ class _Statements(Rules):
         followers = _FOLLOWERS.get(kind)
         if followers is not None and kinds[self.i + 1] in followers:
             self.refuse(f"{t.NAMES[kind]} keyword cannot be used for rule name")
+        if kind == t.ILLEGAL and self.texts[self.i]:
+            raise Refused([self.error(self.texts[self.i])])
         place = self.here()
         is_path = kind in t.PATHS
         if is_path and kinds[self.i + 1] not in (t.DOT_ATTACHED, t.LBRACK_ATTACHED):
@@ -265,7 +267,11 @@ class _Statements(Rules):
 
     def _import(self) -> None:
         start = self.i
-        term = self._path()
+        try:
+            term = self._path()
+        except Refused as refusal:
+            refusal.errors.append(self.error("expected path"))
+            raise
         path = Ref(term, (), location=term.location) if isinstance(term, Var) else term
         if not isinstance(path, Ref) or not isinstance(path.head, Var):
             self.refuse("expected path")

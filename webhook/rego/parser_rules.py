@@ -160,7 +160,7 @@ class Rules(Bodies):
         elif kind == t.UNIFY:
             self.i += 1
             value = self._described(
-                f"expected rule value term (e.g., {name}[%!s(*ast.Term=<nil>)] = <VALUE> {{ ... }})"
+                f"expected rule value term (e.g., {name}[<nil>] = <VALUE> {{ ... }})"
             )
         elif kind == t.ASSIGN:
             self.i += 1

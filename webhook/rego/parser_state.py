@@ -36,6 +36,21 @@ class Refused(Exception):  # noqa: N818  # a reading that did not work out, ofte
         self.errors = errors
 
 
+def source_lines(text: str, offset: int) -> tuple[str, ...]:
+    """The line of a place, and a caret below it; where there is nothing, the last text before."""
+    if not text:
+        return ()
+    at = min(offset, len(text) - 1)
+    while at > 0 and text[at] in " \t\n\r\v\f":
+        at -= 1
+    begin = max(text.rfind("\n", 0, at + 1), text.rfind("\r", 0, at + 1)) + 1
+    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
+    line = text[min(begin, at) : min(ends, default=len(text))]
+    shown = line.lstrip("\t")
+    indent = max(at - begin - (len(line) - len(shown)), 0)
+    return shown, " " * indent + "^"
+
+
 class State:
     """The place in the tokens, and what has been learned so far."""
 
@@ -127,7 +142,9 @@ class State:
             label = "hint" if len(self.hints) == 1 else "hints"
             message = f"{message} ({label}: {', '.join(self.hints)})"
             self.hints = []
-        return RegoLoadError("rego_parse_error", message, location or self.here())
+        place = location or self.here()
+        details = source_lines(self.source.text, place.offset)
+        return RegoLoadError("rego_parse_error", message, place, details=details)
 
     def refuse(self, message: str, location: Location | None = None) -> NoReturn:
         """Give up this reading with a message."""
