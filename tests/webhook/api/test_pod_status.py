@@ -1,0 +1,135 @@
+"""Pod statuses: names that cannot collide, Gatekeeper's fields, and byPod."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.pod_status import (
+    CONSTRAINT,
+    InvalidName,
+    Pod,
+    StatusError,
+    by_pod,
+    config_subject,
+    constraint_subject,
+    pack_name,
+    pod_status,
+    template_subject,
+)
+
+POD = Pod("waddle-webhook-abc", "waddle-system", "pod-uid", ("webhook", "status"))
+
+CONSTRAINT_DOCUMENT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "K8sRequiredLabels",
+    "metadata": {"name": "ns-must-have-gk", "uid": "c-uid", "generation": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        # The examples of Gatekeeper's own documentation and tests.
+        (("gatekeeper-audit-abc", "k8srequiredlabels"), "gatekeeper--audit--abc-k8srequiredlabels"),
+        (("a", "b"), "a-b"),
+        (("a-b", "c"), "a--b-c"),
+        (("a--b", "c"), "a----b-c"),
+    ],
+)
+def test_names_are_packed_as_gatekeeper_packs_them(parts, name):
+    assert pack_name(*parts) == name
+
+
+@pytest.mark.parametrize("parts", [("",), ("a", ""), ("-a",), ("a-",)])
+def test_a_part_that_cannot_be_told_apart_is_refused(parts):
+    with pytest.raises(InvalidName):
+        pack_name(*parts)
+
+
+PARTS = st.lists(
+    st.text("ab-.", min_size=1, max_size=5).filter(lambda s: s[0] != "-" and s[-1] != "-"),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PARTS, PARTS)
+def test_different_parts_never_share_a_name(ours, theirs):
+    assert (pack_name(*ours) == pack_name(*theirs)) == (ours == theirs)
+
+
+def test_a_constraint_status_has_gatekeepers_names_labels_and_fields():
+    document = pod_status(POD, constraint_subject(CONSTRAINT_DOCUMENT), enforced=True)
+
+    assert document == {
+        "apiVersion": "status.gatekeeper.sh/v1beta1",
+        "kind": "ConstraintPodStatus",
+        "metadata": {
+            "name": "waddle--webhook--abc-k8srequiredlabels-ns--must--have--gk",
+            "namespace": "waddle-system",
+            "labels": {
+                "internal.gatekeeper.sh/pod": "waddle-webhook-abc",
+                "internal.gatekeeper.sh/constraint-name": "ns-must-have-gk",
+                "internal.gatekeeper.sh/constraint-kind": "K8sRequiredLabels",
+                "internal.gatekeeper.sh/constrainttemplate-name": "k8srequiredlabels",
+            },
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "waddle-webhook-abc", "uid": "pod-uid"}
+            ],
+        },
+        "status": {
+            "id": "waddle-webhook-abc",
+            "constraintUID": "c-uid",
+            "operations": ["status", "webhook"],
+            "observedGeneration": 3,
+            "enforced": True,
+        },
+    }
+
+
+def test_a_template_status_carries_its_errors():
+    template = {"metadata": {"name": "k8srequiredlabels", "uid": "t-uid", "generation": 7}}
+    error = StatusError("rego_parse_error", "unexpected eof", "template.rego:3")
+    document = pod_status(
+        POD, template_subject(template), errors=[error], additions={"activeGeneration": 6}
+    )
+
+    assert document["kind"] == "ConstraintTemplatePodStatus"
+    assert document["status"] == {
+        "id": "waddle-webhook-abc",
+        "templateUID": "t-uid",
+        "operations": ["status", "webhook"],
+        "observedGeneration": 7,
+        "errors": [
+            {
+                "code": "rego_parse_error",
+                "message": "unexpected eof",
+                "location": "template.rego:3",
+            }
+        ],
+        "activeGeneration": 6,
+    }
+
+
+def test_a_config_status_names_its_namespace():
+    config = {"metadata": {"name": "config", "namespace": "waddle-system", "uid": "u"}}
+    document = pod_status(POD, config_subject(config))
+
+    assert document["metadata"]["name"] == "waddle--webhook--abc-waddle--system-config"
+    assert document["metadata"]["labels"]["internal.gatekeeper.sh/config-name"] == "config"
+    assert document["status"]["configUID"] == "u"
+
+
+def test_by_pod_is_sorted_and_leaves_out_another_objects_statuses():
+    subject = constraint_subject(CONSTRAINT_DOCUMENT)
+    stale = constraint_subject(
+        CONSTRAINT_DOCUMENT | {"metadata": {"name": "ns-must-have-gk", "uid": "earlier"}}
+    )
+    pods = [Pod(name, "waddle-system", name) for name in ("c", "a", "b")]
+    statuses = [pod_status(pod, subject, enforced=True) for pod in pods]
+    statuses.append(pod_status(Pod("d", "waddle-system", "d"), stale, enforced=True))
+    statuses.append({"metadata": {"name": "without-status"}})
+
+    entries = by_pod(statuses, CONSTRAINT, "c-uid")
+
+    assert [entry["id"] for entry in entries] == ["a", "b", "c"]

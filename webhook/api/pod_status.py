@@ -1,0 +1,183 @@
+"""The objects in which each replica says what it enforces: Gatekeeper's ``*PodStatus`` kinds.
+
+One object for each replica and template, constraint or Config, owned by the
+replica's Pod so that it goes when the Pod goes. Names, labels and fields are
+Gatekeeper's (apis/status/v1beta1); fields of our own are the caller's to add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+GROUP: Final = "status.gatekeeper.sh"
+VERSION: Final = "v1beta1"
+LABEL_PREFIX: Final = "internal.gatekeeper.sh/"
+POD_LABEL: Final = f"{LABEL_PREFIX}pod"
+
+
+class InvalidName(ValueError):  # noqa: N818  # named as the field's other refusals are
+    """A part that cannot be packed into a status object's name."""
+
+
+def pack_name(*parts: str) -> str:
+    """A status object's name: each part's dashes doubled, the parts joined by single ones.
+
+    So that no two lists of parts share a name (Gatekeeper's DashPacker). Raises
+    :class:`InvalidName`.
+    """
+    for part in parts:
+        if not part:
+            raise InvalidName("dash packing requires all parts to be non-empty")
+        if part.startswith("-") or part.endswith("-"):
+            raise InvalidName(f'dash packing requires parts without a dash at either end: "{part}"')
+    return "-".join(part.replace("-", "--") for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The replica that a status belongs to: its Pod and what it was told to do."""
+
+    name: str
+    namespace: str
+    uid: str
+    operations: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatusError:
+    """One entry of ``status.errors``."""
+
+    code: str
+    message: str
+    location: str = ""
+
+    def document(self) -> Json:
+        """As it stands in the object."""
+        entry = {"code": self.code, "message": self.message}
+        return entry | {"location": self.location} if self.location else entry
+
+
+@dataclass(frozen=True, slots=True)
+class StatusKind:
+    """A kind of status object, and the field that holds its subject's UID."""
+
+    kind: str
+    plural: str
+    uid_field: str
+
+
+TEMPLATE: Final = StatusKind(
+    "ConstraintTemplatePodStatus", "constrainttemplatepodstatuses", "templateUID"
+)
+CONSTRAINT: Final = StatusKind("ConstraintPodStatus", "constraintpodstatuses", "constraintUID")
+CONFIG: Final = StatusKind("ConfigPodStatus", "configpodstatuses", "configUID")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that a status is about."""
+
+    status: StatusKind
+    name_parts: tuple[str, ...]
+    labels: Mapping[str, str]
+    uid: str
+    generation: int
+
+
+def template_subject(document: Mapping[str, Any]) -> Subject:
+    """A ConstraintTemplate as the subject of a status."""
+    name = document["metadata"]["name"]
+    return _subject(TEMPLATE, document, (name,), {"constrainttemplate-name": name})
+
+
+def constraint_subject(document: Mapping[str, Any]) -> Subject:
+    """A constraint as the subject of a status."""
+    name, kind = document["metadata"]["name"], document["kind"]
+    labels = {
+        "constraint-name": name,
+        "constraint-kind": kind,
+        "constrainttemplate-name": kind.lower(),
+    }
+    return _subject(CONSTRAINT, document, (kind.lower(), name), labels)
+
+
+def config_subject(document: Mapping[str, Any]) -> Subject:
+    """A Config as the subject of a status."""
+    metadata = document["metadata"]
+    parts = (metadata["namespace"], metadata["name"])
+    return _subject(CONFIG, document, parts, {"config-name": metadata["name"]})
+
+
+def _subject(
+    status: StatusKind,
+    document: Mapping[str, Any],
+    parts: tuple[str, ...],
+    labels: Mapping[str, str],
+) -> Subject:
+    metadata = document["metadata"]
+    return Subject(
+        status,
+        parts,
+        {f"{LABEL_PREFIX}{name}": value for name, value in labels.items()},
+        metadata.get("uid", ""),
+        metadata.get("generation", 0),
+    )
+
+
+def pod_status(
+    pod: Pod,
+    subject: Subject,
+    *,
+    errors: Iterable[StatusError] = (),
+    enforced: bool | None = None,
+    additions: Mapping[str, Any] | None = None,
+) -> Json:
+    """The status object of a replica for a subject. Raises :class:`InvalidName`.
+
+    ``enforced`` is given for constraints alone; ``additions`` are fields of our
+    own, which the CRDs must declare or the API server prunes them.
+    """
+    status: Json = {
+        "id": pod.name,
+        subject.status.uid_field: subject.uid,
+        "operations": sorted(pod.operations),
+        "observedGeneration": subject.generation,
+    }
+    if enforced is not None:
+        status["enforced"] = enforced
+    if found := [error.document() for error in errors]:
+        status["errors"] = found
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": subject.status.kind,
+        "metadata": {
+            "name": pack_name(pod.name, *subject.name_parts),
+            "namespace": pod.namespace,
+            "labels": {POD_LABEL: pod.name, **subject.labels},
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+            ],
+        },
+        "status": status | dict(additions or {}),
+    }
+
+
+def by_pod(statuses: Iterable[Mapping[str, Any]], kind: StatusKind, subject_uid: str) -> list[Json]:
+    """``status.byPod`` of a subject: the statuses about this very object, sorted by pod.
+
+    A status about an earlier object of the same name has another UID and is left
+    out. Statuses are copied whole, as Gatekeeper does.
+    """
+    current = [
+        dict(item["status"])
+        for item in statuses
+        if item.get("status", {}).get(kind.uid_field) == subject_uid
+    ]
+    return sorted(current, key=lambda status: str(status.get("id", "")))
