@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from webhook.rego.builtins import families as _families
+from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.compiler.program import Compiled, compile_query, compile_rules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
@@ -37,9 +37,6 @@ __all__ = [
     "Query",
     "compile_modules",
 ]
-
-assert _families  # importing it registers the built-ins
-
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
@@ -66,18 +63,17 @@ class Entrypoint:
     :data:`UNDEFINED`. Raises :class:`~webhook.rego.errors.EvaluationError`.
     """
 
-    __slots__ = ("_function", "_locations", "_size")
+    __slots__ = ("_function", "_size")
 
     def __init__(self, function: Callable[[State], Value], compiled: Compiled) -> None:
         self._function = function
         self._size = compiled.slots
-        self._locations = compiled.places
 
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> Value:
         """Evaluate the rule."""
-        state = State(input_value, data, context, self._size, self._locations)
+        state = State(input_value, data, context, self._size)
         try:
             return self._function(state)
         except RecursionError:

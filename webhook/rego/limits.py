@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import EvaluationError
@@ -25,9 +26,6 @@ CHECK_EVERY: Final = 20_000
 DEFAULT_STEPS: Final = 200_000_000
 """The default budget: about ten seconds of work, for callers that give no deadline."""
 
-MAX_DEPTH: Final = 1_000
-"""Nested calls of rules and functions, which a load without recursion cannot exceed by far."""
-
 
 class EvaluationContext:
     """One evaluation's limits and surroundings; made anew for each query.
@@ -39,21 +37,14 @@ class EvaluationContext:
     raises a built-in's error where it is otherwise *undefined*.
     """
 
-    __slots__ = (
-        "_now_ns",
-        "_random",
-        "cache",
-        "deadline",
-        "left",
-        "next_check",
-        "print_",
-        "runtime",
-        "seed",
-        "services",
-        "strict",
-    )
+    deadline: float | None = None
+    print_: Callable[[Location, str], None] | None = None
+    strict = False
+    seed: int | str | None = None
+    _now_ns: int | None = None
+    _random: random.Random | None = None
 
-    def __init__(  # every one is optional and passed by name
+    def __init__(
         self,
         *,
         deadline: float | None = None,
@@ -65,17 +56,38 @@ class EvaluationContext:
         print_: Callable[[Location, str], None] | None = None,
         strict: bool = False,
     ) -> None:
-        self.deadline = deadline
+        # Made for every evaluation: what is as usual is not stored.
         self.left = steps
         self.next_check = steps - CHECK_EVERY
-        self._now_ns = now_ns
-        self.seed = seed
-        self._random: random.Random | None = None
-        self.services = {} if services is None else services
-        self.runtime = {} if runtime is None else runtime
-        self.print_ = print_
-        self.strict = strict
-        self.cache: dict[Any, Any] = {}
+        if deadline is not None:
+            self.deadline = deadline
+        if now_ns is not None:
+            self._now_ns = now_ns
+        if seed is not None:
+            self.seed = seed
+        if print_ is not None:
+            self.print_ = print_
+        if strict:
+            self.strict = strict
+        if services is not None:
+            self.services = services
+        if runtime is not None:
+            self.runtime = runtime
+
+    @cached_property
+    def cache(self) -> dict[Any, Any]:
+        """A scratch of this query."""
+        return {}
+
+    @cached_property
+    def services(self) -> dict[str, Any]:
+        """The doors to the outside that the caller opened."""
+        return {}
+
+    @cached_property
+    def runtime(self) -> dict[str, Any]:
+        """What ``opa.runtime()`` returns."""
+        return {}
 
     @property
     def now_ns(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.numbers import as_index
-from webhook.rego.text import display
+from webhook.rego.text import MAX_CHARACTERS, argument_text, text_too_large
 from webhook.rego.values import (
     UNDEFINED,
     RegoObject,
@@ -44,40 +44,45 @@ MISSING: Final = _Missing()
 
 
 class State:
-    """One evaluation: its documents, limits, what has been computed, what is replaced."""
+    """One evaluation: its documents, limits, what has been computed, what is replaced.
 
-    __slots__ = ("cache", "context", "data", "input", "locations", "mocks", "replaced")
+    Made for each evaluation, so it stores no more than must be stored.
+    """
+
+    mocks: dict[Any, Any] | None = None
+    replaced: tuple[tuple[str, ...], ...] = ()
 
     def __init__(
-        self,
-        input_value: Value,
-        data: Value,
-        context: EvaluationContext,
-        size: int,
-        locations: Sequence[Location],
+        self, input_value: Value, data: Value, context: EvaluationContext, size: int
     ) -> None:
         self.input = input_value
         self.data = data
         self.context = context
         self.cache: list[Any] = [MISSING] * size
-        self.locations = locations
-        self.mocks: dict[Any, Any] | None = None
-        self.replaced: tuple[tuple[str, ...], ...] = ()
 
-    def fail(self, name: str, error: BuiltinError, place: int) -> Value:
+    def fail(self, name: str, error: BuiltinError, place: Location) -> Value:
         """A built-in's complaint: undefined, or the end of a strict evaluation."""
         if not self.context.strict:
             return UNDEFINED
-        code = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
-        raise EvaluationError(
-            code,  # type: ignore[arg-type]
-            f"{name}: {error.message}",
-            self.locations[place],
-        ) from None
+        code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+        raise EvaluationError(code, f"{name}: {error.message}", place) from None
 
-    def conflict(self, message: str, place: int) -> EvaluationError:
-        """An ``eval_conflict_error`` to raise."""
-        return EvaluationError("eval_conflict_error", message, self.locations[place])
+
+def conflict(message: str, place: Location) -> EvaluationError:
+    """An ``eval_conflict_error`` to raise."""
+    return EvaluationError("eval_conflict_error", message, place)
+
+
+def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callable[..., Value]:
+    """A built-in behind an expression: its complaint becomes a value, or ends the evaluation."""
+
+    def called(state: State, place: Location, *args: Value) -> Value:
+        try:
+            return function(state.context, *args) if context else function(*args)
+        except BuiltinError as error:
+            return state.fail(name, error, place)
+
+    return called
 
 
 COMPLETE: Final = "complete rules must not produce multiple outputs"
@@ -184,16 +189,14 @@ def member_at(name: Value, item: Value, collection: Value) -> bool:
 # --- building --------------------------------------------------------------------------------
 
 
-def put(
-    state: State, entries: dict[Any, Any], name: Value, value: Value, message: str, place: int
-) -> None:
+def put(entries: dict[Any, Any], name: Value, value: Value, place: Location) -> None:
     """Add to an object being built as key to (name, value); equal duplicates are one."""
     at = key(name)
     known = entries.get(at)
     if known is None:
         entries[at] = (name, value)
     elif not equal(known[1], value):
-        raise state.conflict(message, place)
+        raise conflict(KEYS, place)
 
 
 def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
@@ -233,7 +236,7 @@ def finished(item: Any) -> Value:
 
 
 def put_path(
-    state: State, root: Branch, names: Sequence[Value], value: Value, place: int, *, multi: bool
+    root: Branch, names: Sequence[Value], value: Value, place: Location, *, multi: bool
 ) -> None:
     """Put the value, or member of a set, at a path; raises where two rules disagree."""
     node = root
@@ -247,7 +250,7 @@ def put_path(
         elif type(known[1]) is Branch:
             node = known[1]
         else:
-            raise state.conflict(KEYS, place)
+            raise conflict(KEYS, place)
     at = key(names[-1])
     known = node.items.get(at)
     if multi:
@@ -257,12 +260,12 @@ def put_path(
         elif type(known[1]) is Leaf:
             leaf = known[1]
         else:
-            raise state.conflict(KEYS, place)
+            raise conflict(KEYS, place)
         leaf.items.setdefault(key(value), value)
     elif known is None:
         node.items[at] = (names[-1], value)
     elif type(known[1]) is Branch or type(known[1]) is Leaf or not equal(known[1], value):
-        raise state.conflict(KEYS, place)
+        raise conflict(KEYS, place)
 
 
 # --- with ------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ def replace(
     mocks: Sequence[tuple[Any, Any]],
 ) -> State:
     """The state in which a literal with modifiers is evaluated."""
-    new = State(state.input, state.data, state.context, len(state.cache), state.locations)
+    new = State(state.input, state.data, state.context, len(state.cache))
     new.mocks = state.mocks
     new.replaced = state.replaced
     for names, value in inputs:
@@ -320,6 +323,15 @@ class Mock:
 
     def __init__(self, call: Callable[..., Value]) -> None:
         self.call = call
+
+
+def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Value]:
+    """A built-in as functions are called: with the state, and its own place."""
+
+    def called(state: State, *args: Value) -> Value:
+        return function(state, place, *args)
+
+    return called
 
 
 def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
@@ -481,7 +493,7 @@ def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[
 # --- text --------------------------------------------------------------------------------------
 
 
-def print_values(state: State, operands: Sequence[list[Value]], place: int) -> None:
+def print_values(state: State, operands: Sequence[list[Value]], place: Location) -> None:
     """``print``: one line for each combination of its operands' values."""
     sink = state.context.print_
     if sink is None:
@@ -492,14 +504,14 @@ def print_values(state: State, operands: Sequence[list[Value]], place: int) -> N
         state.context.charge(len(lines) * len(texts))
         lines = [[*line, text] for line in lines for text in texts]
     for line in lines:
-        sink(state.locations[place], " ".join(line))
+        sink(place, " ".join(line))
 
 
 def _print_text(value: Value) -> str:
-    return value if type(value) is str else display(value)
+    return argument_text(value)
 
 
-def template(state: State, parts: Sequence[Any], place: int) -> str:
+def template(parts: Sequence[Any], place: Location) -> str:
     """A template string: each part text, or the list of values of its expression."""
     out = []
     for part in parts:
@@ -511,11 +523,19 @@ def template(state: State, parts: Sequence[Any], place: int) -> str:
             raise EvaluationError(
                 "eval_conflict_error",
                 "template-strings must not produce multiple outputs",
-                state.locations[place],
+                place,
             )
         else:
             out.append(_print_text(part[0]))
     return "".join(out)
+
+
+def too_long(state: State, text: str) -> str:
+    """Pay for a long text; raises for one beyond what may be made."""
+    if len(text) > MAX_CHARACTERS:
+        raise text_too_large()
+    state.context.charge(len(text) // 8)
+    return text
 
 
 def less(a: Value, b: Value) -> bool:

@@ -212,7 +212,7 @@ class Documents:
                 (1, f"v = {part}({params})"),
                 (1, "if v is not U:"),
                 (2, "if out is U: out = v"),
-                (2, f"elif not equal(out, v): raise S.conflict({message}, {place})"),
+                (2, f"elif not equal(out, v): raise conflict({message}, {place})"),
             ]
         if default is not None:
             part = f"{name}z"
@@ -261,7 +261,7 @@ class Documents:
         value = writer.name_of(value)
         place = self.unit.place(rule.location)
         writer.line(f"if {found} is U: {found} = {value}")
-        writer.line(f"elif not equal({found}, {value}): raise S.conflict({message}, {place})")
+        writer.line(f"elif not equal({found}, {value}): raise conflict({message}, {place})")
         writer.restore(saved)
         writer.lines.insert(start, (1, f"{found} = U"))
         writer.lines.append((1, f"if {found} is not U: return {found}"))
@@ -294,7 +294,7 @@ class Documents:
             value = writer.operand(member)[0]
             place = self.unit.place(rule.location)
             names = "".join(f"{step}, " for step in steps)
-            writer.line(f"put_path(S, out, ({names}), {value}, {place}, multi={multi})")
+            writer.line(f"put_path(out, ({names}), {value}, {place}, multi={multi})")
             writer.restore(saved)
         writer.lines.append((1, "return out.value()"))
         self._finish(f"def {inner}(S):", ["out = Branch()"], writer)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego import runtime
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
+from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
+    from types import CodeType
 
+    from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.compiler.unit import Unit
     from webhook.rego.values import Value
@@ -21,10 +24,10 @@ def _set_of(items: dict[Any, Value]) -> RegoSet:
     return RegoSet._of(items)  # noqa: SLF001  # generated code has made the keys
 
 
-def _build(state: runtime.State, items: tuple[tuple[Value, Value], ...], place: int) -> Value:
+def _build(items: tuple[tuple[Value, Value], ...], place: Location) -> Value:
     entries: dict[Any, Any] = {}
     for name, value in items:
-        runtime.put(state, entries, name, value, runtime.KEYS, place)
+        runtime.put(entries, name, value, place)
     return runtime.finish(entries)
 
 
@@ -64,8 +67,10 @@ NAMESPACE: Final[dict[str, Any]] = {
     "FUNCTION": runtime.FUNCTION,
     "KEYS": runtime.KEYS,
     "adopt": runtime.adopt,
+    "as_mock": runtime.as_mock,
     "build": _build,
     "call": runtime.call,
+    "conflict": runtime.conflict,
     "equal": equal,
     "explore": runtime.explore,
     "extent": runtime.extent,
@@ -89,6 +94,8 @@ NAMESPACE: Final[dict[str, Any]] = {
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,
+    "text": argument_text,
+    "too_long": runtime.too_long,
     "undefined": _undefined,
     "values": runtime.values,
 }
@@ -100,35 +107,26 @@ def source_of(unit: Unit) -> str:
     return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
 
 
-def load(source: str, used: Mapping[str, str], builtins: Mapping[str, Builtin]) -> dict[str, Any]:
-    """Compile and run the source; returns its names."""
-    code = compile(source, "<rego>", "exec", dont_inherit=True, optimize=2)
-    return run(code, used, builtins)
+def load(unit: Unit, builtins: Mapping[str, Builtin]) -> dict[str, Any]:
+    """Compile and run the unit's source; returns its names."""
+    code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
+    return run(code, unit.used_builtins, unit.slow_builtins, unit.places, builtins)
 
 
-def run(code: Any, used: Mapping[str, str], builtins: Mapping[str, Builtin]) -> dict[str, Any]:
-    """Run compiled source with the built-ins that it names."""
+def run(
+    code: CodeType,
+    used: Mapping[str, str],
+    slow: Mapping[str, str],
+    places: Sequence[Location],
+    builtins: Mapping[str, Builtin],
+) -> dict[str, Any]:
+    """Run compiled source with the built-ins and places that it names."""
     names = dict(NAMESPACE)
-    context_of = {alias: builtins[name] for name, alias in used.items()}
-    for alias, builtin in context_of.items():
-        names[alias] = builtin.function
-    names["as_function"] = _as_function(builtins)
+    names["L"] = places
+    for name, alias in used.items():
+        names[alias] = builtins[name].function
+    for name, alias in slow.items():
+        builtin = builtins[name]
+        names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
     exec(code, names)  # noqa: S102  # only names made by the compiler and constants are in it
     return names
-
-
-def _as_function(builtins: Mapping[str, Builtin]) -> Callable[..., Callable[..., Value]]:
-    """How a built-in is called where a function of a state is wanted."""
-
-    def make(function: Callable[..., Value], name: str, place: int = 0) -> Callable[..., Value]:
-        context = builtins[name].context
-
-        def called(state: runtime.State, *args: Value) -> Value:
-            try:
-                return function(state.context, *args) if context else function(*args)
-            except BuiltinError as error:
-                return state.fail(name, error, place)
-
-        return called
-
-    return make

@@ -121,7 +121,7 @@ class BodyWriter(Writer):
             self.line(f"{result}[key({name})] = {name}")
 
     def _add_entry(self, result: str, name: Operand, value: Operand) -> None:
-        self.line(f"put({self.state}, {result}, {name[0]}, {value[0]}, KEYS, {self._place()})")
+        self.line(f"put({result}, {name[0]}, {value[0]}, {self._place()})")
 
     def template(self, term: ir.Template) -> Operand:
         """A template string."""
@@ -133,7 +133,7 @@ class BodyWriter(Writer):
                 assert isinstance(part, ir.Comprehension)
                 parts.append(self._values(part))
         source = "".join(f"{part}, " for part in parts)
-        return self.assign(f"template({self.state}, ({source}), {self._place()})"), STRING
+        return self.assign(f"template(({source}), {self._place()})"), STRING
 
     def _values(self, term: ir.Comprehension) -> str:
         """A local list of the distinct values of a closure."""
@@ -296,7 +296,7 @@ class BodyWriter(Writer):
     def function_object(self, name: ir.Function) -> str:
         """A function of a state and operands, for use in another's place."""
         if isinstance(name, str):
-            return f"as_function({self.unit.builtin(name)}, {name!r})"
+            return f"as_mock({self.unit.slow(name)}, {self._place()})"
         node = self.unit.tree.function(name)
         assert node is not None
         return self.unit.want("f", node)
@@ -356,7 +356,7 @@ class BodyWriter(Writer):
         kind = _RESULTS.get(str(builtin.result), "")
         if name in self.unit.mocked:
             key = self.unit.constant(_function_key((name,)))
-            function = f"as_function({self.unit.builtin(name)}, {name!r}, {place})"
+            function = f"as_mock({self.unit.slow(name)}, {place})"
             given = "".join(f", {arg}" for arg in args)
             return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
         given = ", ".join(([f"{self.state}.context"] if builtin.context else []) + args)

@@ -17,7 +17,7 @@ from webhook.rego.compiler.checks import (
     each_literal,
 )
 from webhook.rego.compiler.documents import Documents, count_uses
-from webhook.rego.compiler.generate import load, source_of
+from webhook.rego.compiler.generate import load
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.lower import (
     Lowering,
@@ -32,6 +32,7 @@ from webhook.rego.compiler.tree import Node, Tree
 from webhook.rego.compiler.unit import Unit
 from webhook.rego.compiler.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.strict import check_strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -131,7 +132,7 @@ class Compiled:
         """Write what the unit wants, compile it, and return its function ``q``."""
         Documents(unit).run()
         self.slots = max(self.slots, unit.slots)
-        names = load(source_of(unit), unit.used_builtins, self.builtins)
+        names = load(unit, self.builtins)
         function: Callable[..., Value] = names["q"]
         return function
 
@@ -145,6 +146,19 @@ def _available(options: Options) -> dict[str, Builtin]:
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     """Check the modules together; raises :class:`RegoErrors`."""
+    recoverable = [
+        fault for module in modules for fault in check_strict(module, strict=options.strict)
+    ]
+    try:
+        compiled = _compile_rules(modules, options)
+    except RegoErrors as errors:
+        _raise([*recoverable, *errors.errors])
+        raise
+    _raise(recoverable)
+    return compiled
+
+
+def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     compiled = Compiled(options)
     faults: list[RegoLoadError] = []
     packages: dict[tuple[str, ...], ast.Module] = {}

@@ -47,6 +47,7 @@ class Unit:
         self.header: list[str] = []
         self.places: list[Location] = []
         self.used_builtins: dict[str, str] = {}
+        self.slow_builtins: dict[str, str] = {}
         self.slots = 0
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
@@ -90,20 +91,27 @@ class Unit:
             return repr(value)
         return self.constant(value)
 
-    def place(self, location: Location) -> int:
-        """The number under which a place in the source is reported."""
+    def place(self, location: Location) -> str:
+        """Source of a place in the policy, for errors."""
         at = (location.file, location.row, location.col)
         number = self._place_of.get(at)
         if number is None:
             number = self._place_of[at] = len(self.places)
             self.places.append(location)
-        return number
+        return f"L[{number}]"
 
     def builtin(self, name: str) -> str:
         """The name of a built-in's function in the source."""
         alias = self.used_builtins.get(name)
         if alias is None:
             alias = self.used_builtins[name] = f"b{len(self.used_builtins)}"
+        return alias
+
+    def slow(self, name: str) -> str:
+        """The name of a built-in that is called with a state and a place and never complains."""
+        alias = self.slow_builtins.get(name)
+        if alias is None:
+            alias = self.slow_builtins[name] = f"c{len(self.slow_builtins)}"
         return alias
 
     def slot(self) -> int:

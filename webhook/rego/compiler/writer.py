@@ -216,9 +216,9 @@ class Writer:
             if constant and len(set(names)) == len(names):
                 return f"{{{', '.join(f'{key[0]}: {value}' for key, value in items)}}}", DICT
         source = "".join(f"({key[0]}, {value}), " for key, value in items)
-        return self.assign(f"build({self.state}, ({source}), {self._place()})"), ""
+        return self.assign(f"build(({source}), {self._place()})"), ""
 
-    def _place(self) -> int:
+    def _place(self) -> str:
         return self.unit.place(self.location)
 
     def comprehension(self, term: ir.Comprehension) -> Operand:
