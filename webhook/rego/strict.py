@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import ast
@@ -54,12 +53,13 @@ def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadEr
         faults += _heads(rule)
     # Walking the tree takes longer than parsing; the text tells whether it may find anything.
     if _SUSPECT.search(module.source) or not module.source:
+        own = {unparse(rule.head.ref.head) for rule in module.rules}
         for rule in module.rules:
             for node in _nodes(rule):
                 if isinstance(node, ast.Expr):
                     faults += _assignment(node)
                 elif isinstance(node, ast.Call):
-                    faults += _deprecated(node)
+                    faults += _deprecated(node, own)
     return faults
 
 
@@ -101,9 +101,10 @@ def _assignment(literal: ast.Expr) -> list[RegoLoadError]:
     return [RegoLoadError("rego_compile_error", message, literal.location)]
 
 
-def _deprecated(call: ast.Call) -> list[RegoLoadError]:
+def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
+    """``own`` holds the names of rules, which a module may call as it likes."""
     name = unparse(call.operator)
-    if name not in DEPRECATED:
+    if name not in DEPRECATED or name in own:
         return []
     message = f"deprecated built-in function calls in expression: {name}"
     return [RegoLoadError("rego_type_error", message, call.location)]
@@ -121,10 +122,14 @@ def _nodes(node: Any) -> Iterator[Any]:
         todo.extend(getattr(one, name) for name in reversed(_branches(type(one))))
 
 
-@cache
-def _branches(kind: Any) -> tuple[str, ...]:
+def _branches(kind: type) -> tuple[str, ...]:
     """The fields of a kind of node that may hold nodes."""
-    if not kind.__module__.endswith(".ast") or kind is ast.Annotations:
-        return ()
-    skipped = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")
-    return tuple(one.name for one in fields(kind) if one.name not in skipped)
+    found = _BRANCHES.get(kind)
+    if found is None:
+        names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
+        found = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)
+    return found
+
+
+_LEAVES: Final = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")
+_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
