@@ -9,6 +9,7 @@ import click
 
 from webhook import log
 from webhook.decisions.configuration import ConfigurationError, load
+from webhook.decisions.sidecar.memory import bound_allocator
 from webhook.decisions.sidecar.process import run_sidecar
 from webhook.decisions.sidecar.settings import read_settings
 
@@ -33,6 +34,7 @@ def command(config: Path, *, check: bool) -> None:
     if check:
         click.echo("the configuration is good")
         return
+    bound_allocator()
     lines = log.open_log()
     log.adopt_standard_logging(lines)
     try:

@@ -189,7 +189,7 @@ class Exporter:
                     await self._pause(group.exceptions[0])
             finally:
                 self.connected = False
-                connection.close()
+                await connection.close()
 
     async def drain(self, grace_seconds: float) -> None:
         """Wait until everything is acknowledged, at most ``grace_seconds``, then end :meth:`run`.

@@ -167,14 +167,19 @@ def client_hello(value: dict[str, Any]) -> ClientHello:
     protocols = (
         tuple(number for number in offered if type(number) is int) if type(offered) is list else ()
     )
-    if not any(number in SUPPORTED for number in protocols):
-        raise ProtocolError(
-            "unsupported_protocol", f"offered {list(protocols)}, supported {list(SUPPORTED)}"
-        )
+    check_protocols(protocols)
     stream = StreamID(_text(value, "podUID"), _text(value, "process"))
     if not stream.process:
         raise ProtocolError("bad_frame", "hello without a process")
     return ClientHello(stream, _text(value, "pod"), _integer(value, "acknowledged"), protocols)
+
+
+def check_protocols(offered: tuple[int, ...]) -> None:
+    """Raise :class:`ProtocolError` where none of the versions offered is known."""
+    if not any(number in SUPPORTED for number in offered):
+        raise ProtocolError(
+            "unsupported_protocol", f"offered {list(offered)}, supported {list(SUPPORTED)}"
+        )
 
 
 def decode_server_line(line: bytes) -> ServerFrame:

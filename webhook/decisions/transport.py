@@ -54,8 +54,8 @@ class Connection(Protocol):
     async def receive(self) -> ServerFrame:
         """The next frame of the sidecar."""
 
-    def close(self) -> None:
-        """Let go of it, whatever is under way."""
+    async def close(self) -> None:
+        """Let go of it at once, whatever is under way."""
 
 
 class Transport(Protocol):

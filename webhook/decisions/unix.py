@@ -55,5 +55,5 @@ class _UnixConnection:
             raise ConnectionResetError("the receiver closed the connection")
         return decode_server_line(line)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._writer.transport.abort()

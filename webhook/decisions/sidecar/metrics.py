@@ -6,7 +6,7 @@ Names begin with ``waddle_decisions_``; each is declared once, here.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,15 +18,37 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import Collector
 
-    from webhook.decisions.sidecar.process import Sidecar
+    from webhook.decisions.sidecar.intake import Intake
+    from webhook.decisions.sidecar.queue import Queue
+    from webhook.decisions.sidecar.streams import Streams
 
 PREFIX = "waddle_decisions_"
+
+
+class Observed(Protocol):
+    """A running sidecar, as far as its metrics go."""
+
+    intake: Intake
+    queue: Queue
+    streams: Streams
+
+    @property
+    def connections(self) -> int:
+        """Senders connected now."""
+
+    @property
+    def rejected(self) -> int:
+        """Lines and connections that were no protocol of ours."""
+
+    @property
+    def adopted(self) -> int:
+        """Queues of other pods drained so far."""
 
 
 class SidecarCollector:
     """Reads the counters of a running sidecar."""
 
-    def __init__(self, sidecar: Sidecar, now: Callable[[], dt.datetime]) -> None:
+    def __init__(self, sidecar: Observed, now: Callable[[], dt.datetime]) -> None:
         self._sidecar = sidecar
         self._now = now
 

@@ -95,9 +95,13 @@ class Session:
             )
         return frame
 
+    def bye(self, last_sequence: int) -> None:
+        """The sender has nothing more."""
+        if self.stream is not None:
+            self._intake.finish(self.stream, last_sequence)
+
     def _bye(self, records: list[Record], last_sequence: int) -> None:
         if records:
             self._intake.accept(records)
             records.clear()
-        if self.stream is not None:
-            self._intake.finish(self.stream, last_sequence)
+        self.bye(last_sequence)
