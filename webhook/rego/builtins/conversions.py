@@ -71,7 +71,8 @@ def type_name(x: Value) -> str:
 
 
 # What Go's ParseFloat reads; it also knows hexadecimal and infinity.
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d(?:_?\d)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_JSON = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _HEXADECIMAL = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+\Z", re.ASCII
 )
@@ -102,7 +103,9 @@ def _parse(x: str) -> int | float:
     if float(x) in {float("inf"), float("-inf")}:
         raise BuiltinError(f"strconv.ParseFloat: parsing {quote(x)}: value out of range")
     try:
-        return number(x.removeprefix("+"))
+        plain = x.removeprefix("+").replace("_", "")
+        # OPA keeps text that is no JSON, and fails when it comes to print it.
+        return number(plain) if _JSON.match(plain) else _integral(float(plain))
     except ValueError as error:
         raise BuiltinError(str(error)) from None
 

@@ -144,7 +144,6 @@ class _Translation:
             if self.read() != "]":
                 raise self.error("expected close range character")
             if high < first:
-                self.at -= 1
                 raise self.error("range hi character is less than lo")
             low, top = (re.sub(r"[\\\]\[^\-]", lambda c: "\\" + c[0], x) for x in (first, high))
             return f"[{'^' if negated else ''}{low}-{top}]"

@@ -30,8 +30,8 @@ def decode(text: str) -> Value:
     """The value that ``text`` stands for; raises :class:`BuiltinError` with Go's message."""
     try:
         value = _DECODER.decode(text)
-    except ValueError:
-        raise BuiltinError(fault(text) or "unexpected EOF") from None
+    except ValueError as error:  # a number too big is no fault of syntax
+        raise BuiltinError(fault(text) or str(error)) from None
     except RecursionError:
         raise BuiltinError("exceeded max depth") from None
     return _replace_surrogates(value) if "\\u" in text else value
@@ -41,7 +41,9 @@ def is_valid(text: str) -> bool:
     """Whether ``text`` is JSON."""
     try:
         _DECODER.decode(text)
-    except (ValueError, RecursionError):
+    except ValueError:
+        return not fault(text)
+    except RecursionError:
         return False
     return True
 

@@ -6,6 +6,7 @@ v1/topdown/json.go and encoding.go.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.builtins import go_json
@@ -99,7 +100,30 @@ def marshal_with_options(context: Context, x: Value, options: Value) -> str:
 def unmarshal(context: Context, x: str) -> Value:
     """Return the value that a string writes in JSON."""
     context.charge(1 + len(x) // CHARACTERS_A_STEP)
-    return go_json.decode(x)
+    try:
+        return go_json.decode(x)
+    except BuiltinError:
+        following = _following_token(x)
+        if following is None:
+            raise
+        raise BuiltinError(
+            f"error: invalid character '{following}' after top-level value"
+        ) from None
+
+
+def _following_token(x: str) -> str | None:
+    """The token after a first value, which OPA names (v1/util/json.go, UnmarshalJSON)."""
+    decoder = json.JSONDecoder(parse_int=str, parse_float=str)
+    text = x.lstrip(" \t\r\n")
+    try:
+        _, end = decoder.raw_decode(text)
+        rest = text[end:].lstrip(" \t\r\n")
+        if rest[:1] in {"{", "["}:
+            return rest[0]
+        token, _ = decoder.raw_decode(rest)
+    except (ValueError, RecursionError):
+        return None
+    return str(token).lower() if isinstance(token, bool) else token
 
 
 @builtin("json.is_valid", STRING, result=BOOLEAN, context=True, check=False)

@@ -229,8 +229,7 @@ def cidr_merge(context: Context, addresses: Value) -> RegoSet:
     items = addresses if type(addresses) is list else ordered(addresses)
     context.charge(1 + 50 * len(items))
     networks = [_mergeable(item) for item in items]
-    merged = [str(found) for bits in (32, 128) for found in _merged(networks, bits)]
-    return RegoSet(merged)
+    return RegoSet(map(str, _merged(networks)))
 
 
 def _mergeable(item: Value) -> Network:
@@ -247,14 +246,14 @@ def _mergeable(item: Value) -> Network:
     return Network(address[0], prefix, 32)
 
 
-def _merged(networks: list[Network], bits: int) -> Iterator[Network]:
+_IPV4: Final = 0xFFFF << 32
+"""Where the addresses of IPv4 lie among those of IPv6: OPA merges them in one space."""
+
+
+def _merged(networks: list[Network]) -> Iterator[Network]:
     """Ranges that overlap or touch, made one and cut into networks again."""
     ranges: list[tuple[int, int, Network | None]] = []
-    host = {n: (1 << (bits - n.prefix)) - 1 for n in networks if n.bits == bits}
-    spans = sorted(
-        ((n.first & ~host[n], n.first | host[n], n) for n in host), key=lambda span: span[:2]
-    )
-    for first, last, network in spans:
+    for first, last, network in sorted(map(_span, networks), key=lambda span: span[:2]):
         if ranges and first <= ranges[-1][1] + 1:
             low, high, _ = ranges[-1]
             ranges[-1] = (low, max(high, last), None)
@@ -263,8 +262,16 @@ def _merged(networks: list[Network], bits: int) -> Iterator[Network]:
     for first, last, single in ranges:
         if single is not None:
             yield single
+        elif first >= _IPV4 and last < _IPV4 + (1 << 32):
+            yield from _cut(first - _IPV4, last - _IPV4, 32)
         else:
-            yield from _cut(first, last, bits)
+            yield from _cut(first, last, 128)
+
+
+def _span(network: Network) -> tuple[int, int, Network]:
+    base = _IPV4 if network.bits == 32 else 0
+    host = (1 << (network.bits - network.prefix)) - 1
+    return base + (network.first & ~host), base + (network.first | host), network
 
 
 def _cut(first: int, last: int, bits: int) -> Iterator[Network]:

@@ -164,8 +164,9 @@ def substring(value: Value, offset: Value, length: Value) -> str:
     """Return ``length`` characters from ``offset`` on; all of them for a negative length."""
     if type(value) is not str:
         wrong_operand(1, value, "string")
-    start = offset if type(offset) is int else integer(2, offset)
-    size = length if type(length) is int else integer(3, length)
+    # Small numbers, which are the rule, need no further look.
+    start = offset if type(offset) is int and offset < LONG else integer(2, offset)
+    size = length if type(length) is int and length < LONG else integer(3, length)
     if start < 0:
         raise BuiltinError("negative offset")
     return value[start:] if size < 0 else value[start : start + size]
@@ -300,9 +301,21 @@ def replace_n(context: Context, patterns: Value, value: str) -> str:
     assert type(patterns) is not RegoObject, "every key is a string"
     context.charge(1 + len(value) * len(pairs))
     _room(context, len(value) + (len(value) + 1) * max(len(new) for _, new in pairs))
+    if "" not in patterns or value.isascii():
+        return _replaced(dict(pairs), value)
+    # Go puts the replacement of an empty string between bytes.
+    narrow = {_bytes_as_text(old): _bytes_as_text(new) for old, new in pairs}
+    return from_utf8(_replaced(narrow, _bytes_as_text(value)).encode("latin-1"))
+
+
+def _replaced(patterns: dict[str, str], value: str) -> str:
     # An earlier key wins over a longer one, which is the order of alternatives.
-    pattern = re.compile("|".join(re.escape(old) for old, _ in pairs))
+    pattern = re.compile("|".join(map(re.escape, patterns)))
     return pattern.sub(lambda match: patterns[match[0]], value)
+
+
+def _bytes_as_text(text: str) -> str:
+    return utf8(text).decode("latin-1")
 
 
 # --- trimmed ---------------------------------------------------------------------------------

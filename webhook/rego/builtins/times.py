@@ -182,8 +182,9 @@ def add_date(x: Value, years: Value, months: Value, days: Value) -> int:
     """Return the time so many years, months and days later; days run over into months."""
     nanoseconds, zone, _ = _operand(x)
     moment = _moment(nanoseconds, zone)
+    year = moment.year + integer(2, years)
     month = moment.month + integer(3, months)
-    day = days_of(moment.year + integer(2, years), month, 1) + moment.day - 1 + integer(4, days)
+    day = days_of(year, month, 1) + moment.day - 1 + integer(4, days)
     local = day * 86400 + moment.hour * 3600 + moment.minute * 60 + moment.second
     return _safe(_from_local(local, zone) * 10**9 + moment.nanosecond)
 

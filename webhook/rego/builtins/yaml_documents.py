@@ -14,13 +14,13 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
-from yaml.emitter import Emitter
+from yaml.emitter import Emitter, ScalarAnalysis
 
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import float_text, number, number_text
-from webhook.rego.text import from_utf8, json_items, utf8
+from webhook.rego.text import display, from_utf8, json_items, utf8
 from webhook.rego.types import ANY, BOOLEAN, STRING
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, ordered
 
@@ -81,14 +81,13 @@ def resolve(text: str) -> Value:
             if -(1 << 63) <= whole < 1 << 64:
                 return whole
     if _FLOAT.match(plain):
-        return _json_float(float(plain))
+        value = float(plain)
+        return text if value in {float("inf"), float("-inf")} else _json_float(value)
     return text
 
 
 def _json_float(value: float) -> int | float:
     """The number after a passage through Go's JSON, which writes integers without a point."""
-    if value in {float("inf"), float("-inf")}:
-        raise BuiltinError("json: unsupported value: +Inf")
     if value.is_integer() and abs(value) < 1e21:
         return int(value)
     if 1e-6 <= abs(value) < 1e21:
@@ -137,7 +136,7 @@ class _Collection:
             if self.merges:
                 self.merged.extend(value if type(value) is list else [value])
             else:
-                self.pairs[_key(self.name)] = value
+                self.pairs[_key(self.name, value)] = value
             self.name = UNDEFINED
 
     def value(self) -> Value:
@@ -151,7 +150,7 @@ class _Collection:
         return self.pairs
 
 
-def _key(name: Value) -> str:
+def _key(name: Value, value: Value) -> str:
     """A mapping's key in JSON, where it must be a string."""
     if type(name) is str:
         return name
@@ -160,7 +159,8 @@ def _key(name: Value) -> str:
     if isinstance(name, int | float):
         return number_text(name)
     if name is None:
-        raise BuiltinError("unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>")
+        shown = "<nil>" if value is None else display(value)
+        raise BuiltinError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
     raise _fault("invalid map key")
 
 
@@ -272,6 +272,20 @@ class _Emitter(Emitter):
     def __init__(self, stream: io.StringIO) -> None:
         super().__init__(stream, indent=2, width=1 << 30, allow_unicode=True)
 
+    def check_empty_document(self) -> bool:
+        """Never: an empty string needs no ``---`` before it."""
+        return False
+
+    def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
+        """As go-yaml, which lets a tab stand in a block but nowhere else unquoted."""
+        if "\t" not in scalar:
+            return super().analyze_scalar(scalar)
+        analysis = super().analyze_scalar(scalar.replace("\t", "x"))
+        analysis.scalar = scalar
+        analysis.allow_flow_plain = analysis.allow_block_plain = False
+        analysis.allow_single_quoted = False
+        return analysis
+
     def expect_block_sequence(self) -> None:
         self.increase_indent(flow=False, indentless=False)
         self.state = self.expect_first_block_sequence_item
@@ -279,7 +293,7 @@ class _Emitter(Emitter):
 
 _QUOTED: Final = re.compile(
     r"(?:[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"  # base 60, of YAML 1.1
-    r"|y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF|<<"
+    r"|y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z",
     re.DOTALL,
 )
@@ -319,10 +333,12 @@ def _plain(value: Value) -> str:
         return "null"
     if type(value) is bool:
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return number_text(value)
     number_ = resolve(number_text(value))
-    return number_text(number_) if isinstance(number_, int) else float_text(float(value))
+    if isinstance(number_, int) and -(1 << 63) <= number_ < 1 << 64:
+        return number_text(number_)
+    return float_text(float(value))
 
 
 def _compare_names(a: str, b: str) -> int:
