@@ -76,7 +76,8 @@ def read_review(document: Any) -> AdmissionRequest:
     if type(document) is not dict:
         raise InvalidReview(f"an AdmissionReview must be an object, got {_kind(document)}")
     api_version = document.get("apiVersion")
-    if document.get("kind") != "AdmissionReview" or api_version not in VERSIONS:
+    known = type(api_version) is str and api_version in VERSIONS
+    if document.get("kind") != "AdmissionReview" or not known:
         raise InvalidReview(
             "expected an AdmissionReview of admission.k8s.io/v1 or v1beta1, "
             f"got kind {document.get('kind')!r} of apiVersion {api_version!r}"

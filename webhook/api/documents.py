@@ -27,6 +27,9 @@ NODES_MAX: Final = 5_000_000
 """Values one document may hold once its aliases are written out: the largest policy sets hold
 some ten thousand, and a few lines of nested aliases can make billions."""
 
+DEPTH_MAX: Final = 250
+"""Levels of nesting; the deepest schemas in use have some forty."""
+
 _PLAIN: Final = "tag:waddle.dev,2026:plain"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _TEXT: Final = "tag:yaml.org,2002:str"
@@ -194,6 +197,18 @@ class _Loader(_Base):  # type: ignore[misc]  # the C parser where PyYAML was bui
 
     booleans: dict[str, bool] = _BOOLEANS
     timestamps = False
+    depth = 0
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        # Called on the way into every node: the C parser itself recurses until it crashes.
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise InvalidDocument("nested too deeply")
+        super().descend_resolver(current_node, current_index)
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+        super().ascend_resolver()
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         if kind is not yaml.ScalarNode:

@@ -1,0 +1,58 @@
+"""JSON decoding and encoding: exact, capped, and with clear errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.encoding import DecodeError, decode, encode
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def test_integers_beyond_64_bits_are_exact():
+    assert decode(b'{"a":123456789012345678901234567890}') == {"a": 123456789012345678901234567890}
+    assert encode({"a": 123456789012345678901234567890}) == b'{"a":123456789012345678901234567890}'
+
+
+@given(st.integers(min_value=-(2**200), max_value=2**200))
+def test_every_integer_survives(number):
+    assert number == decode(encode([number]))[0]
+
+
+@given(VALUES)
+def test_what_is_encoded_is_decoded_to_the_same(value):
+    try:
+        raw = encode(value)
+    except UnicodeEncodeError:  # a key with a lone surrogate
+        return
+    assert json.loads(raw) == decode(raw)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[1,]", b"nul", b"\xff", b'{"a":NaN}', b"[" * 2000 + b"]" * 2000, b"1 2"]
+)
+def test_what_is_no_json_is_a_decode_error(body):
+    with pytest.raises(DecodeError):
+        decode(body)
+
+
+def test_an_integer_beyond_a_floats_range_is_a_decode_error():
+    with pytest.raises(DecodeError, match="number is infinity"):
+        decode(b"1" * 5000)
+
+
+def test_a_document_over_the_cap_is_refused_with_both_sizes():
+    with pytest.raises(DecodeError, match="document of 11 bytes is larger than 10"):
+        decode(b'"123456789"', max_bytes=10)

@@ -1,0 +1,107 @@
+"""Templates, constraints and a small driver that the framework's tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.constraint.client import Client
+from webhook.constraint.driver import Violation
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import CompileError, PolicyError
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.json import JsonTarget
+
+DENY = 'package p\nviolation[{"msg": "no"}] { true }\n'
+
+
+class EchoDriver:
+    """A second engine: its source is a list of messages; ``!x`` fails, ``?`` does not compile."""
+
+    name = "Echo"
+
+    def compile(self, template: Any, code: Any) -> EchoEvaluator:
+        """Keep the messages."""
+        if code.source == "?":
+            raise CompileError(f"{template.kind}: not understood")
+        return EchoEvaluator(code.source)
+
+
+class EchoEvaluator:
+    """Reports each message with the name of the object reviewed."""
+
+    def __init__(self, messages: list[str]) -> None:
+        self.messages = messages
+
+    def begin(self, limits: Any, inventory: Any) -> Any:
+        """Nothing is shared."""
+        return inventory
+
+    def evaluate(self, parameters: Any, review: Any, state: Any) -> list[Violation]:
+        """The messages, or the failure that is among them."""
+        found = []
+        for message in self.messages:
+            if message.startswith("!") and message[1:] in (parameters.get("fail"), ""):
+                raise PolicyError(message)
+            if not message.startswith("!"):
+                found.append(Violation(message, {"parameters": parameters}))
+        return found
+
+
+def template(kind="K8sDeny", rego=DENY, **spec: Any) -> dict[str, Any]:
+    """A template; ``schema`` gives its parameters', ``target`` fields of its target."""
+    schema = spec.pop("schema", None)
+    version = spec.pop("version", "v1")
+    target = {
+        "target": "admission.k8s.gatekeeper.sh",
+        **({"rego": rego} if rego else {}),
+        **spec.pop("target", {}),
+    }
+    crd: dict[str, Any] = {"names": {"kind": kind}}
+    if schema is not None:
+        crd["validation"] = {"openAPIV3Schema": schema}
+    return {
+        "apiVersion": f"templates.gatekeeper.sh/{version}",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": kind.lower()},
+        "spec": {"crd": {"spec": crd}, "targets": [target], **spec},
+    }
+
+
+def echo_template(*messages: str, kind: str = "K8sEcho", **spec: Any) -> dict[str, Any]:
+    """A template of the second driver."""
+    source: Any = "?" if messages == ("?",) else list(messages)
+    code = [{"engine": "Echo", "source": source}]
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return template(kind, "", schema=schema, target={"code": code, **spec})
+
+
+def constraint(kind="K8sDeny", name="c", **spec: Any) -> dict[str, Any]:
+    """A constraint with this spec."""
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def client(*documents: dict[str, Any], **options: Any) -> Client:
+    """A client of both drivers and targets with these templates and constraints."""
+    result = Client(
+        targets=(AdmissionTarget(), JsonTarget()), drivers=(RegoDriver(), EchoDriver()), **options
+    )
+    for document in documents:
+        if document["kind"] == "ConstraintTemplate":
+            result.add_template(document)
+        else:
+            result.add_constraint(document)
+    return result
+
+
+def pod(name="web", namespace="shop", **metadata: Any) -> dict[str, Any]:
+    """A Pod."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+    }

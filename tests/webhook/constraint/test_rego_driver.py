@@ -1,0 +1,227 @@
+"""The Rego driver: what it refuses, with gator v3.23.1's words, and what it makes of a rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.webhook.constraint.policies import client, constraint, pod, template
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.review import AugmentedObject
+from webhook.constraint.template import Code, read_template
+
+INVALID = "invalid ConstraintTemplate: "
+VIOLATION = 'violation[{"msg": m}] { m := "x" }'
+
+
+def compile_rego(rego, *libs, version="v0", driver=None):
+    code = Code("Rego", {"rego": rego, "libs": list(libs), "version": version})
+    (driver or RegoDriver()).compile(read_template(template()), code)
+
+
+@pytest.mark.parametrize(
+    ("rego", "libs", "message"),
+    [
+        (
+            'package x\nviolation[{"msg": m}] { m := data.foo.bar }\np { data.x.y; data }',
+            [],
+            (
+                f"{INVALID}invalid data references: check refs failed on module {{template}}: "
+                "errors (3):\ndisallowed ref data.foo.bar\ndisallowed ref data.x.y\n"
+                "disallowed ref data\n"
+            ),
+        ),
+        (
+            'package x\nviolation[{"msg": m}] { m := data.lib.y.z; data[x]; data.inventory[x] }',
+            [],
+            (
+                f"{INVALID}invalid data references: check refs failed on module {{template}}: "
+                "errors (1):\ndisallowed ref data[x]\n"
+            ),
+        ),
+        (
+            f"package x\n{VIOLATION}",
+            ["package lib.y\nq { data.zork }"],
+            (
+                f'{INVALID}invalid data references: check refs failed on module {{libs["lib_0"]}}: '
+                "errors (1):\ndisallowed ref data.zork\n"
+            ),
+        ),
+        (
+            f"package x\nimport data.foo\n{VIOLATION}",
+            [],
+            f'{INVALID}invalid import: bad import: "data.foo"',
+        ),
+        (
+            f"package x\nimport input.review as r\n{VIOLATION}",
+            [],
+            f'{INVALID}invalid import: cannot import input: "input.review"',
+        ),
+        (
+            f"package x\nimport rego.v1\n{VIOLATION.replace('[', ' contains ').replace('] {', ' if {')}",
+            [],
+            f'{INVALID}invalid import: bad import: "rego.v1"',
+        ),
+        (
+            'package x\ndeny[{"msg": m}] { m := "x" }',
+            [],
+            f"{INVALID}invalid rego: invalid module: missing required rules: [violation]",
+        ),
+        (
+            'package x\nviolation.foo[{"msg": m}] { m := "a" }',
+            [],
+            f"{INVALID}invalid rego: invalid module: missing required rules: [violation]",
+        ),
+        (
+            f"package x\n{VIOLATION}",
+            ["package y\nz = 1"],
+            f"{INVALID}invalid lib prefix: path data.y not found in lib prefixes",
+        ),
+        (
+            f"package x\n{VIOLATION}",
+            ["package lib\nz = 1"],
+            f"{INVALID}invalid lib prefix: path data.lib not found in lib prefixes",
+        ),
+        ("# nothing", [], f"{INVALID}template:0: rego_parse_error: empty module"),
+        (
+            f"package x\n{VIOLATION}",
+            [""],
+            f'{INVALID}libs["lib_0"]:0: rego_parse_error: empty module',
+        ),
+        (
+            'package x\nviolation[{"msg": m}] { m := http.foo(1); external_data({}) }\np { x = y }',
+            [],
+            (
+                "unable to compile modules: 2 errors occurred:\n"
+                "template:2: rego_type_error: undefined function http.foo\n"
+                "template:2: rego_type_error: undefined function external_data"
+            ),
+        ),
+    ],
+)
+def test_rego_that_gatekeeper_refuses_is_refused_with_its_words(rego, libs, message):
+    with pytest.raises(InvalidTemplate) as refusal:
+        compile_rego(rego, *libs)
+
+    assert message == str(refusal.value)
+
+
+def test_a_built_in_can_be_taken_away():
+    rego = 'package x\nviolation[{"msg": m}] { m := http.send({"url": "u"}).raw_body }'
+
+    with pytest.raises(InvalidTemplate) as refusal:
+        compile_rego(rego, driver=RegoDriver(disabled_builtins=["http.send"]))
+
+    assert (
+        str(refusal.value)
+        == "unable to compile modules: 1 error occurred: template:2: rego_type_error: "
+        "undefined function http.send"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (None, "could not recognize the type"),
+        ("package x", "could not recognize the type"),
+        ({}, "rego source missing required field: rego"),
+        ({"rego": 3}, "source.rego must be a string"),
+        ({"rego": "package x", "libs": "y"}, "source.libs must be an array of strings"),
+    ],
+)
+def test_a_source_of_another_shape_is_refused(source, message):
+    with pytest.raises(InvalidTemplate) as refusal:
+        RegoDriver().compile(read_template(template()), Code("Rego", source))
+
+    assert message == str(refusal.value)
+
+
+def reported(rego, **parameters):
+    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    subject = client(template(rego=f"package p\n{rego}", schema=loose))
+    subject.add_constraint(constraint(parameters=parameters))
+    answer = subject.snapshot.review(AugmentedObject(pod()))
+    return [(result.msg, result.details) for result in answer.results], answer.faults
+
+
+@pytest.mark.parametrize(
+    ("rego", "expected"),
+    [
+        ('violation[{"msg": "x"}] { false }', []),
+        ('violation[{"msg": "x"}] { true }', [("x", {})]),
+        ('violation[{"msg": "x", "details": null}] { true }', [("x", None)]),
+        ('violation[{"msg": "x", "details": {2, 1}}] { true }', [("x", [1, 2])]),
+        ('violation[{"message": "x"}] { true }', []),
+        ('violation["x"] { true }', []),
+        (
+            'violation[{"msg": "x", "a": 1}] { true }\nviolation[{"msg": "x", "a": 2}] { true }',
+            [("x", {})],
+        ),
+        ('violation = s { s := {{"msg": "x"}} }', [("x", {})]),
+        ('violation = s { s := [{"msg": "x"}] }', []),
+        ('violation[x] = y { x := "msg"; y := "v" }', []),
+        ('violation[x] = y { x := {"msg": "k"}; y := 1 }', [("k", {})]),
+    ],
+)
+def test_a_rules_members_with_a_message_are_the_violations(rego, expected):
+    assert (expected, ()) == reported(rego)
+
+
+def test_violations_of_a_constraint_are_ordered_by_details_then_message_among_equal_ones():
+    rego = """violation[{"msg": "same", "details": {"n": n}}] { n := [10, 9, "a", null][_] }"""
+
+    found, _ = reported(rego)
+
+    assert [details for _, details in found] == [{"n": None}, {"n": 9}, {"n": 10}, {"n": "a"}]
+
+
+def test_a_message_that_is_no_text_fails_the_review_as_in_gatekeeper():
+    found, faults = reported('violation[{"msg": 5}] { true }')
+
+    assert found == []
+    assert "extracting message binding: .msg accessor error" in str(faults[0])
+
+
+def test_a_conflict_is_reported_with_its_place_as_opa_does():
+    rego = 'violation[{"msg": m}] { m := p }\np = "a" { true }\np = "b" { true }'
+
+    ((message, details),), faults = reported(rego)
+
+    assert (
+        message
+        == "template:4: eval_conflict_error: complete rules must not produce multiple outputs"
+    )
+    assert details is None
+    assert faults == ()
+
+
+def test_the_inventory_is_there():
+    rego = """package p
+violation[{"msg": n}] { data.inventory.namespace[_]["v1"].Pod[n] }"""
+    subject = client(template(rego=rego), constraint())
+    subject.add_data(pod("other"))
+
+    answer = subject.snapshot.review(AugmentedObject(pod()))
+
+    assert [result.msg for result in answer.results] == ["other"]
+
+
+def test_external_data_is_asked_through_the_door_that_the_caller_opened():
+    asked = []
+
+    def provider(request):
+        asked.append(request)
+        return {"responses": [[key, f"{key}!"] for key in request["keys"]], "errors": []}
+
+    rego = (
+        'package p\nviolation[{"msg": m}] { r := external_data({"provider": "x", '
+        '"keys": ["a"]}); m := r.responses[_][1] }'
+    )
+    driver = RegoDriver(external_data=provider)
+    code = Code("Rego", {"rego": rego})
+    evaluator = driver.compile(read_template(template()), code)
+    state = evaluator.begin(UNLIMITED, {})
+
+    assert list(evaluator.evaluate({}, {}, state)) == [("a!", {})]
+    assert asked == [{"provider": "x", "keys": ["a"]}]
