@@ -59,7 +59,10 @@ def key(value: Value) -> Key:  # one flat dispatch on the kind of value
     if kind is list:
         return ("[", *map(key, value))
     if kind is dict:
-        return ("{", frozenset((name, key(item)) for name, item in value.items()))
+        for item in value.values():
+            if type(item) is not str:
+                return ("{", frozenset((name, key(item)) for name, item in value.items()))
+        return ("{", frozenset(value.items()))
     if kind is RegoSet:
         return ("<", frozenset(value.keys()))
     if kind is RegoObject:
@@ -72,14 +75,37 @@ def key(value: Value) -> Key:  # one flat dispatch on the kind of value
 class RegoSet:
     """A set of values. Iteration is in order of insertion; :func:`ordered` gives Rego's."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_list")
+
+    _items: dict[Key, Value]
+    _list: list[Value] | None
 
     def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items: dict[Key, Value] = {key(item): item for item in items}
+        self._items = {key(item): item for item in items}
+        self._list = None
+
+    @classmethod
+    def lazy(cls, items: list[Value]) -> RegoSet:
+        """A set whose members, perhaps repeated, get keys when these are first needed."""
+        result = cls.__new__(cls)
+        if items:
+            result._list = items
+        else:
+            result._items = {}
+            result._list = None
+        return result
+
+    def __getattr__(self, name: str) -> dict[Key, Value]:
+        # Only reached while _items is not set: see lazy().
+        if name != "_items" or self._list is None:
+            raise AttributeError(name)
+        self._items = items = {key(item): item for item in self._list}
+        return items
 
     def add(self, item: Value) -> None:
         """Add while building: a set that has been handed on is never changed."""
         self._items.setdefault(key(item), item)
+        self._list = None
 
     def keys(self) -> Iterable[Key]:
         """The stand-ins of the members."""
@@ -101,12 +127,17 @@ class RegoSet:
     def _of(cls, items: dict[Key, Value]) -> RegoSet:
         result = cls.__new__(cls)
         result._items = items
+        result._list = None
         return result
 
     def __iter__(self) -> Iterator[Value]:
+        if self._list is not None and len(self._list) == 1:
+            return iter(self._list)
         return iter(self._items.values())
 
     def __len__(self) -> int:
+        if self._list is not None and len(self._list) == 1:
+            return 1
         return len(self._items)
 
     def __contains__(self, item: Value) -> bool:

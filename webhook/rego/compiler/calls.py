@@ -1,13 +1,210 @@
-"""Built-ins that are written inline where the kinds of their operands allow."""
+"""Built-ins that are written inline: the usual kinds of operands at once, the rest called.
+
+Each entry writes the whole call, or returns False where the general form is
+needed. A *slow* call stands in an expression where its operands have unusual
+kinds: it is undefined, or ends a strict evaluation, as the built-in decides.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.rego.compiler import ir
+from webhook.rego.sprintf import simple_format
+from webhook.rego.values import RegoSet
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.compiler import ir
+    from webhook.rego.compiler.literals import BodyWriter
 
-INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {}
+    Operands = list[tuple[str, str]]
+
+LONG_TEXT: Final = 1 << 16
+"""Characters from which a made text is paid for."""
+
+
+def _operands(writer: BodyWriter, lit: ir.Call) -> Operands:
+    return [(writer.name_of(source), kind) for source, kind in writer.arguments(lit.args)]
+
+
+def _slow(writer: BodyWriter, lit: ir.Call, operands: Operands) -> str:
+    assert isinstance(lit.name, str)
+    name = writer.unit.slow(lit.name)
+    given = "".join(f", {source}" for source, _ in operands)
+    return f"{name}({writer.state}, {writer.unit.place(lit.location)}{given})"
+
+
+def _are(operands: Operands, kind: str, python: str) -> str:
+    """A test that operands not known to be of a kind are; empty where all are known."""
+    tests = [f"type({source}) is {python}" for source, known in operands if known != kind]
+    return " and ".join(dict.fromkeys(tests))
+
+
+def _boolean(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
+    """A test of two strings."""
+
+    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+        operands = _operands(writer, lit)
+        fast = form.format(*(source for source, _ in operands))
+        guard = _are(operands, "s", "str")
+        if not guard:
+            writer.truth(lit, fast)
+        elif lit.out is None:
+            slow = _slow(writer, lit, operands)
+            writer.condition(f"({fast} if {guard} else {slow} is True)")
+        else:
+            slow = _slow(writer, lit, operands)
+            writer.match(lit.out, (writer.defined(f"({fast} if {guard} else {slow})"), "b"))
+        return True
+
+    return write
+
+
+def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bool]:
+    """A value made of operands of one kind."""
+
+    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+        operands = _operands(writer, lit)
+        fast = form.format(*(source for source, _ in operands))
+        guard = _are(operands, kind, python)
+        if not guard:
+            writer.give(lit, (f"({fast})", result))
+        else:
+            slow = _slow(writer, lit, operands)
+            found = writer.defined(f"({fast} if {guard} else {slow})")
+            # Other kinds of operands may have other kinds of results.
+            writer.give(lit, (found, result if result == "s" else ""))
+        return True
+
+    return write
+
+
+def _kind_test(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
+    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+        ((source, _),) = _operands(writer, lit)
+        writer.truth(lit, form.format(source))
+        return True
+
+    return write
+
+
+def _count(writer: BodyWriter, lit: ir.Call) -> bool:
+    operands = _operands(writer, lit)
+    ((source, kind),) = operands
+    if kind in ("s", "l", "d", "S"):
+        writer.give(lit, (f"len({source})", "i"))
+        return True
+    slow = _slow(writer, lit, operands)
+    found = writer.defined(f"(len({source}) if type({source}) in COUNTABLE else {slow})")
+    writer.give(lit, (found, "i"))
+    return True
+
+
+def _minus(writer: BodyWriter, lit: ir.Call) -> bool:
+    operands = _operands(writer, lit)
+    (a, kind), (b, other) = operands
+    if kind == "S" and other == "S":
+        writer.give(lit, (writer.assign(f"{a}.difference({b})"), "S"))
+        return True
+    return _guarded("{0} - {1}", "i", "int", "i")(writer, lit)
+
+
+def _object_get(writer: BodyWriter, lit: ir.Call) -> bool:
+    operands = _operands(writer, lit)
+    (source, kind), (name, name_kind), (default, _) = operands
+    tests = []
+    if kind != "d":
+        tests.append(f"type({source}) is dict")
+    if name_kind == "":
+        tests.append(f"type({name}) is str")
+    elif name_kind != "s":
+        return False
+    fast = f"{source}.get({name}, {default})"
+    if not tests:
+        writer.give(lit, (writer.assign(fast), ""))
+        return True
+    slow = _slow(writer, lit, operands)
+    writer.give(lit, (writer.defined(f"({fast} if {' and '.join(tests)} else {slow})"), ""))
+    return True
+
+
+def _sprintf(writer: BodyWriter, lit: ir.Call) -> bool:
+    """A constant template of bare verbs is joined from its parts at once."""
+    if len(lit.args) != 2:
+        return False
+    template, values = lit.args
+    if not isinstance(template, ir.Const) or not isinstance(values, ir.Array):
+        return False
+    if type(template.value) is not str or (simple := simple_format(template.value)) is None:
+        return False
+    pieces, verbs = simple[0].split("%s"), simple[1]
+    if "d" in verbs or len(verbs) != len(values.items) or len(pieces) != len(verbs) + 1:
+        return False
+    operands = [(writer.name_of(x), kind) for x, kind in writer.arguments(values.items)]
+    parts = []
+    strings = []
+    for piece, verb, (source, kind) in zip(pieces, verbs, operands, strict=False):
+        parts.append(repr(piece.replace("%%", "%")))
+        if kind == "s":
+            parts.append(f"f'{{{source}}}'" if source.isidentifier() else source)
+        elif verb == "s":
+            strings.append((source, kind))
+            parts.append(f"f'{{{source}}}'")
+        elif source.isidentifier():
+            parts.append(f"f'{{{source} if type({source}) is str else text({source})}}'")
+        else:
+            name = writer.assign(source)
+            parts.append(f"f'{{text({name})}}'")
+    parts.append(repr(pieces[-1].replace("%%", "%")))
+    joined = " ".join(part for part in parts if part != "''") or "''"
+    guard = _are(strings, "s", "str")
+    if guard:
+        given = ", ".join(source for source, _ in operands)
+        whole: Operands = [(repr(template.value), "s"), (f"[{given}]", "l")]
+        slow = _slow(writer, lit, whole)
+        found = writer.defined(f"(({joined}) if {guard} else {slow})")
+    else:
+        found = writer.assign(joined)
+    writer.line(f"if len({found}) > {LONG_TEXT}: too_long({writer.state}, {found})")
+    writer.give(lit, (found, "s"))
+    return True
+
+
+def _member(writer: BodyWriter, lit: ir.Call) -> bool:
+    """Membership in a constant collection of strings, or the general one."""
+    (item, _), (collection, _) = writer.arguments(lit.args)
+    constant = lit.args[1]
+    if isinstance(constant, ir.Const):
+        members = constant.value
+        strings = isinstance(members, list | RegoSet) and all(type(m) is str for m in members)
+        if strings and members:
+            name = writer.unit.strings(sorted(set(members)))
+            item = writer.name_of(item)
+            writer.truth(lit, f"type({item}) is str and {item} in {name}")
+            return True
+    writer.truth(lit, f"member({item}, {collection})")
+    return True
+
+
+INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {
+    "startswith": _boolean("{0}.startswith({1})"),
+    "endswith": _boolean("{0}.endswith({1})"),
+    "contains": _boolean("{1} in {0}"),
+    "trim_prefix": _guarded("{0}.removeprefix({1})", "s", "str", "s"),
+    "trim_suffix": _guarded("{0}.removesuffix({1})", "s", "str", "s"),
+    "plus": _guarded("{0} + {1}", "i", "int", "i"),
+    "minus": _minus,
+    "count": _count,
+    "object.get": _object_get,
+    "sprintf": _sprintf,
+    "internal.member_2": _member,
+    "is_string": _kind_test("type({0}) is str"),
+    "is_boolean": _kind_test("type({0}) is bool"),
+    "is_null": _kind_test("{0} is None"),
+    "is_array": _kind_test("type({0}) is list"),
+    "is_set": _kind_test("type({0}) is RegoSet"),
+    "is_object": _kind_test("type({0}) is dict or type({0}) is RegoObject"),
+    "is_number": _kind_test("type({0}) is int or isinstance({0}, float)"),
+}
 """By name: writes the call and returns True, or False where it cannot."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.checks import branches
 from webhook.rego.compiler.literals import BodyWriter
-from webhook.rego.compiler.variables import terms_of
+from webhook.rego.compiler.variables import walk, walk_body
 from webhook.rego.values import equal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from webhook.rego.compiler.ir import Rule
     from webhook.rego.compiler.tree import Node
@@ -25,53 +24,47 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.writer import Operand
 
 
-def count_uses(terms: list[ir.Term | None], body: ir.Body) -> dict[str, int]:
-    """How often each variable occurs, at any depth."""
-    uses: dict[str, int] = {}
+class Uses:
+    """What the terms of one function use: how often each variable, and paths of the input."""
 
-    def term(t: ir.Term | None) -> None:
-        if isinstance(t, ir.Var):
-            uses[t.name] = uses.get(t.name, 0) + 1
-        elif isinstance(t, ir.Ref):
-            term(t.head)
-            for part in t.path:
-                term(part)
-        elif isinstance(t, ir.Array | ir.Set):
-            for item in t.items:
-                term(item)
-        elif isinstance(t, ir.Object):
-            for name, value in t.items:
-                term(name)
-                term(value)
-        elif isinstance(t, ir.Comprehension):
-            term(t.key)
-            term(t.value)
-            literals(t.body)
-        elif isinstance(t, ir.Template):
-            for part in t.parts:
-                if not isinstance(part, str):
-                    term(part)
+    def __init__(self) -> None:
+        self.variables: dict[str, int] = {}
+        self.paths: dict[tuple[str, ...], int] = {}
+        self.beginnings: dict[tuple[str, ...], int] = {}
 
-    def literals(lits: ir.Body) -> None:
-        for lit in lits:
-            for t in terms_of(lit):
-                term(t)
-            for modifier in lit.withs:
-                term(modifier.value)
-            if isinstance(lit, ir.Every | ir.Not):
-                literals(lit.body)
-            elif isinstance(lit, ir.Logic):
-                literals(lit.left)
-                literals(lit.right)
+    def rule(self, rule: Rule) -> None:
+        """Count one branch of a rule; variables are those of the last one counted."""
+        self.variables = {}
+        for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
+            if term is not None:
+                self._count(walk(term))
+        self._count(walk_body(rule.body))
 
-    for t in terms:
-        term(t)
-    literals(body)
-    return uses
+    def body(self, terms: list[ir.Term], body: ir.Body) -> None:
+        """Count a query."""
+        for term in terms:
+            self._count(walk(term))
+        self._count(walk_body(body))
 
+    def _count(self, terms: Iterable[ir.Term]) -> None:
+        variables = self.variables
+        for term in terms:
+            if isinstance(term, ir.Var):
+                variables[term.name] = variables.get(term.name, 0) + 1
+            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
+                if term.head.name == "input":
+                    self._path(term)
 
-def _uses(rule: Rule) -> dict[str, int]:
-    return count_uses([*rule.rest, *(rule.args or ()), rule.key, rule.value], rule.body)
+    def _path(self, ref: ir.Ref) -> None:
+        names: list[str] = []
+        for part in ref.path:
+            if not (isinstance(part, ir.Const) and type(part.value) is str):
+                break
+            names.append(part.value)
+        path = tuple(names)
+        self.paths[path] = self.paths.get(path, 0) + 1
+        for length in range(2, len(path)):
+            self.beginnings[path[:length]] = self.beginnings.get(path[:length], 0) + 1
 
 
 class Documents:
@@ -95,15 +88,33 @@ class Documents:
             else:
                 self._branching(name, node)
 
-    def _writer(self, rule: Rule) -> BodyWriter:
-        writer = BodyWriter(self.unit, _uses(rule))
-        writer.location = rule.location
+    def _writer(self, rules: Iterable[Rule]) -> BodyWriter:
+        """A writer for a function of these rules' bodies."""
+        uses = Uses()
+        found = list(rules)
+        for rule in found:
+            uses.rule(rule)
+        writer = BodyWriter(self.unit, uses)
+        writer.location = found[0].location
         return writer
+
+    def _begin(self, writer: BodyWriter, rule: Rule) -> tuple[Any, ...]:
+        """Begin the next body in a function."""
+        saved = writer.snapshot()
+        counted = Uses()
+        counted.rule(rule)
+        writer.uses.variables = counted.variables
+        writer.location = rule.location
+        writer.repeats = True
+        writer.loops = []
+        writer.looping = False
+        return saved
 
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
         if writer.charges:
             lines.append((1, "X = S.context"))
+        lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
         self.unit.add(lines)
 
@@ -128,52 +139,53 @@ class Documents:
 
     # --- sets --------------------------------------------------------------------------------------
 
-    def _document(self, name: str, node: Node) -> None:
-        slot = self.unit.slot()
-        inner = f"{name}e"
-        self._cached(name, inner, node, slot)
+    def entry(self, name: str, node: Node) -> None:
+        """The function of a document that is asked for: nothing else in the program can use it."""
         if node.rules[0].kind == "set":
-            writer = self._solutions(
-                node, "{}", lambda writer, value: writer.add_member("out", value), repeats=True
-            )
-            writer.lines.append((1, "return set_of(out)"))
-            self._finish(f"def {inner}(S):", ["out = {}"], writer)
+            self._set(name, node)
+        else:
+            self._single(name, "S", node)
+
+    def _document(self, name: str, node: Node) -> None:
+        inner = f"{name}e"
+        self._cached(name, inner, node, self.unit.slot())
+        if node.rules[0].kind == "set":
+            self._set(inner, node)
         else:
             self._single(inner, "S", node)
 
-    def _members(self, name: str, node: Node) -> None:
-        slot = self.unit.slot()
-        inner = f"{name}e"
-        self._cached(name, inner, node, slot)
-
-        def add(writer: BodyWriter, value: Operand) -> None:
-            writer.line(f"out.append({value[0]})")
-
-        writer = self._solutions(node, "[]", add, repeats=True)
-        writer.lines.append((1, "return out"))
-        self._finish(f"def {inner}(S):", ["out = []"], writer)
-
-    def _solutions(
-        self,
-        node: Node,
-        _start: str,
-        add: Callable[[BodyWriter, Operand], None],
-        *,
-        repeats: bool,
-    ) -> BodyWriter:
-        """All bodies of a partial set, one after another in one function."""
-        writer = self._writer(node.rules[0])
+    def _set(self, name: str, node: Node) -> None:
+        if all(isinstance(rule.key, ir.Object | ir.Array) for rule in node.rules):
+            # Keys of composite members are dear and often never needed.
+            self._list(name, node, "return lazy_set(out)")
+            return
+        writer = self._writer(node.rules)
         for rule in node.rules:
-            writer.uses = _uses(rule)
-            saved = writer.snapshot()
-            writer.repeats = repeats
-            writer.loops = []
+            saved = self._begin(writer, rule)
             writer.body(rule.body)
             writer.location = rule.location
             assert rule.key is not None
-            add(writer, writer.operand(rule.key))
+            writer.add_member("out", writer.operand(rule.key))
             writer.restore(saved)
-        return writer
+        writer.lines.append((1, "return set_of(out)"))
+        self._finish(f"def {name}(S):", ["out = {}"], writer)
+
+    def _members(self, name: str, node: Node) -> None:
+        inner = f"{name}e"
+        self._cached(name, inner, node, self.unit.slot())
+        self._list(inner, node, "return out")
+
+    def _list(self, name: str, node: Node, end: str) -> None:
+        writer = self._writer(node.rules)
+        for rule in node.rules:
+            saved = self._begin(writer, rule)
+            writer.body(rule.body)
+            writer.location = rule.location
+            assert rule.key is not None
+            writer.line(f"out.append({writer.operand(rule.key)[0]})")
+            writer.restore(saved)
+        writer.lines.append((1, end))
+        self._finish(f"def {name}(S):", ["out = []"], writer)
 
     # --- single values -------------------------------------------------------------------------------
 
@@ -181,32 +193,65 @@ class Documents:
         args = node.rules[0].args
         assert args is not None
         params = ", ".join(["S", *(f"a{i}" for i in range(len(args)))])
-        self._single(name, params, node)
+        if not self._table(name, params, node.rules):
+            self._single(name, params, node)
+
+    def _table(self, name: str, params: str, rules: list[Rule]) -> bool:
+        """A function whose rules only map one string to a value each is a lookup."""
+        found: dict[str, Any] = {}
+        for rule in rules:
+            if rule.default or rule.else_ is not None or rule.body or len(rule.args or ()) != 1:
+                return False
+            assert rule.args is not None
+            arg, value = rule.args[0], rule.value
+            if not isinstance(arg, ir.Const) or not isinstance(value, ir.Const):
+                return False
+            if type(arg.value) is not str or arg.value in found:
+                return False
+            found[arg.value] = value.value
+        table = self.unit.constant(found)
+        self.unit.add(
+            [
+                (0, f"def {name}({params}):"),
+                (1, f"return {table}.get(a0, U) if type(a0) is str else U"),
+            ]
+        )
+        return True
 
     def _single(self, name: str, params: str, node: Node) -> None:
         """A complete document or function: all rules must agree on its value."""
         rules = [rule for rule in node.rules if not rule.default]
-        default = next((rule for rule in node.rules if rule.default), None)
+        defaults = [rule for rule in node.rules if rule.default]
         message = self.unit.conflict(node)
-        if not rules:
-            assert default is not None
-            self._chain(name, params, [default], message)
-            return
-        if len(rules) == 1:
-            chain = [*branches(rules[0])]
-            self._chain(name, params, chain + ([default] if default else []), message)
-            return
-        value = _common_constant(rules)
-        if value is not None and not any(rule.else_ for rule in rules):
-            self._any(name, params, rules, default, message)
-            return
-        parts = []
+        if len(rules) <= 1:
+            self._chain(
+                name, params, [b for r in (*rules, *defaults) for b in r.branches()], message
+            )
+        elif any(rule.else_ for rule in rules):
+            self._chains(name, params, rules, defaults, message)
+        elif _all_equal(rules):
+            self._chain(name, params, [*rules, *defaults], message)
+        else:
+            writer = self._writer([*rules, *defaults])
+            for rule in rules:
+                saved = self._open(writer, rule)
+                value = writer.name_of(self._value(writer, rule))
+                self._agree(writer, "out", value, message, rule)
+                writer.restore(saved)
+            if defaults:
+                writer.lines.append((1, "if out is not U: return out"))
+                self._alternative(writer, defaults[0], message)
+            writer.lines.append((1, "return out"))
+            self._finish(f"def {name}({params}):", ["out = U"], writer)
+
+    def _chains(
+        self, name: str, params: str, rules: list[Rule], defaults: list[Rule], message: str
+    ) -> None:
+        """Several rules with ``else`` branches: each a function, and all must agree."""
+        lines = [(0, f"def {name}({params}):"), (1, "out = U")]
         for i, rule in enumerate(rules):
             part = f"{name}x{i}"
-            parts.append((part, rule))
-            self._chain(part, params, [*branches(rule)], message)
-        lines = [(0, f"def {name}({params}):"), (1, "out = U")]
-        for part, rule in parts:
+            self._chain(part, params, [*rule.branches()], message)
             place = self.unit.place(rule.location)
             lines += [
                 (1, f"v = {part}({params})"),
@@ -214,54 +259,50 @@ class Documents:
                 (2, "if out is U: out = v"),
                 (2, f"elif not equal(out, v): raise conflict({message}, {place})"),
             ]
-        if default is not None:
+        if defaults:
             part = f"{name}z"
-            self._chain(part, params, [default], message)
+            self._chain(part, params, defaults, message)
             lines.append((1, f"if out is U: return {part}({params})"))
         lines.append((1, "return out"))
         self.unit.add(lines)
 
-    def _any(
-        self, name: str, params: str, rules: list[Rule], default: Rule | None, message: str
-    ) -> None:
-        """Rules that all have the same constant value: the first that holds decides."""
-        writer = self._writer(rules[0])
-        for rule in [*rules, *([default] if default else [])]:
-            self._alternative(writer, rule, message)
-        writer.lines.append((1, "return U"))
-        self._finish(f"def {name}({params}):", [], writer)
-
     def _chain(self, name: str, params: str, chain: list[Rule], message: str) -> None:
-        """A rule and its ``else`` branches: the first that holds decides."""
-        writer = self._writer(chain[0])
+        """Bodies of which the first that holds decides."""
+        writer = self._writer(chain)
         for rule in chain:
             self._alternative(writer, rule, message)
         writer.lines.append((1, "return U"))
         self._finish(f"def {name}({params}):", [], writer)
 
-    def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
-        """One body, which returns its value; solutions that disagree are a conflict."""
-        writer.uses = _uses(rule)
-        writer.location = rule.location
-        saved = writer.snapshot()
-        start = len(writer.lines)
-        writer.repeats = True
-        writer.loops = []
+    def _open(self, writer: BodyWriter, rule: Rule) -> tuple[Any, ...]:
+        """Open the nest of a rule's arguments and body."""
+        saved = self._begin(writer, rule)
         for i, arg in enumerate(rule.args or ()):
             writer.match(arg, (f"a{i}", ""))
         writer.body(rule.body)
         writer.location = rule.location
+        return saved
+
+    def _value(self, writer: BodyWriter, rule: Rule) -> str:
         assert rule.value is not None
-        value = writer.operand(rule.value)[0]
+        return writer.operand(rule.value)[0]
+
+    def _agree(self, writer: BodyWriter, found: str, value: str, message: str, rule: Rule) -> None:
+        place = self.unit.place(rule.location)
+        writer.line(f"if {found} is U: {found} = {value}")
+        writer.line(f"elif not equal({found}, {value}): raise conflict({message}, {place})")
+
+    def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
+        """One body, which returns its value; solutions that disagree are a conflict."""
+        start = len(writer.lines)
+        saved = self._open(writer, rule)
+        value = self._value(writer, rule)
         if not writer.loops or isinstance(rule.value, ir.Const):
             writer.line(f"return {value}")
             writer.restore(saved)
             return
         found = writer.new()
-        value = writer.name_of(value)
-        place = self.unit.place(rule.location)
-        writer.line(f"if {found} is U: {found} = {value}")
-        writer.line(f"elif not equal({found}, {value}): raise conflict({message}, {place})")
+        self._agree(writer, found, writer.name_of(value), message, rule)
         writer.restore(saved)
         writer.lines.insert(start, (1, f"{found} = U"))
         writer.lines.append((1, f"if {found} is not U: return {found}"))
@@ -270,20 +311,15 @@ class Documents:
 
     def _object(self, name: str, node: Node, chosen: tuple[int, ...] | None) -> None:
         """The document of all rules below a node, or of those that a path can meet."""
-        slot = self.unit.slot()
         inner = f"{name}e"
-        self._cached(name, inner, node, slot)
+        self._cached(name, inner, node, self.unit.slot())
         rules = [rule for below in node.walk() for rule in below.rules]
         if chosen is not None:
             rules = [rules[i] for i in chosen]
         depth = len(node.path)
-        writer = self._writer(rules[0])
+        writer = self._writer(rules)
         for rule in rules:
-            writer.uses = _uses(rule)
-            writer.location = rule.location
-            saved = writer.snapshot()
-            writer.repeats = True
-            writer.loops = []
+            saved = self._begin(writer, rule)
             writer.body(rule.body)
             writer.location = rule.location
             steps = [writer.unit.constant(part) for part in rule.path[depth:]]
@@ -321,12 +357,10 @@ class Documents:
             self.unit.adoptions.append(f"adopt({name}, ({below}))")
 
 
-def _common_constant(rules: list[Rule]) -> Any:
-    """The rules' values where all are one and the same scalar, as a list of it; else None."""
+def _all_equal(rules: list[Rule]) -> bool:
+    """Whether the rules all have one and the same constant value."""
     first = rules[0].value
-    if not isinstance(first, ir.Const):
-        return None
-    for rule in rules[1:]:
-        if not isinstance(rule.value, ir.Const) or not equal(rule.value.value, first.value):
-            return None
-    return [first.value]
+    return isinstance(first, ir.Const) and all(
+        isinstance(rule.value, ir.Const) and equal(rule.value.value, first.value)
+        for rule in rules[1:]
+    )

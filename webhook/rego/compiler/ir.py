@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from webhook.rego.ast import NOWHERE, Location
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.rego.values import Value
 
 
@@ -214,6 +216,13 @@ class Rule:
     default: bool = False
     else_: Rule | None = None
     names: dict[str, str] = field(default_factory=dict)
+
+    def branches(self) -> Iterator[Rule]:
+        """The rule and its ``else`` branches."""
+        branch: Rule | None = self
+        while branch is not None:
+            yield branch
+            branch = branch.else_
 
     @property
     def kind(self) -> RuleKind:

@@ -312,9 +312,9 @@ class BodyWriter(Writer):
             if name not in self.unit.mocked and self._special(lit):
                 return
         result = self._result(lit)
-        self._give(lit, result)
+        self.give(lit, result)
 
-    def _give(self, lit: ir.Call, result: Operand) -> None:
+    def give(self, lit: ir.Call, result: Operand) -> None:
         """The result goes to the literal's output, or must be true."""
         if lit.out is None:
             self.true(result)
@@ -336,6 +336,11 @@ class BodyWriter(Writer):
         if name in self.unit.mocked:
             key = self.unit.constant(_function_key(name))
             return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
+        if node.always_true:
+            if lit.out is None or self.single_use(lit.out):
+                self.condition(f"{function}({self.state}{given}) is not U")
+                return "True", BOOL
+            return self.defined(f"{function}({self.state}{given})"), BOOL
         return self.defined(f"{function}({self.state}{given})"), ""
 
     def arguments(self, args: list[ir.Term]) -> list[Operand]:
@@ -395,27 +400,23 @@ class BodyWriter(Writer):
         if name in ("equal", "neq"):
             a, b = self.arguments(lit.args)
             source = self.equality(a, b)
-            self._truth(lit, source if name == "equal" else f"not ({source})")
+            self.truth(lit, source if name == "equal" else f"not ({source})")
             return True
         comparison = _COMPARISONS.get(name)
         if comparison is not None:
             a, b = ((self.name_of(x), kind) for x, kind in self.arguments(lit.args))
-            self._truth(lit, _compared(a, b, *comparison))
-            return True
-        if name == "internal.member_2":
-            a, b = self.arguments(lit.args)
-            self._truth(lit, f"member({a[0]}, {b[0]})")
+            self.truth(lit, _compared(a, b, *comparison))
             return True
         if name == "internal.member_3":
             given = ", ".join(source for source, _ in self.arguments(lit.args))
-            self._truth(lit, f"member_at({given})")
+            self.truth(lit, f"member_at({given})")
             return True
         inline = INLINE.get(name)
         if inline is None:
             return False
         return inline(self, lit)
 
-    def _truth(self, lit: ir.Call, source: str) -> None:
+    def truth(self, lit: ir.Call, source: str) -> None:
         """A boolean result known as an expression."""
         if lit.out is None:
             self.condition(source)

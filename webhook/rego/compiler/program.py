@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.rego.builtins.registry import BUILTINS
@@ -16,7 +17,7 @@ from webhook.rego.compiler.checks import (
     dependencies_first,
     each_literal,
 )
-from webhook.rego.compiler.documents import Documents, count_uses
+from webhook.rego.compiler.documents import Documents, Uses
 from webhook.rego.compiler.generate import load
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.lower import (
@@ -32,6 +33,7 @@ from webhook.rego.compiler.tree import Node, Tree
 from webhook.rego.compiler.unit import Unit
 from webhook.rego.compiler.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.metadata import Metadata
 from webhook.rego.strict import check_strict
 
 if TYPE_CHECKING:
@@ -118,7 +120,11 @@ class Compiled:
         if node is None:
             raise KeyError(path)
         unit = self.unit()
-        writer = BodyWriter(unit, {})
+        if node.rules and self._entry(unit, node):
+            function = self.finish(unit)
+            self._documents[path] = function
+            return function
+        writer = BodyWriter(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
         value = writer.operand(var)[0]
         writer.line(f"return {value}")
@@ -127,6 +133,13 @@ class Compiled:
         function = self.finish(unit)
         self._documents[path] = function
         return function
+
+    def _entry(self, unit: Unit, node: Node) -> bool:
+        """Write the document's function itself, where it needs no guard."""
+        if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
+            return False
+        Documents(unit).entry("q", node)
+        return True
 
     def finish(self, unit: Unit) -> Callable[..., Value]:
         """Write what the unit wants, compile it, and return its function ``q``."""
@@ -170,6 +183,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             names.add(head_name(rule.head))
             if rule.head.args:
                 compiled.functions.add(_function_path(path, rule))
+    metadata = _metadata(modules, faults)
     for module in modules:
         path = package_path(module.package)
         if not module.rules:
@@ -178,6 +192,8 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             module_globals(module, compiled.exports), module.source, faults, compiled.is_function
         )
         for rule in module.rules:
+            if metadata is not None:
+                lowering.metadata = partial(_metadata_of, metadata, module, rule)
             lowered = lowering.rule(module, rule)
             compiled.rules.append(lowered)
             compiled.tree.add(lowered)
@@ -185,6 +201,20 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     _check(compiled, faults, packages)
     _raise(faults)
     return compiled
+
+
+def _metadata(modules: Sequence[ast.Module], faults: list[RegoLoadError]) -> Metadata | None:
+    """The annotations, where a module asks for them."""
+    if not any("rego.metadata" in module.source for module in modules):
+        return None
+    found = Metadata(modules)
+    faults.extend(found.errors)
+    return found
+
+
+def _metadata_of(found: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
+    """What a call of ``rego.metadata`` in this rule returns."""
+    return found.rule(rule) if name == "rego.metadata.rule" else found.chain(module, rule)
 
 
 def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
@@ -277,7 +307,8 @@ def compile_query(
         for name in sorted(variables)
         if not ir.is_generated(name) and not ir.is_wildcard(name) and name not in ("input", "data")
     }
-    uses = count_uses([ir.Var(name) for name in shown], lowered)
+    uses = Uses()
+    uses.body([ir.Var(name) for name in shown], lowered)
     writer = BodyWriter(unit, uses)
     writer.repeats = False
     writer.body(lowered)
@@ -286,7 +317,8 @@ def compile_query(
     )
     writer.line(f"out.append({{{items}}})")
     writer.lines.append((1, "return out"))
-    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S.context"), *writer.lines])
+    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S.context")])
+    unit.add([*((1, text) for text in writer.prologue), *writer.lines])
     return inner.finish(unit), inner
 
 

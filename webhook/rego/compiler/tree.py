@@ -36,6 +36,15 @@ class Node:
             yield from child.walk()
 
     @property
+    def always_true(self) -> bool:
+        """Whether the rules here have no value but true."""
+        return all(
+            isinstance(branch.value, Const) and branch.value.value is True
+            for rule in self.rules
+            for branch in rule.branches()
+        )
+
+    @property
     def dynamic(self) -> bool:
         """Whether rules here have variables in their reference: all below is one document."""
         return any(rule.rest for rule in self.rules)

@@ -71,6 +71,15 @@ class Unit:
             self.header.append(f"{name} = {source}")
         return name
 
+    def strings(self, members: list[str]) -> str:
+        """The name of a constant set of strings, to look a string up in."""
+        source = f"frozenset(({''.join(f'{member!r}, ' for member in members)}))"
+        name = self._constants.get(source)
+        if name is None:
+            name = self._constants[source] = f"k{len(self._constants)}"
+            self.header.append(f"{name} = {source}")
+        return name
+
     def _source(self, value: Value) -> str:
         kind = type(value)
         if kind is list:

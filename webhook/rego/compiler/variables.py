@@ -22,7 +22,7 @@ from webhook.rego.compiler.ir import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from webhook.rego.compiler.ir import Body, Function, Lit, Term
 
@@ -87,6 +87,45 @@ def terms_of(lit: Lit) -> list[Term]:
     if isinstance(lit, Print):
         return list(lit.args)
     return []
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """The term and every term in it, bodies of comprehensions included."""
+    yield term
+    if isinstance(term, Ref):
+        yield from walk(term.head)
+        for part in term.path:
+            yield from walk(part)
+    elif isinstance(term, Array | Set):
+        for item in term.items:
+            yield from walk(item)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            yield from walk(name)
+            yield from walk(value)
+    elif isinstance(term, Comprehension):
+        if term.key is not None:
+            yield from walk(term.key)
+        yield from walk(term.value)
+        yield from walk_body(term.body)
+    elif isinstance(term, Template):
+        for part in term.parts:
+            if not isinstance(part, str):
+                yield from walk(part)
+
+
+def walk_body(body: Body) -> Iterator[Term]:
+    """Every term in a body, at any depth."""
+    for lit in body:
+        for term in terms_of(lit):
+            yield from walk(term)
+        for modifier in lit.withs:
+            yield from walk(modifier.value)
+        if isinstance(lit, Every | Not):
+            yield from walk_body(lit.body)
+        elif isinstance(lit, Logic):
+            yield from walk_body(lit.left)
+            yield from walk_body(lit.right)
 
 
 def all_of_body(body: Body, found: set[str]) -> None:

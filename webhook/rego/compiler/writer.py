@@ -15,6 +15,7 @@ from webhook.rego.compiler.variables import visible
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Location
+    from webhook.rego.compiler.documents import Uses
     from webhook.rego.compiler.tree import Node
     from webhook.rego.compiler.unit import Unit
     from webhook.rego.values import Value
@@ -43,7 +44,7 @@ _KIND_OF: Final[dict[type, str]] = {
 class Writer:
     """Writes one Python function."""
 
-    def __init__(self, unit: Unit, uses: dict[str, int]) -> None:
+    def __init__(self, unit: Unit, uses: Uses) -> None:
         self.unit = unit
         self.uses = uses
         self.lines: list[tuple[int, str]] = []
@@ -58,6 +59,9 @@ class Writer:
         """Whether the same solution may be found twice without harm."""
         self.names = 0
         self.charges = False
+        self.looping = False
+        self.prologue: list[str] = []
+        self.hoisted: dict[tuple[str, ...], str] = {}
         self.index = "index"
         self.location: Location = NOWHERE
 
@@ -91,6 +95,7 @@ class Writer:
         """Open a loop."""
         self.line(f"for {targets} in {source}:")
         self.loops.append(self.indent)
+        self.looping = True
         self.indent += 1
         if len(self.loops) > MAX_BLOCKS:
             raise self.unit.refuse("rule has too many nested iterations", self.location)
@@ -122,11 +127,13 @@ class Writer:
             self.loops,
             self.state,
             self.repeats,
+            self.looping,
         )
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Give it back."""
-        self.env, self.known, self.indent, self.loops, self.state, self.repeats = saved
+        self.env, self.known, self.indent, self.loops, *rest = saved
+        self.state, self.repeats, self.looping = rest
 
     # --- whether variables are bound ---------------------------------------------------------
 
@@ -238,10 +245,12 @@ class Writer:
             if head.name == "data" and head.name not in self.env:
                 return self.data(ref)
             if head.name == "input" and head.name not in self.env:
-                return self.steps(self.root("input"), ref.path, 0, (self.state, "input"))
+                origin = (f"{self.state}.input", "")
+                return self.steps(origin, ref.path, 0, (self.state, "input"))
             if head.name not in self.env:
                 raise self.unit.refuse("reference to an unbound variable", self.location)
-        return self.steps(self.atom(head), ref.path, 0)
+        found = self.atom(head)
+        return self.steps(found, ref.path, 0, (found[0],))
 
     def steps(
         self, current: Operand, path: list[ir.Term], at: int, origin: tuple[Any, ...] | None = None
@@ -269,7 +278,6 @@ class Writer:
     def _names(self, current: Operand, run: list[str], origin: tuple[Any, ...] | None) -> Operand:
         """Follow constant names, from the longest beginning that is already known."""
         if origin is not None:
-            shared = self.unit_prefixes(origin, run)
             for length in range(len(run), 0, -1):
                 found = self.known.get((*origin, *run[:length]))
                 if found is not None:
@@ -277,18 +285,46 @@ class Writer:
                     if not rest:
                         return found
                     return self._names(found, rest, (*origin, *run[:length]))
-            if 0 < shared < len(run):
-                first = self._names(current, run[:shared], origin)
-                return self._names(first, run[shared:], (*origin, *run[:shared]))
-        source = self.name_of(current[0])
+            if origin == ("S", "input") and current[0] == "S.input":
+                return self._input(run)
+        source = current[0] if current[0] == f"{self.state}.input" else self.name_of(current[0])
         found = self.get(source, current[1], run), ""
         if origin is not None:
             self.known[(*origin, *run)] = found
         return found
 
-    def unit_prefixes(self, _origin: tuple[Any, ...], _run: list[str]) -> int:
-        """How long a beginning of this path other references share; 0 for none."""
-        return 0
+    def _input(self, run: list[str]) -> Operand:
+        """A path of the input, read at the function's beginning where that pays."""
+        full = tuple(run)
+        if self.looping or self.uses.paths.get(full, 0) > 1:
+            name = self._hoist(full, "U")
+            self.condition(f"{name} is not U")
+            found = name, ""
+        else:
+            base, rest = self._longest(full)
+            found = self.get(base, "", list(rest)), ""
+        self.known[("S", "input", *full)] = found
+        return found
+
+    def _longest(self, full: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """The longest beginning of a path that is shared, read once, and the rest."""
+        for length in range(len(full) - 1, 1, -1):
+            if self.uses.beginnings.get(full[:length], 0) > 1:
+                return self._hoist(full[:length], "E"), full[length:]
+        return "S.input", full
+
+    def _hoist(self, full: tuple[str, ...], absent: str) -> str:
+        """A local read at the function's beginning; ``absent`` is its value where there is none."""
+        name = self.hoisted.get((absent, *full))
+        if name is None:
+            base, rest = self._longest(full)
+            name = self.hoisted[(absent, *full)] = f"p{len(self.hoisted)}"
+            chain = "".join(f".get({step!r}, E)" for step in rest[:-1])
+            self.prologue.append(f"try: {name} = {base}{chain}.get({rest[-1]!r}, {absent})")
+            self.prologue.append(
+                f"except AttributeError: {name} = path({base}, {self.unit.constant(rest)})"
+            )
+        return name
 
     def get(self, source: str, kind: str, run: list[str]) -> str:
         """A local holding ``source.a.b.c`` where it is defined."""
@@ -334,7 +370,7 @@ class Writer:
     def single_use(self, term: ir.Term) -> bool:
         """Whether the variable's value is wanted nowhere else."""
         return isinstance(term, ir.Var) and (
-            ir.is_wildcard(term.name) or self.uses.get(term.name, 0) <= 1
+            ir.is_wildcard(term.name) or self.uses.variables.get(term.name, 0) <= 1
         )
 
     def iterate(self, current: Operand, part: ir.Term) -> Operand:
