@@ -172,6 +172,37 @@ CERT_NOT_AFTER: Final = Metric(
 READY: Final = Metric(f"{_W}ready", "gauge", "1 when /readyz says so.")
 BUILD: Final = Metric(f"{_W}build_info", "gauge", "Always 1.", ("version",))
 
+DECISIONS_OFFERED: Final = Metric(
+    f"{_W}decisions_offered",
+    "counter",
+    "Records that there were to export; equal to those acknowledged, sent, dropped and queued.",
+)
+DECISIONS_ACKNOWLEDGED: Final = Metric(
+    f"{_W}decisions_acknowledged", "counter", "Records that a sidecar made durable."
+)
+DECISIONS_SENT: Final = Metric(
+    f"{_W}decisions_sent", "counter", "Records sent to a receiver that never acknowledges."
+)
+DECISIONS_RETRIED: Final = Metric(
+    f"{_W}decisions_retried", "counter", "Records sent again after a connection was lost."
+)
+DECISIONS_DROPPED: Final = Metric(
+    f"{_W}decisions_dropped",
+    "counter",
+    "Records that will never be exported, by reason.",
+    ("reason",),
+)
+DECISIONS_CONNECT_FAILURES: Final = Metric(
+    f"{_W}decisions_connect_failures", "counter", "Attempts to reach the sidecar that failed."
+)
+DECISIONS_QUEUED: Final = Metric(f"{_W}decisions_queued", "gauge", "Records not yet acknowledged.")
+DECISIONS_QUEUED_BYTES: Final = Metric(
+    f"{_W}decisions_queued_bytes", "gauge", "Bytes of records not yet acknowledged."
+)
+DECISIONS_CONNECTED: Final = Metric(
+    f"{_W}decisions_connected", "gauge", "1 while connected to the sidecar."
+)
+
 METRICS: Final = (
     VALIDATION_REQUESTS,
     VALIDATION_SECONDS,
@@ -197,6 +228,15 @@ METRICS: Final = (
     CERT_NOT_AFTER,
     READY,
     BUILD,
+    DECISIONS_OFFERED,
+    DECISIONS_ACKNOWLEDGED,
+    DECISIONS_SENT,
+    DECISIONS_RETRIED,
+    DECISIONS_DROPPED,
+    DECISIONS_CONNECT_FAILURES,
+    DECISIONS_QUEUED,
+    DECISIONS_QUEUED_BYTES,
+    DECISIONS_CONNECTED,
 )
 """In the order in which documentation lists them."""
 

@@ -32,6 +32,7 @@ from webhook.server.serving import Serving
 from webhook.settings.serve import address
 
 if TYPE_CHECKING:
+    from webhook.app.decisions import DecisionLog
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
 
@@ -109,8 +110,13 @@ class Process:
             self._hub.peer_check = lambda transport: certs.check_client_name(
                 transport, settings.client_cn_name
             )
+        self._decisions = self._decision_log(lines)
         admission = Admission(
-            self._serving, admission_options(settings), self._registry, webhook_log
+            self._serving,
+            admission_options(settings),
+            self._registry,
+            webhook_log,
+            None if self._decisions is None else self._decisions.recorder,
         )
         exemptions = Exemptions(
             settings.exempt_namespace,
@@ -149,6 +155,9 @@ class Process:
         subjects = [Subject(paths, self._load_policies)]
         if self._certificate.paths:
             subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
+        if self._decisions is not None:
+            path = Path(settings.decision_log_config).absolute()
+            subjects.append(Subject((path,), self._decisions.reload))
         self._reload = ReloadThread(subjects, self._log, settings.poll_interval_seconds)
 
     async def run(self) -> int:
@@ -161,7 +170,9 @@ class Process:
             loop.add_signal_handler(number, self._signalled, stop, number)
         self._probes.start()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._listener.serve())
+            serving = group.create_task(self._listener.serve())
+            if self._decisions is not None:
+                group.create_task(self._decisions.run())
             await self._listener.listening.wait()
             self._log.info(
                 "serving",
@@ -173,10 +184,32 @@ class Process:
             await asyncio.sleep(self._settings.shutdown_delay_seconds)
             self._log.info("closing the admission port")
             self._listener.stop()
+            if self._decisions is not None:
+                await asyncio.wait([serving])  # the last answer has its record
+                await self._decisions.drain()
         self._reload.stop()
         self._probes.stop()
         self._log.info("stopped")
         return 0
+
+    def _decision_log(self, lines: Log) -> DecisionLog | None:
+        """The decision log if it is on; raises :class:`StartupError`."""
+        settings = self._settings
+        if not settings.decision_log_config:
+            return None
+        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.decisions import DecisionLog  # noqa: PLC0415
+        from webhook.decisions.configuration import ConfigurationError  # noqa: PLC0415
+
+        try:
+            return DecisionLog(
+                Path(settings.decision_log_config),
+                settings.decision_log_grace_seconds,
+                self._registry,
+                lines.logger("decisions"),
+            )
+        except ConfigurationError as error:
+            raise StartupError(f"--decision-log-config: {error}") from None
 
     def _signalled(self, stop: asyncio.Event, number: int) -> None:
         name = signal.Signals(number).name
@@ -217,6 +250,8 @@ class Process:
         registry.set(metrics.IN_FLIGHT, hub.in_flight)
         registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
         registry.set(metrics.CONNECTIONS, len(hub.connections))
+        if self._decisions is not None:
+            self._decisions.refresh()
         registry.set(metrics.READY, int(not any(check() for check in self._ready.values())))
 
 

@@ -25,11 +25,11 @@ _GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
 class Outcome:
     """What became of a review beside its results.
 
-    ``error`` says why there is no verdict, where there is none. ``queue_ns`` is
+    ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where there is none. ``queue_ns`` is
     the time a request waited before its review began.
     """
 
-    allowed: bool = True
+    allowed: bool | None = True
     code: int = 200
     error: str = ""
     policy_digest: str = ""
@@ -59,7 +59,6 @@ def admission_record(
         "enforcementPoint": "validation.gatekeeper.sh",
         "requestUID": request.uid,
         "verdict": "allow",
-        "allowed": outcome.allowed,
         "code": outcome.code,
         "operation": request.operation,
         "dryRun": request.dry_run,
@@ -79,6 +78,8 @@ def admission_record(
         "durationNs": outcome.duration_ns,
         "queueDurationNs": outcome.queue_ns,
     }
+    if outcome.allowed is not None:
+        record["allowed"] = outcome.allowed
     _judge(record, responses, outcome.error)
     if include_objects:
         record["object"] = request.object

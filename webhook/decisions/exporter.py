@@ -152,6 +152,12 @@ class Exporter:
             return False
         return self._add(line)
 
+    def lose(self, error: Exception) -> None:
+        """A bug kept a record from being made or queued: count and tell it."""
+        self.counters.offered += 1
+        self.counters.drop("bug")
+        self._logger.fault("bug: a decision was not recorded", error)
+
     async def put(self, record: dict[str, Any]) -> bool:
         """Queue a record, waiting for room; False only for what rules or limits leave out.
 
@@ -215,11 +221,11 @@ class Exporter:
     def _admit(self, record: dict[str, Any]) -> bytes | None:
         """Rules, masks and the limit of one record; the encoded body, or None if left out."""
         counters = self.counters
-        counters.offered += 1
         settings = self._settings
         if settings.rules.rules:
             reason = settings.rules.drop_reason(record)
             if reason:
+                counters.offered += 1
                 counters.drop(reason)
                 return None
         if settings.masking.paths or settings.include_objects:
@@ -230,6 +236,7 @@ class Exporter:
         if line is None:
             self._sequence += 1  # the sidecar sees the gap
             counters.drop("too_large")
+        counters.offered += 1  # last, so that a bug above is counted once, by `lose`
         return line
 
     def _encode(self, record: dict[str, Any]) -> bytes | None:

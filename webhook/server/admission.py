@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook import metrics
 from webhook.api.gvk import name_of
@@ -17,6 +17,7 @@ from webhook.server.endpoint import Unanswerable
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Revision, Serving
@@ -36,13 +37,49 @@ class AdmissionOptions:
     """Users that are this webhook itself, which does not police itself."""
 
 
+class Recorder(Protocol):
+    """Takes every decision for export, without waiting.
+
+    ``times`` are when the request was received and when its review began, on
+    the monotonic clock.
+    """
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        response: AdmissionResponse,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> AdmissionResponse:
+        """A decision was made; the answer to give for it."""
+
+    def unanswered(
+        self,
+        request: AdmissionRequest,
+        code: int,
+        error: str,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> None:
+        """No decision was made, for this reason."""
+
+
 class Admission:
     """Decides admission requests against the revision in force. For one thread."""
 
     def __init__(
-        self, serving: Serving, options: AdmissionOptions, registry: Registry, log: Logger
+        self,
+        serving: Serving,
+        options: AdmissionOptions,
+        registry: Registry,
+        log: Logger,
+        recorder: Recorder | None = None,
     ) -> None:
         self._serving = serving
+        self._recorder = recorder
+        self._found: Responses | None = None
         self._options = options
         self._registry = registry
         self._log = log
@@ -55,6 +92,28 @@ class Admission:
         self, request: AdmissionRequest, query: bytes, received_at: float
     ) -> AdmissionResponse:
         """Decide; raises :class:`~webhook.server.endpoint.Unanswerable`."""
+        if self._recorder is None:
+            return self._decide(request, query, received_at)
+        return self._decide_recorded(self._recorder, request, query, received_at)
+
+    def _decide_recorded(
+        self, recorder: Recorder, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> AdmissionResponse:
+        """Decide, and hand what was decided, or why nothing was, to the recorder."""
+        revision = self._serving.revision
+        snapshot = None if revision is None else revision.snapshot
+        times = received_at, time.monotonic()
+        self._found = None
+        try:
+            response = self._decide(request, query, received_at)
+        except Unanswerable as refusal:
+            recorder.unanswered(request, refusal.code, str(refusal), self._found, snapshot, times)
+            raise
+        return recorder.answered(request, response, self._found, snapshot, times)
+
+    def _decide(
+        self, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> AdmissionResponse:
         try:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
@@ -111,6 +170,7 @@ class Admission:
             enforcement_point=enforcement.WEBHOOK,
             limits=Limits(deadline=until),
         )
+        self._found = responses
         if responses.results:
             self._tell(request, responses)
         response = verdict.judge(request.uid, responses)

@@ -263,6 +263,20 @@ class ServeSettings:
         group=_LOG,
     )
 
+    decision_log_config: str = flag(
+        "",
+        "Configuration file of the decision log, watched for change; without it no decision is "
+        "exported.",
+        group=_LOG,
+    )
+    decision_log_grace_seconds: float = flag(
+        5.0,
+        "Time after the last answer for decisions to be acknowledged.",
+        name="decision-log-grace",
+        kind="duration",
+        group=_LOG,
+    )
+
     pod_name: str = field(default="")
     pod_namespace: str = field(default="")
     notices: tuple[str, ...] = field(default=())
@@ -311,6 +325,7 @@ _AT_LEAST: Final = {
     "body_timeout_seconds": 0.05,
     "idle_timeout_seconds": 0.05,
     "review_timeout_seconds": 0.05,
+    "decision_log_grace_seconds": 0,
 }
 
 

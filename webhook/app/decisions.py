@@ -1,0 +1,90 @@
+"""The decision log's place in the process; imported only when it is switched on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from webhook import metrics
+from webhook.decisions.configuration import ConfigurationError, load
+from webhook.decisions.exporter import Exporter, origin_from_environment
+from webhook.decisions.recorder import AdmissionRecorder
+from webhook.decisions.settings import read_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.decisions.settings import ExporterSettings
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+
+
+class DecisionLog:
+    """The exporter with its configuration file, metrics and end.
+
+    Raises :class:`~webhook.decisions.configuration.ConfigurationError`: a file
+    that is wrong at the start is an error, a wrong one later is logged and the
+    settings before it are kept.
+    """
+
+    def __init__(self, path: Path, grace_seconds: float, registry: Registry, log: Logger) -> None:
+        self._path = path
+        self._grace_seconds = grace_seconds
+        self._registry = registry
+        self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._exporter = Exporter(
+            read_settings(load(path)), origin_from_environment(os.environ), log
+        )
+        self.recorder = AdmissionRecorder(self._exporter)
+
+    async def run(self) -> None:
+        """Send records until :meth:`drain`; a bug here must never stop admission."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._exporter.run()
+        except Exception as error:  # noqa: BLE001  # the boundary: decisions go on without a log
+            self._log.fault("bug: decisions are no longer exported", error)
+
+    async def drain(self) -> None:
+        """Wait for acknowledgements within the grace period; call after the last answer."""
+        await self._exporter.drain(self._grace_seconds)
+
+    def reload(self) -> bool:
+        """Read the file again, from any thread; whether it was good."""
+        if self._loop is None:
+            return True  # read at the start, a moment ago
+        try:
+            settings = read_settings(load(self._path))
+        except ConfigurationError as error:
+            self._registry.set(metrics.RELOAD_FAULT, 1, "decision_log")
+            self._log.error("decision log configuration not taken", error=str(error))
+            return False
+        self._registry.set(metrics.RELOAD_FAULT, 0, "decision_log")
+        if settings != self._exporter.settings:
+            self._loop.call_soon_threadsafe(self._configure, settings)
+        return True
+
+    def refresh(self) -> None:
+        """Bring the metrics up to date for a scrape."""
+        registry, exporter = self._registry, self._exporter
+        counters = exporter.counters
+        for metric, number in (
+            (metrics.DECISIONS_OFFERED, counters.offered),
+            (metrics.DECISIONS_ACKNOWLEDGED, counters.acknowledged),
+            (metrics.DECISIONS_SENT, counters.sent),
+            (metrics.DECISIONS_RETRIED, counters.retried),
+            (metrics.DECISIONS_CONNECT_FAILURES, counters.connect_failures),
+        ):
+            registry.counters[metric] = {(): number}
+        registry.counters[metrics.DECISIONS_DROPPED] = {
+            (reason,): number for reason, number in list(counters.dropped.items())
+        }
+        registry.set(metrics.DECISIONS_QUEUED, exporter.queued)
+        registry.set(metrics.DECISIONS_QUEUED_BYTES, exporter.queued_bytes)
+        registry.set(metrics.DECISIONS_CONNECTED, int(exporter.connected))
+
+    def _configure(self, settings: ExporterSettings) -> None:
+        self._exporter.configure(settings)
+        self._log.info("decision log configuration taken", scheme=settings.address.scheme)

@@ -1,0 +1,104 @@
+"""The side exit of the admission route: an answer in, a record offered, the answer out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from webhook.decisions.admission import Outcome, admission_record
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.decisions.exporter import Exporter
+
+ANNOTATION: Final = "decision-id"
+"""Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
+
+
+class AdmissionRecorder:
+    """Records admissions; called on the exporter's event loop, never waits."""
+
+    __slots__ = ("_exporter",)
+
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        response: AdmissionResponse,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> AdmissionResponse:
+        """Record a decision; the answer to give, which carries the decision's id.
+
+        ``times`` are when the request was received and when its review began,
+        on the monotonic clock.
+        """
+        exporter = self._exporter
+        decision_id = exporter.decision_id()
+        error = "" if response.allowed or response.code == 403 else response.message
+        outcome = _outcome(
+            snapshot, times, allowed=response.allowed, code=response.code, error=error
+        )
+        self._offer(decision_id, request, responses, outcome)
+        annotations = {**(response.audit_annotations or {}), ANNOTATION: decision_id}
+        return replace(response, audit_annotations=annotations)
+
+    def unanswered(
+        self,
+        request: AdmissionRequest,
+        code: int,
+        error: str,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> None:
+        """Record a request that failurePolicy decides, with the reason."""
+        outcome = _outcome(snapshot, times, allowed=None, code=code, error=error)
+        self._offer(self._exporter.decision_id(), request, responses, outcome)
+
+    def _offer(
+        self,
+        decision_id: str,
+        request: AdmissionRequest,
+        responses: Responses | None,
+        outcome: Outcome,
+    ) -> None:
+        exporter = self._exporter
+        try:
+            exporter.offer(
+                admission_record(
+                    decision_id,
+                    request,
+                    responses,
+                    outcome,
+                    include_objects=exporter.settings.include_objects,
+                )
+            )
+        except Exception as error:  # noqa: BLE001  # the log's boundary: the decision stands
+            exporter.lose(error)
+
+
+def _outcome(
+    snapshot: Snapshot | None,
+    times: tuple[float, float],
+    *,
+    allowed: bool | None,
+    code: int,
+    error: str,
+) -> Outcome:
+    received, began = times
+    return Outcome(
+        allowed=allowed,
+        code=code,
+        error=error,
+        policy_digest="" if snapshot is None else snapshot.digest,
+        policy_revision=0 if snapshot is None else snapshot.revision,
+        duration_ns=int((time.monotonic() - began) * 1e9),
+        queue_ns=int((began - received) * 1e9),
+    )
