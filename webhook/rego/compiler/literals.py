@@ -219,6 +219,9 @@ class BodyWriter(Writer):
 
     def _negated(self, lit: ir.Lit) -> None:
         """What OPA hoists out of a negated literal is computed outside of it, and must be defined."""
+        if isinstance(lit, ir.Call) and lit.name == "equal" and lit.out is None:
+            # OPA makes a unification of it before it hoists.
+            lit = ir.Eq(lit.args[0], lit.args[1], lit.location)
         if isinstance(lit, ir.Eq):
             inner: ir.Lit = ir.Eq(self._below(lit.a), self._below(lit.b), lit.location)
         elif isinstance(lit, ir.Call):
