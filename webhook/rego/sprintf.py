@@ -43,7 +43,7 @@ def sprintf(template: str, arguments: list[Value]) -> str:
                 shown.append(number_text(value))
             elif kind is float and verb == "v":
                 shown.append(float_text(value))
-            elif verb != "d" and not isinstance(value, float) and kind is not int:
+            elif verb != "d" and not isinstance(value, float | str) and kind is not int:
                 shown.append(display(value))
             else:
                 break
@@ -78,6 +78,8 @@ class BigInt(int):
 
 
 def _argument(value: Value) -> str | int | float:
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return argument_text(value)
     text = number_text(value)
@@ -93,7 +95,9 @@ def _type_name(value: str | float) -> str:
         return "*big.Int"
     if isinstance(value, int):
         return "int64"
-    return "string" if isinstance(value, str) else "float64"
+    if isinstance(value, str):
+        return getattr(value, "go_type", "string")  # a template's numbers are strings, too
+    return "float64"
 
 
 @dataclass(slots=True)
