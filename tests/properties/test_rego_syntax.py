@@ -1,0 +1,82 @@
+"""What is printed parses back to the same tree, and no text brings the parser down."""
+
+import string
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.syntax_trees import canonical, every_body, logical_body, modules, terms
+from webhook.rego.ast import Expr
+from webhook.rego.errors import RegoErrors
+from webhook.rego.parser import parse_module, parse_query
+from webhook.rego.unparse import unparse, unparse_body, unparse_module
+
+slow_to_draw = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None,
+    max_examples=60,
+)
+
+WORDS = (
+    *("package", "import", "as", "default", "else", "not", "some", "with", "null", "true"),
+    *("in", "every", "contains", "if", "and", "or", "rego.v1", "rego.v2", "future.keywords"),
+    *("{", "}", "[", "]", "(", ")", ",", ";", ":", ":=", "=", "==", "|", "&", "+", "-", "*", "."),
+    *("\n", " ", "x", "y", "input", "data", "_", "1", "0.5", '"s"', "`r`", '$"a{', '}b"', "#c\n"),
+    *('"', "`", '$"', "\\", "!", "set()", "p", "# METADATA\n# title: x\n"),
+)
+
+
+@slow_to_draw
+@given(terms)
+def test_a_printed_term_parses_to_itself(term):
+    """Whatever the term is made of."""
+    (literal,) = parse_query(unparse(term))
+    assert isinstance(literal, Expr)
+    assert canonical(literal.term) == canonical(term)
+
+
+@slow_to_draw
+@given(every_body)
+def test_a_printed_body_parses_to_itself(body):
+    """Declarations, modifiers, iteration and negation."""
+    assert canonical(parse_query(unparse_body(body))) == canonical(body)
+
+
+@slow_to_draw
+@given(logical_body)
+def test_printed_logic_parses_to_itself(body):
+    """Operands of and, or and not are bodies."""
+    assert canonical(parse_query(unparse_body(body), imports=["and", "or", "not"])) == body
+
+
+@slow_to_draw
+@given(modules())
+def test_a_printed_module_parses_to_itself(module):
+    """Heads of every kind, else branches and imports."""
+    assert canonical(parse_module(unparse_module(module))) == canonical(module)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=60), st.sampled_from(["v0", "v1"]), st.booleans())
+def test_a_jumble_of_words_is_read_or_refused(words, version, spaced):
+    """With the language's own errors and no other."""
+    source = "package a\n" + (" " if spaced else "").join(words)
+    try:
+        module = parse_module(source, "f.rego", version)
+    except RegoErrors as errors:
+        str(errors)
+    else:
+        printed = parse_module(unparse_module(module), "", module.version)
+        assert canonical(printed.rules) == canonical(module.rules)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters() | st.sampled_from(string.punctuation), max_size=80))
+def test_any_text_is_read_or_refused(source):
+    """As a module and as a query, in both versions."""
+    for version in ("v0", "v1"):
+        for read in (parse_module, parse_query):
+            try:
+                read(source, version=version)
+            except RegoErrors as errors:
+                str(errors)
