@@ -58,7 +58,8 @@ class State:
         self.input = input_value
         self.data = data
         self.context = context
-        self.cache: list[Any] = [MISSING] * size
+        if size:
+            self.cache: list[Any] = [MISSING] * size
 
     def fail(self, name: str, error: BuiltinError, place: Location) -> Value:
         """A built-in's complaint: undefined, or the end of a strict evaluation."""
@@ -278,7 +279,7 @@ def replace(
     mocks: Sequence[tuple[Any, Any]],
 ) -> State:
     """The state in which a literal with modifiers is evaluated."""
-    new = State(state.input, state.data, state.context, len(state.cache))
+    new = State(state.input, state.data, state.context, len(getattr(state, "cache", ())))
     new.mocks = state.mocks
     new.replaced = state.replaced
     for names, value in inputs:

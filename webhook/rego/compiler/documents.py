@@ -1,8 +1,8 @@
 """Stage 5c: the rules of one path as Python functions.
 
 ``d`` functions give a whole document and keep it for the evaluation, ``i`` the
-members of a partial set without telling equal ones apart, ``f`` are functions,
-``o`` the documents of rules with variables in their reference, ``n`` describe a
+members of a partial set without telling equal ones apart, ``m`` those of a set of
+objects that have given properties, ``f`` are functions, ``o`` the documents of rules with variables in their reference, ``n`` describe a
 package for paths that are only known at run time.
 """
 
@@ -40,6 +40,12 @@ class Uses:
                 self._count(walk(term))
         self._count(walk_body(rule.body))
 
+    def of(self, rule: Rule) -> dict[str, int]:
+        """How often a rule uses each of its variables."""
+        counted = Uses()
+        counted.rule(rule)
+        return counted.variables
+
     def body(self, terms: list[ir.Term], body: ir.Body) -> None:
         """Count a query."""
         for term in terms:
@@ -62,7 +68,9 @@ class Uses:
                 break
             names.append(part.value)
         path = tuple(names)
-        self.paths[path] = self.paths.get(path, 0) + 1
+        self.paths[path] = seen = self.paths.get(path, 0) + 1
+        if seen > 1:
+            return
         for length in range(2, len(path)):
             self.beginnings[path[:length]] = self.beginnings.get(path[:length], 0) + 1
 
@@ -81,6 +89,8 @@ class Documents:
                 self._document(name, node)
             elif kind == "i":
                 self._members(name, node)
+            elif kind == "m":
+                self._matching(name, node, *detail)
             elif kind == "f":
                 self._function(name, node)
             elif kind == "o":
@@ -101,9 +111,7 @@ class Documents:
     def _begin(self, writer: BodyWriter, rule: Rule) -> tuple[Any, ...]:
         """Begin the next body in a function."""
         saved = writer.snapshot()
-        counted = Uses()
-        counted.rule(rule)
-        writer.uses.variables = counted.variables
+        writer.uses.variables = writer.uses.of(rule)
         writer.location = rule.location
         writer.repeats = True
         writer.loops = []
@@ -174,6 +182,31 @@ class Documents:
         inner = f"{name}e"
         self._cached(name, inner, node, self.unit.slot())
         self._list(inner, node, "return out")
+
+    def _matching(
+        self, name: str, node: Node, given: tuple[tuple[str, str], ...], open_: tuple[str, ...]
+    ) -> None:
+        """Members of a set of objects whose ``given`` properties have these values.
+
+        Known from the beginning, they save the iterations that would find others.
+        The result holds the ``open`` properties of each member.
+        """
+        params = ", ".join(["S", *(f"a{i}" for i in range(len(given)))])
+        writer = self._writer(node.rules)
+        for rule in node.rules:
+            assert isinstance(rule.key, ir.Object)
+            terms = {k.value: value for k, value in rule.key.items if isinstance(k, ir.Const)}
+            saved = self._begin(writer, rule)
+            for i, (key, kind) in enumerate(given):
+                writer.match(terms[key], (f"a{i}", kind))
+            writer.body(rule.body)
+            writer.location = rule.location
+            found = [writer.operand(terms[key])[0] for key in open_]
+            value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
+            writer.line(f"out.append({value})")
+            writer.restore(saved)
+        writer.lines.append((1, "return out"))
+        self._finish(f"def {name}({params}):", ["out = []"], writer)
 
     def _list(self, name: str, node: Node, end: str) -> None:
         writer = self._writer(node.rules)

@@ -11,6 +11,9 @@ from webhook.rego.compiler.writer import BOOL, LIST, SET, STRING, Operand, Write
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+MAX_INLINED: Final = 40
+"""Calls written inline in one program: beyond, code would grow for little."""
+
 _COMPARISONS: Final = {
     "lt": ("<", "less({0}, {1})"),
     "lte": ("<=", "less_equal({0}, {1})"),
@@ -53,20 +56,29 @@ class BodyWriter(Writer):
     def exists(self, write: Callable[[], None]) -> str:
         """Source that tells whether a body, written by ``write``, has a solution."""
         flag = self.new()
+        start = self.indent
+        straight = False
 
         def attempt() -> None:
+            nonlocal straight
             self.repeats = True
             write()
-            if self.lines:
+            if self.lines and self.indent == start and not self.loops:
+                straight = True
+            elif self.lines:
                 self.line(f"{flag} = True")
                 self._leave(flag)
 
         lines, pending = self.nested(attempt)
+        holds = f"({' and '.join(pending)})" if pending else "True"
         if not lines:
-            return f"({' and '.join(pending)})" if pending else "True"
+            return holds
         if self.pending:  # the lines stand one level deeper, below the conditions
             self.flush()
             lines = [(indent + 1, text) for indent, text in lines]
+        if straight:
+            self.lines.extend(lines)
+            return holds
         self.line(f"{flag} = False")
         self.lines.extend(lines)
         return flag
@@ -332,6 +344,10 @@ class BodyWriter(Writer):
             return self._builtin(name, args, lit)
         node = self.unit.tree.function(name)
         assert node is not None
+        if name not in self.unit.mocked and self.unit.inlined < MAX_INLINED:
+            rule = node.inlined
+            if rule is not None:
+                return self._inline(rule, lit, args)
         if node.rules[0].args is None:  # `f()` reads the rule
             return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
         function = self.unit.want("f", node)
@@ -345,6 +361,24 @@ class BodyWriter(Writer):
                 return "True", BOOL
             return self.defined(f"{function}({self.state}{given})"), BOOL
         return self.defined(f"{function}({self.state}{given})"), ""
+
+    def _inline(self, rule: ir.Rule, lit: ir.Call, args: list[str]) -> Operand:
+        """The body of a small function in the caller's nest."""
+        self.unit.inlined += 1
+        names = [self.name_of(arg) for arg in args]
+        outer, counted, where = self.env, self.uses.variables, self.location
+        uses = self.uses.of(rule)
+        self.uses.variables = uses
+        self.env = {}
+        assert rule.args is not None
+        assert rule.value is not None
+        for arg, name in zip(rule.args, names, strict=True):
+            self.match(arg, (name, ""))
+        self.body(rule.body)
+        self.location = lit.location
+        value, kind = self.operand(rule.value)
+        self.env, self.uses.variables, self.location = outer, counted, where
+        return value, kind
 
     def arguments(self, args: list[ir.Term]) -> list[Operand]:
         """The operands of a call; one may use what iterating another binds."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from webhook.rego.compiler.ir import Const
+from webhook.rego.compiler.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
 from webhook.rego.values import equal, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.rego.compiler.ir import Rule, Term
+    from webhook.rego.compiler.ir import Lit, Rule, Term
     from webhook.rego.values import Key, Value
+
+
+MAX_INLINE = 5
+"""Literals of a function that is written inline where it is called."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,9 +49,66 @@ class Node:
         )
 
     @property
+    def inlined(self) -> Rule | None:
+        """The one rule of a function so small that calls of it are written inline.
+
+        It must have at most one solution: no references with steps that iterate.
+        """
+        if len(self.rules) != 1:
+            return None
+        rule = self.rules[0]
+        if rule.args is None or rule.else_ or rule.default or len(rule.body) > MAX_INLINE:
+            return None
+        bound = {"input", "data"}
+        for arg in rule.args:
+            if not isinstance(arg, Var):
+                return None
+            bound.add(arg.name)
+        for lit in rule.body:
+            if lit.withs or not _single(lit, bound):
+                return None
+        return rule
+
+    @property
     def dynamic(self) -> bool:
         """Whether rules here have variables in their reference: all below is one document."""
         return any(rule.rest for rule in self.rules)
+
+
+def _single(lit: Lit, bound: set[str]) -> bool:
+    """Whether the literal is simple and has at most one solution; adds what it binds."""
+    if isinstance(lit, Test):
+        return _known(lit.term, bound)
+    if isinstance(lit, Call):
+        if not all(_known(arg, bound) for arg in lit.args):
+            return False
+        if lit.name == "walk":
+            return False
+        if isinstance(lit.out, Var):
+            bound.add(lit.out.name)
+        return lit.out is None or isinstance(lit.out, Var)
+    if isinstance(lit, Eq) and not lit.negated:
+        for mine, other in ((lit.a, lit.b), (lit.b, lit.a)):
+            if isinstance(mine, Var) and _known(other, bound):
+                bound.add(mine.name)
+                return True
+        return _known(lit.a, bound) and _known(lit.b, bound)
+    return False
+
+
+def _known(term: Term, bound: set[str]) -> bool:
+    """Whether the term has at most one value where these variables are bound."""
+    if isinstance(term, Const):
+        return True
+    if isinstance(term, Var):
+        return term.name in bound
+    if isinstance(term, Ref):
+        return _known(term.head, bound) and all(_known(part, bound) for part in term.path)
+    if isinstance(term, Array):
+        return all(_known(item, bound) for item in term.items)
+    if isinstance(term, Object):
+        return all(isinstance(k, Const) and _known(v, bound) for k, v in term.items)
+    return False
 
 
 class Tree:

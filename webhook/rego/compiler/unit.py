@@ -49,6 +49,7 @@ class Unit:
         self.used_builtins: dict[str, str] = {}
         self.slow_builtins: dict[str, str] = {}
         self.slots = 0
+        self.inlined = 0
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []

@@ -484,13 +484,55 @@ class Writer:
             document = self.unit.want("d", node)
             found = self.defined(f"index({document}({self.state}), {name})")
             return self.steps((found, kind), path, at + 1)
-        kind = "i" if self.repeats and not self.unit.replaceable(node.path) else "d"
+        plain = self.repeats and not self.unit.replaceable(node.path)
+        if plain and isinstance(part, ir.Object) and at == len(path) - 1:
+            given = self._given(node, part)
+            if given is not None:
+                return self._matching(node, part, given)
+        kind = "i" if plain else "d"
         items = self.assign(f"{self.unit.want(kind, node)}({self.state})")
         self.charge(f"size({items})" if kind == "d" else f"len({items})")
         value = self.new()
         self.loop(value, items if kind == "i" else f"values({items})")
         self.match(part, (value, ""))
         return self.steps((value, ""), path, at + 1)
+
+    def _given(self, node: Node, pattern: ir.Object) -> list[str] | None:
+        """Names of the pattern's bound properties, where members can be sought by them."""
+        names = _property_names(pattern)
+        if names is None or not node.rules:
+            return None
+        for rule in node.rules:
+            if not isinstance(rule.key, ir.Object):
+                return None
+            theirs = _property_names(rule.key)
+            if theirs is None or theirs.keys() != names.keys():
+                return None
+        given = [name for name, value in names.items() if self.bound(value)]
+        if not given or len(given) == len(names):
+            return None
+        for rule in node.rules:
+            theirs = _property_names(rule.key)
+            if theirs and not all(isinstance(theirs[name], ir.Var | ir.Const) for name in given):
+                return None
+        return given
+
+    def _matching(self, node: Node, pattern: ir.Object, given: list[str]) -> Operand:
+        """Open a loop over the members of a set that have the pattern's bound properties."""
+        values = _property_names(pattern)
+        assert values is not None
+        found = [self.operand(values[name]) for name in given]
+        kinds = tuple((name, kind) for name, (_, kind) in zip(given, found, strict=True))
+        rest = tuple(name for name in values if name not in given)
+        function = self.unit.want("m", node, (kinds, rest))
+        args = "".join(f", {source}" for source, _ in found)
+        items = self.assign(f"{function}({self.state}{args})")
+        self.charge(f"len({items})")
+        targets = [self.new() for _ in rest]
+        self.loop(", ".join(targets), items)
+        for name, target in zip(rest, targets, strict=True):
+            self.match(values[name], (target, ""))
+        return "True", BOOL  # an object, which is not false; nothing reads it
 
     # --- unification -----------------------------------------------------------------------------
 
@@ -549,6 +591,8 @@ class Writer:
             return f"{other} == {source}"
         if kind == INT and other_kind == INT:
             return f"{source} == {other}"
+        if kind == "" and source.isidentifier():
+            return f"({source} == {other} if type({source}) is str else equal({source}, {other}))"
         return f"equal({source}, {other})"
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
@@ -638,6 +682,18 @@ class Writer:
         else:
             waiting.extend((value, sides[1][name]) for name, value in sides[0].items())
         return True
+
+
+def _property_names(term: ir.Term | None) -> dict[str, ir.Term] | None:
+    """The properties of an object term by name, if all names are constant strings."""
+    if not isinstance(term, ir.Object):
+        return None
+    found: dict[str, ir.Term] = {}
+    for name, value in term.items:
+        if not isinstance(name, ir.Const) or type(name.value) is not str or name.value in found:
+            return None
+        found[name.value] = value
+    return found
 
 
 def _is_scalar(source: str) -> bool:
