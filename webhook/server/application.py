@@ -13,7 +13,7 @@ from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
@@ -34,7 +34,7 @@ def make_application(
     ) -> AdmissionResponse:
         return namespace_label.decide(request, exemptions)
 
-    return Starlette(
+    return AdmissionApplication(
         routes=[
             Route(
                 "/v1/admit", ReviewEndpoint(admit, registry, log, body_max=body_max), name="admit"
@@ -44,12 +44,25 @@ def make_application(
                 ReviewEndpoint(admit_label, registry, log, body_max=body_max),
                 name="admitlabel",
             ),
-        ],
-        exception_handlers={404: _not_found},
+        ]
     )
 
 
-async def _not_found(request: Request, error: Exception) -> Response:
-    del error
-    message = f"no such path: {request.url.path}; there are /v1/admit and /v1/admitlabel"
-    return Response(failure(404, message), 404, media_type="application/json")
+class AdmissionApplication(Starlette):
+    """Starlette without its two layers that turn exceptions into responses.
+
+    They cost 4 µs a request, and have nothing to catch: an endpoint here answers
+    its own faults, and the connection answers 500 for what is left.
+    """
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The router alone."""
+        self.router.redirect_slashes = False
+        self.router.default = _not_found
+        return self.router
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    message = f"no such path: {scope['path']}; there are /v1/admit and /v1/admitlabel"
+    response = Response(failure(404, message), 404, media_type="application/json")
+    await response(scope, receive, send)

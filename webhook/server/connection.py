@@ -360,7 +360,9 @@ class Connection(asyncio.Protocol):
         self._release_body()
         self.hub.refused(reason)
         self._ending = "linger"
-        self.deadline = time.monotonic() + limits.LINGER_SECONDS
+        self.deadline = NEVER
+        # A timer of its own: refusals are rare, and the sweep comes by once a second.
+        asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._close, "")
         exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
         headers = (JSON, (b"retry-after", b"1")) if status == 429 else (JSON,)
         exchange.answer(status, headers, failure(status, message))
@@ -375,19 +377,17 @@ class Connection(asyncio.Protocol):
         """The present state has lasted too long."""
         if self._ending == "closing":
             self.abort("")
-        elif self._ending == "linger":
-            self._close("")
         elif self._reading == "start":
-            self._close("idle")
+            self._close("shutdown" if self.hub.draining else "idle")
         else:
             part = "headers" if self._reading == "head" else "body"
             self._refuse(408, "slow_client", f"the request's {part} took too long to arrive")
             self._answer_refusal()
 
     def shutdown(self) -> None:
-        """Close now, or after the answer to what is under way (the server stops)."""
-        if self._current is None and not self._ending:
-            self._close("shutdown")
+        """Answer what is under way or arrives in a moment, then close (the server stops)."""
+        if self._current is None and not self._ending and self._reading == "start":
+            self.deadline = time.monotonic() + limits.LAST_CHANCE_SECONDS
 
     def _close(self, reason: str) -> None:
         """Send what is left and close; the sweep aborts what takes too long."""

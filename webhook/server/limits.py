@@ -11,12 +11,16 @@ HEADERS_MAX: Final = 100
 PIPELINED_MAX: Final = 8
 """Requests that may wait behind another on one connection; Go's client sends none so."""
 
-LINGER_SECONDS: Final = 1.0
+LINGER_SECONDS: Final = 0.3
 """How long bytes are read and dropped after a refusal. A connection closed with unread bytes is
 reset, and the reset may overtake the answer that says why."""
 
 CLOSE_SECONDS: Final = 5.0
 """How long a closing connection may take to send what is left and take leave of TLS."""
+
+LAST_CHANCE_SECONDS: Final = 0.5
+"""How long an open connection may still send a request after its port was closed: one that is on
+its way would be lost, and no client repeats a POST."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import uvicorn
 
 from webhook import metrics
 from webhook.server.connection import Connection
-from webhook.server.limits import CLOSE_SECONDS
+from webhook.server.limits import CLOSE_SECONDS, LAST_CHANCE_SECONDS
 
 if TYPE_CHECKING:
     import socket
@@ -96,10 +96,9 @@ class Listener(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Sweep connections and measure the loop's lag until stopped."""
-        await self._sweep(self._stopping)
+        await self._sweep(self._stopping, self.hub.limits.sweep_interval_seconds)
 
-    async def _sweep(self, until: asyncio.Event) -> None:
-        interval = self.hub.limits.sweep_interval_seconds
+    async def _sweep(self, until: asyncio.Event, interval: float) -> None:
         registry = self.hub.registry
         dated = 0.0
         worst = 0.0
@@ -134,18 +133,17 @@ class Listener(uvicorn.Server):
         self._stopping.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        """Close the port and idle connections; wait for requests under way, no longer than told."""
+        """Close the port; answer what is under way, and what open connections still send."""
         for server in self.servers:
             server.close()
-        # A turn of the loop: requests that have arrived are read before their connection counts
-        # as idle.
-        await asyncio.sleep(0)
+        # Handshakes that are under way become connections meanwhile.
+        await asyncio.sleep(LAST_CHANCE_SECONDS / 2)
         for connection in tuple(self.hub.connections):
             connection.shutdown()
         self.hub.empty = asyncio.Event()
         if self.hub.connections:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._grace_seconds):
-                    await self._sweep(self.hub.empty)
+                    await self._sweep(self.hub.empty, LAST_CHANCE_SECONDS / 5)
         for connection in tuple(self.hub.connections):
             connection.abort("shutdown")

@@ -1,0 +1,66 @@
+"""Deadlines, evaluation errors and bugs; the probes' thread."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.serving import (
+    FAILING,
+    Server,
+    await_true,
+    read_all,
+    review,
+    thing,
+    write_policies,
+)
+
+HEAD = b"POST /v1/admit?timeout=2s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def test_a_review_that_exceeds_its_time_gets_504(server: Server) -> None:
+    answer = server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s")
+    assert answer.status == 504
+    assert answer.json()["reason"] == "Timeout"
+    assert answer.json()["message"] == "the review did not end within its time"
+
+
+def test_probes_and_metrics_are_answered_while_a_review_runs(server: Server) -> None:
+    body = json.dumps(review(thing("ConfigMap"))).encode()
+    with server.raw() as connection:
+        connection.sendall(
+            HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        await_true(lambda: server.metric("waddle_requests_in_flight") == 1)
+        health = server.get("health", "/healthz")
+        ready = server.get("health", "/readyz")
+        still_running = server.metric("waddle_requests_in_flight")
+        assert (health.status, ready.status, still_running) == (200, 200, 1)
+        assert read_all(connection).startswith(b"HTTP/1.1 504 ")
+
+
+def test_after_a_long_review_others_are_decided(server: Server) -> None:
+    assert server.post(review(thing("ConfigMap")), "/v1/admit?timeout=500ms").status == 504
+    assert server.admit(thing("Service"))["allowed"] is True
+
+
+def test_evaluation_errors_can_be_left_to_failure_policy(tmp_path: Path) -> None:
+    with Server(write_policies(tmp_path, FAILING), "--evaluation-errors=error") as server:
+        server.ready()
+        answer = server.post(review(thing("Secret")))
+        assert answer.status == 500
+        assert "conflict" in answer.json()["message"]
+        assert server.admit(thing("Service"))["allowed"] is True
+        assert server.metric('waddle_requests_refused_total{reason="evaluation_error"}') == 1
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/healthz?verbose", "/readyz?verbose"])
+def test_a_working_server_passes_its_probes(server: Server, path: str) -> None:
+    answer = server.get("health", path)
+    assert answer.status == 200
+    assert answer.body.endswith(b"check passed\n" if "verbose" in path else b"ok")
+
+
+def test_the_health_port_serves_nothing_else(server: Server) -> None:
+    assert server.get("health", "/metrics").status == 404
+    assert server.get("metrics", "/readyz").status == 404

@@ -1,0 +1,210 @@
+"""The server's certificate changes under it; clients may have to show one."""
+
+import datetime as dt
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.behaviour.serving import (
+    REQUIRED_LABELS,
+    Server,
+    await_true,
+    constraint,
+    pod,
+    review,
+    unverified,
+    write_policies,
+)
+from webhook.certs import CertificatePair, self_signed
+
+INSTALLED = "certificate installed"
+
+
+def make_pair(name: str) -> CertificatePair:
+    """A new pair for this name."""
+    return self_signed([name, "127.0.0.1"], dt.datetime.now(tz=dt.UTC))
+
+
+def publish(folder: Path, number: int, pair: CertificatePair) -> None:
+    """Write a pair as the kubelet does: a new folder, and a link renamed over the old one."""
+    revision = folder / f"..revision{number}"
+    revision.mkdir(parents=True)
+    (revision / "tls.crt").write_bytes(pair.certificate)
+    (revision / "tls.key").write_bytes(pair.key)
+    link = folder / "..data_new"
+    link.symlink_to(revision.name)
+    link.rename(folder / "..data")
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """One constraint."""
+    folder = tmp_path / "policies"
+    return write_policies(folder, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Iterator[Path]:
+    """A mounted Secret with a pair for ``one``."""
+    folder = tmp_path / "certs"
+    publish(folder, 1, make_pair("one"))
+    for name in ("tls.crt", "tls.key"):
+        (folder / name).symlink_to(f"..data/{name}")
+    return folder
+
+
+def served_name(server: Server) -> str:
+    """The common name of the certificate that a new connection is shown."""
+    with server.raw() as connection:
+        der = connection.getpeercert(binary_form=True)
+    assert der is not None
+    found = x509.load_der_x509_certificate(der).subject.rfc4514_string()
+    return found.removeprefix("CN=")
+
+
+def test_two_successive_swaps_of_a_mounted_secret_are_served(policies: Path, secret: Path) -> None:
+    with Server(policies, f"--cert-dir={secret}") as server:
+        kept = server.ready().connect()
+        assert served_name(server) == "one"
+        for number, name in ((2, "two"), (3, "three")):
+            publish(secret, number, make_pair(name))
+            server.wait_for(INSTALLED, number=number - 1)
+            assert served_name(server) == name
+        assert server.post(review(pod()), connection=kept).status == 200
+        kept.close()
+
+
+def test_a_pair_that_does_not_fit_leaves_the_one_before(policies: Path, secret: Path) -> None:
+    with Server(policies, f"--cert-dir={secret}") as server:
+        server.ready()
+        mixed = CertificatePair(make_pair("two").certificate, make_pair("other").key)
+        publish(secret, 2, mixed)
+        server.wait_for("certificate cannot be used; the one before stays")
+        assert served_name(server) == "one"
+        assert server.admit(pod())["allowed"] is False
+        assert server.metric('waddle_reload_failing{subject="certificate"}') == 1
+        assert server.get("health", "/readyz").status == 200
+        publish(secret, 3, make_pair("three"))
+        server.wait_for(INSTALLED)
+        assert served_name(server) == "three"
+
+
+def test_without_its_certificate_a_server_is_not_ready(policies: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    with Server(policies, f"--cert-dir={folder}") as server:
+        server.ready()
+        answer = server.get("health", "/readyz")
+        assert answer.status == 503
+        assert b"tls.crt: No such file" in answer.body
+        publish(folder, 1, make_pair("one"))
+        for name in ("tls.crt", "tls.key"):
+            (folder / name).symlink_to(f"..data/{name}")
+        server.wait_for(INSTALLED)
+        assert served_name(server) == "one"
+        assert server.get("health", "/readyz").status == 200
+
+
+def test_the_certificate_s_end_is_a_metric(policies: Path, secret: Path) -> None:
+    with Server(policies, f"--cert-dir={secret}") as server:
+        pem = (secret / "tls.crt").read_bytes()
+        ends = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+        assert server.metric("waddle_cert_not_after_timestamp_seconds") == ends
+
+
+def test_a_self_signed_certificate_is_one_that_a_client_can_be_told_to_trust(
+    policies: Path,
+) -> None:
+    with Server(policies) as server:
+        with server.ready().raw() as connection:
+            der = connection.getpeercert(binary_form=True)
+        assert der is not None
+        certificate = x509.load_der_x509_certificate(der)
+        key = certificate.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert isinstance(key.curve, ec.SECP256R1)
+        context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(der))
+        connection = server.connect(context)
+        assert server.post(review(pod()), connection=connection).status == 200
+        connection.close()
+
+
+class Authority:
+    """A certificate authority for clients."""
+
+    def __init__(self) -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "clients")])
+        self.pem = self._sign(self.name, self.key.public_key(), authority=True)
+
+    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool) -> bytes:
+        now = dt.datetime.now(tz=dt.UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .sign(self.key, hashes.SHA256())
+        )
+        return certificate.public_bytes(serialization.Encoding.PEM)
+
+    def client(self, name: str, folder: Path) -> ssl.SSLContext:
+        """A client's context with a certificate of this common name."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        pem = self._sign(subject, key.public_key(), authority=False)
+        path = folder / f"{name}.pem"
+        path.write_bytes(
+            pem
+            + key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        context = unverified()
+        context.load_cert_chain(path)
+        return context
+
+
+def is_served(server: Server, context: ssl.SSLContext) -> bool:
+    """Whether a client gets an answer; with TLS 1.3 a refusal comes after its handshake."""
+    try:
+        connection = server.connect(context)
+    except (ssl.SSLError, OSError):
+        return False
+    try:
+        return server.post(review(pod()), connection=connection).status == 200
+    except (ssl.SSLError, OSError):
+        return False
+    finally:
+        connection.close()
+
+
+def test_clients_must_come_from_the_authority_and_have_the_name(
+    policies: Path, secret: Path, tmp_path: Path
+) -> None:
+    authority, other = Authority(), Authority()
+    (secret / "ca.crt").write_bytes(authority.pem)
+    with Server(policies, f"--cert-dir={secret}", "--client-ca-name=ca.crt") as server:
+        server.ready()
+        good = authority.client("kube-apiserver", tmp_path)
+        assert is_served(server, good)
+        assert not is_served(server, unverified())
+        assert not is_served(server, authority.client("somebody", tmp_path))
+        assert not is_served(server, other.client("kube-apiserver", tmp_path))
+        refused = 'waddle_connections_closed_total{reason="client_certificate"}'
+        assert server.metric(refused) == 1
+        # The authorities are reloaded too, and the ones before no longer count.
+        (secret / "ca.crt").write_bytes(other.pem)
+        await_true(lambda: is_served(server, other.client("kube-apiserver", tmp_path)))
+        assert not is_served(server, good)

@@ -1,0 +1,191 @@
+"""Limits of bytes, time and number, each with the answer that a client gets."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.serving import (
+    REQUIRED_LABELS,
+    SLOW,
+    Server,
+    await_true,
+    constraint,
+    pod,
+    read_all,
+    review,
+    thing,
+    write_policies,
+)
+
+HEAD = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose limits are small enough to be reached."""
+    folder = tmp_path_factory.mktemp("policies")
+    policies = write_policies(folder, REQUIRED_LABELS, constraint("needs-owner", "owner"), SLOW)
+    with Server(
+        policies,
+        "--max-header-bytes=4096",
+        "--max-body-bytes=20000",
+        "--max-in-flight=1",
+        "--max-connections=20",
+        "--header-timeout=300ms",
+        "--body-timeout=300ms",
+        "--idle-timeout=400ms",
+        "--handshake-timeout=300ms",
+    ) as running:
+        yield running.ready()
+
+
+def answer_to(server: Server, sent: bytes) -> bytes:
+    """What comes back for these bytes, up to the end of the connection."""
+    with server.raw() as connection:
+        connection.sendall(sent)
+        return read_all(connection)
+
+
+def test_a_declared_body_beyond_the_limit_is_refused_before_it_is_read(strict: Server) -> None:
+    found = answer_to(strict, HEAD + b"Content-Length: 20001\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 413 ")
+    assert b"request entity is too large; limit is 20000 bytes" in found
+
+
+def test_a_chunked_body_beyond_the_limit_is_refused(strict: Server) -> None:
+    chunk = b"1000\r\n" + b" " * 0x1000 + b"\r\n"
+    found = answer_to(strict, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 6)
+    assert found.startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_body_of_the_limit_s_size_is_accepted(strict: Server) -> None:
+    body = json.dumps(review(pod())).encode()
+    assert strict.post(body + b" " * (20000 - len(body))).status == 200
+    assert strict.post(body + b" " * (20001 - len(body))).status == 413
+
+
+def test_the_default_limit_is_7_mib(server: Server) -> None:
+    body = json.dumps(review(pod())).encode()
+    assert server.post(body + b" " * (7 * 1024 * 1024 - len(body))).status == 200
+    assert server.post(body + b" " * (7 * 1024 * 1024 + 1 - len(body))).status == 413
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + b"A: " + b"b" * 5000 + b"\r\n\r\n",
+        HEAD + b"A: " + b"b" * 300_000,
+        HEAD + b"A: b\r\n" * 101 + b"\r\n",
+        b"POST /v1/admit?" + b"a" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/admit?" + b"a" * 300_000,
+    ],
+    ids=["one header", "an endless header", "many headers", "the target", "an endless target"],
+)
+def test_a_head_beyond_the_limit_is_refused_with_431(strict: Server, head: bytes) -> None:
+    assert answer_to(strict, head).startswith(b"HTTP/1.1 431 ")
+
+
+def test_endless_trailers_are_refused(strict: Server) -> None:
+    body = b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nA: " + b"b" * 300_000
+    assert answer_to(strict, HEAD + body).startswith(b"HTTP/1.1 413 ")
+
+
+def test_headers_that_never_end_get_408(strict: Server) -> None:
+    assert answer_to(strict, HEAD).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_slow_loris_gets_408_however_often_it_sends(strict: Server) -> None:
+    with strict.raw() as connection:
+        connection.sendall(HEAD)
+        stop = threading.Event()
+
+        def drip() -> None:
+            while not stop.wait(0.05):
+                try:
+                    connection.sendall(b"A: b\r\n")
+                except OSError:
+                    return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        found = connection.recv(65536)
+        stop.set()
+        dripping.join()
+    assert found.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_never_ends_gets_408(strict: Server) -> None:
+    assert answer_to(strict, HEAD + b"Content-Length: 100\r\n\r\n{").startswith(b"HTTP/1.1 408 ")
+
+
+def test_an_idle_connection_is_closed_without_a_word(strict: Server) -> None:
+    with strict.raw() as connection:
+        assert read_all(connection) == b""
+    kept = strict.connect()
+    assert strict.post(review(pod()), connection=kept).status == 200
+    assert kept.sock is not None
+    assert read_all(kept.sock) == b""
+    kept.close()
+
+
+def test_a_handshake_that_never_begins_is_ended(strict: Server) -> None:
+    with socket.create_connection(("127.0.0.1", strict.ports["admission"]), 60) as plain:
+        assert read_all(plain) == b""
+
+
+def test_plain_http_is_not_answered(strict: Server) -> None:
+    with socket.create_connection(("127.0.0.1", strict.ports["admission"]), 60) as plain:
+        plain.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+        assert b"HTTP/1.1 200" not in read_all(plain)
+
+
+def test_connections_beyond_the_limit_are_closed_and_the_others_served(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies, "--max-connections=2") as server:
+        server.ready()
+        first, second = server.connect(), server.connect()
+        assert server.post(review(pod()), connection=first).status == 200
+        assert server.post(review(pod()), connection=second).status == 200
+        with server.raw() as third:
+            assert read_all(third) == b""
+        assert server.post(review(pod()), connection=first).status == 200
+        first.close()
+        await_true(lambda: server.metric("waddle_connections") == 1)
+        assert server.post(review(pod())).status == 200
+        second.close()
+
+
+def test_requests_beyond_those_in_flight_are_refused_at_once_with_429(strict: Server) -> None:
+    """While a review holds the thread others arrive; when it ends there is room for one."""
+    connections = [strict.raw() for _ in range(8)]
+    slow = json.dumps(review(thing("ConfigMap"))).encode()
+    length = b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(slow)
+    for connection in connections:
+        connection.sendall(HEAD.replace(b"/admit", b"/admit?timeout=1s") + length + slow)
+    codes = [read_all(connection).split(b" ")[1] for connection in connections]
+    for connection in connections:
+        connection.close()
+    assert set(codes) == {b"504", b"429"}
+    refused = strict.metric('waddle_requests_refused_total{reason="overload"}')
+    assert refused == codes.count(b"429")
+    answer = strict.post(review(pod()))
+    assert answer.status == 200
+
+
+def test_bytes_that_wait_are_bounded_together(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies, "--max-waiting-bytes=100000") as server:
+        server.ready()
+        unfinished = HEAD + b"Content-Length: 60000\r\n\r\n" + b" " * 50_000
+        with server.raw() as first, server.raw() as second:
+            first.sendall(unfinished)
+            await_true(lambda: (server.metric("waddle_waiting_bytes") or 0) >= 50_000)
+            second.sendall(HEAD + b"Content-Length: 70000\r\n\r\n" + b" " * 60_000)
+            found = read_all(second)
+        assert found.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 1" in found
+        await_true(lambda: server.metric("waddle_waiting_bytes") == 0)

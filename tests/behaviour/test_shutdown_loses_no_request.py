@@ -1,0 +1,131 @@
+"""SIGTERM: unready, still serving, each connection closed after its answer, then the end."""
+
+import http.client
+import json
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.serving import (
+    PATIENCE_SECONDS,
+    REQUIRED_LABELS,
+    SLOW,
+    Server,
+    constraint,
+    pod,
+    read_all,
+    review,
+    thing,
+    unverified,
+    write_policies,
+)
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """One cheap constraint and one slow one."""
+    return write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"), SLOW)
+
+
+class Client(threading.Thread):
+    """Sends reviews on a keep-alive connection, opens another when told to, until refused."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self.server = server
+        self.answered = 0
+        self.reconnected = 0
+        self.lost: list[BaseException] = []
+
+    def run(self) -> None:
+        """Send until the port is closed."""
+        connection: http.client.HTTPSConnection | None = None
+        body = json.dumps(review(pod())).encode()
+        while True:
+            if connection is None:
+                try:
+                    connection = self.server.connect(unverified())
+                except OSError:
+                    return  # The port is closed: nothing was sent.
+            try:
+                answer = self.server.post(body, connection=connection)
+            except (OSError, http.client.HTTPException) as error:
+                self.lost.append(error)
+                connection.close()
+                return
+            if answer.status != 200:
+                self.lost.append(AssertionError(answer.status))
+            self.answered += 1
+            if answer.headers.get("connection") == "close":
+                connection.close()
+                connection = None
+                self.reconnected += 1
+
+
+def test_no_request_is_lost_under_load(policies: Path) -> None:
+    with Server(policies, "--shutdown-delay=2") as server:
+        server.ready()
+        clients = [Client(server) for _ in range(4)]
+        for client in clients:
+            client.start()
+        while not all(client.answered > 20 for client in clients):
+            assert server.admit(pod())["allowed"] is False
+        assert server.stop() == 0
+        for client in clients:
+            client.join(PATIENCE_SECONDS)
+        assert [client.lost for client in clients] == [[], [], [], []]
+        assert all(client.reconnected > 0 for client in clients)
+
+
+def test_readiness_goes_first_and_serving_goes_on(policies: Path) -> None:
+    with Server(policies, "--shutdown-delay=2") as server:
+        kept = server.ready().connect()
+        assert "connection" not in server.post(review(pod()), connection=kept).headers
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("draining: not ready from now on")
+        ready = server.get("health", "/readyz")
+        assert ready.status == 503
+        assert b"[-]shutdown failed: the process was told to stop" in ready.body
+        assert server.get("health", "/healthz").status == 200
+        answer = server.post(review(pod()), connection=kept)
+        assert answer.verdict["status"]["code"] == 403
+        assert answer.headers["connection"] == "close"
+        kept.close()
+        assert server.post(review(pod())).headers["connection"] == "close"
+
+
+def test_a_review_under_way_is_answered_before_the_end(policies: Path) -> None:
+    with Server(policies) as server:
+        server.ready()
+        body = json.dumps(review(thing("ConfigMap"))).encode()
+        head = b"POST /v1/admit?timeout=2s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        with server.raw() as connection:
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            server.process.send_signal(signal.SIGTERM)
+            assert read_all(connection).startswith(b"HTTP/1.1 504 ")
+        assert server.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_an_idle_connection_does_not_hold_up_the_end(policies: Path) -> None:
+    with Server(policies) as server:
+        with server.ready().raw() as idle:
+            assert server.stop() == 0
+            assert read_all(idle) == b""
+        assert server.events[-1]["msg"] == "stopped"
+
+
+def test_a_second_signal_ends_the_process_at_once(policies: Path) -> None:
+    with Server(policies, "--shutdown-delay=600") as server:
+        server.ready()
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("draining: not ready from now on")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE_SECONDS) == 1
+
+
+def test_an_interrupt_at_the_terminal_ends_it_too(policies: Path) -> None:
+    with Server(policies) as server:
+        server.ready().process.send_signal(signal.SIGINT)
+        assert server.process.wait(PATIENCE_SECONDS) == 0
