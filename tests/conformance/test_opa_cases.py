@@ -1,0 +1,54 @@
+"""OPA's own cases, all of them, and proof that the runner can tell right from wrong."""
+
+import pytest
+
+from tests.conformance.gatekeeper import CONFORMANCE
+from tests.conformance.opa import EXCLUSIONS, exclusions, run
+from tests.conformance.opa_cases import Case, load_cases
+
+CASES = CONFORMANCE / "opa"
+if not CASES.is_dir():
+    pytest.skip(f"no {CASES}: set WADDLE_CONFORMANCE", allow_module_level=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_case_of_opa_passes():
+    """v0 and v1, with exact results and errors."""
+    outcomes = run([CASES])
+    failed = [f"{one.case.name}: {one.reason}" for one in outcomes if one.status == "failed"]
+    assert failed == []
+    assert len(outcomes) > 2800
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_case_with_a_wrong_expectation_passes():
+    """A runner that always agrees would prove nothing."""
+    outcomes = run([CASES], mutate=True)
+    assert [one.case.name for one in outcomes if one.status == "passed"] == []
+
+
+def test_at_most_one_case_in_a_hundred_is_excluded():
+    """And each line of the list names a case that exists."""
+    names = {case.name for case in load_cases([CASES])}
+    excluded = exclusions()
+    assert set(excluded) <= names
+    assert len(excluded) <= len(names) / 100
+
+
+def test_an_exclusion_without_a_reason_is_refused(tmp_path):
+    """The reason stands behind the name."""
+    file = tmp_path / EXCLUSIONS.name
+    file.write_text("v1/some case\n")
+    with pytest.raises(AssertionError, match="no reason given"):
+        exclusions(file)
+
+
+def test_a_crash_is_never_a_wanted_error():
+    """Nor is an error of loading."""
+    from tests.conformance.opa import run_case
+
+    for modules in (("package a\np := ",), ("package a\np if { undefined_function(1) }",)):
+        case = Case("note", "data.a.p = x", "v1", "", modules, want_error="", want_error_code="x")
+        assert run_case(case).status == "failed"
