@@ -1,0 +1,74 @@
+"""Every suite of gatekeeper-library, alone and against the real gator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.conformance.gatekeeper import library, rewritten, waddle, without_times
+from tests.programs import program
+
+IMPOSSIBLE = 123456
+"""A number of violations that no case has: the failure tells the messages there are."""
+
+
+def test_all_suites_pass_and_are_counted():
+    run = waddle("verify", library())
+
+    assert run.stdout.splitlines()[-1] == "34 suites, 52 tests, 194 cases: 194 passed, 0 failed"
+    assert run.returncode == 0
+    assert run.stderr == ""
+
+
+@pytest.mark.slow
+def test_every_message_of_every_case_is_the_one_that_gator_gives(tmp_path):
+    """Both report what an impossible assertion found: all messages, in order."""
+    gator = program("gator")
+    copy = rewritten(tmp_path / "library", lambda _: [{"violations": IMPOSSIBLE}])
+
+    theirs = subprocess.run(
+        # Without its CEL engine, which takes a template's CEL where there is also Rego.
+        [gator, "verify", "--enable-k8s-native-validation=false", f"{copy}/..."],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ours = waddle("verify", copy)
+
+    expected = without_times(theirs.stdout)
+    found = without_times(ours.stdout)
+    assert expected.pop() == "FAIL"
+    assert found[-2:] == ["FAIL", "34 suites, 52 tests, 194 cases: 0 passed, 194 failed"]
+    assert sum("got messages" in line for line in expected) == 194
+    assert expected == found[:-2]
+    assert (theirs.returncode, ours.returncode) == (1, 1)
+
+
+def inverted(assertions):
+    """Assertions that hold exactly where these do not: only the first, if it held, can fail."""
+    first = dict(assertions[0])
+    match first.get("violations", True):
+        case True | "yes":
+            first["violations"] = "no"
+        case False | "no" | 0:
+            first["violations"] = "yes"
+        case count:
+            first["violations"] = count + 1
+    return [first]
+
+
+@pytest.mark.slow
+def test_inverted_every_suite_and_case_fails(tmp_path):
+    """A runner that looked at nothing would pass."""
+    run = waddle("verify", rewritten(tmp_path / "library", inverted), "-o", "json")
+
+    report = json.loads(run.stdout)
+    assert run.returncode == 1
+    assert len(report["suites"]) == 34
+    cases = [
+        case for suite in report["suites"] for test in suite["tests"] for case in test["cases"]
+    ]
+    assert [case["name"] for case in cases if not case["error"]] == []
+    assert len(cases) == 194

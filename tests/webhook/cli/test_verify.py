@@ -1,0 +1,148 @@
+"""``waddle verify`` as a user meets it: exit codes, filters and the three reports."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+import yaml
+
+from tests.conformance.gatekeeper import waddle
+from tests.webhook.constraint.policies import constraint, pod, template
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A suite with a case that passes and, in ``bad``, one that fails."""
+    rego = 'package p\nviolation[{"msg": "no \\u001b[31m<&>"}] { print("hello") }'
+    for name, violations in (("good", "yes"), ("bad", "no")):
+        path = tmp_path / name
+        path.mkdir()
+        (path / "template.yaml").write_text(yaml.safe_dump(template(rego=rego)))
+        (path / "constraint.yaml").write_text(yaml.safe_dump(constraint()))
+        (path / "pod.yaml").write_text(yaml.safe_dump(pod()))
+        case = {"name": "case", "object": "pod.yaml", "assertions": [{"violations": violations}]}
+        test = {
+            "name": f"{name} test",
+            "template": "template.yaml",
+            "constraint": "constraint.yaml",
+            "cases": [case, {**case, "name": "later", "skip": True}],
+        }
+        suite = {"kind": "Suite", "apiVersion": "test.gatekeeper.sh/v1alpha1", "tests": [test]}
+        (path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    return tmp_path
+
+
+def test_suites_that_pass_exit_0_and_are_counted(folder):
+    run = waddle("verify", folder / "good")
+
+    assert run.returncode == 0
+    assert run.stdout.startswith(f"ok\t{folder}/good/suite.yaml\t")
+    assert run.stdout.endswith("PASS\n1 suites, 1 tests, 2 cases: 1 passed, 0 failed, 1 skipped\n")
+
+
+@pytest.mark.parametrize("path", [".", "...", "./...", "bad/../...", "bad/suite.yaml"])
+def test_a_suite_that_fails_exits_1_with_what_was_found(folder, path):
+    run = waddle("verify", path, cwd=folder)
+
+    assert run.returncode == 1
+    assert "--- FAIL: case" in run.stdout
+    assert "got 1 violations but want none: got messages [no \\x1b[31m<&>]" in run.stdout
+    assert "\x1b" not in run.stdout
+
+
+def test_paths_given_twice_are_run_once(folder):
+    run = waddle("verify", folder, folder / "good", folder / "good" / "suite.yaml")
+
+    assert "2 suites, 2 tests, 4 cases" in run.stdout
+
+
+@pytest.mark.parametrize("nothing", ["empty", "nothing-matches"])
+def test_nothing_to_run_exits_2_and_says_so(folder, nothing):
+    (folder / "empty").mkdir()
+    arguments = ["empty"] if nothing == "empty" else [".", "--run", "zork"]
+
+    run = waddle("verify", *arguments, cwd=folder)
+
+    assert run.returncode == 2
+    expected = "no test suite found in empty" if nothing == "empty" else "matches zork"
+    assert expected in run.stderr
+
+
+def test_a_path_that_is_not_there_exits_1(folder):
+    run = waddle("verify", folder / "none")
+
+    assert run.returncode == 1
+    assert "No such file or directory" in run.stderr
+
+
+def test_a_broken_suite_exits_1_with_its_place(folder):
+    (folder / "good" / "suite.yaml").write_text(
+        "kind: Suite\napiVersion: test.gatekeeper.sh/v1alpha1\ntests: 3\n"
+    )
+    run = waddle("verify", folder)
+
+    assert run.returncode == 1
+    assert "suite.yaml: tests must be an array" in run.stderr
+
+
+def test_a_filter_selects_and_verbose_shows_what_runs_and_prints(folder):
+    run = waddle("verify", folder, "-r", "good test//case", "-v")
+
+    assert run.returncode == 0
+    assert "=== SKIP  bad test" in run.stdout
+    assert "    === SKIP  later" in run.stdout
+    assert "        === PRINT ===\n        hello\n" in run.stdout
+    assert "    --- PASS: case" in run.stdout
+
+
+def test_a_filter_that_is_none_is_a_usage_error(folder):
+    run = waddle("verify", folder, "-r", "(")
+
+    assert run.returncode == 64
+    assert "--run" in run.stderr
+
+
+def test_json_tells_everything(folder):
+    run = waddle("verify", folder, "-o", "json")
+
+    report = json.loads(run.stdout)
+    assert run.returncode == 1
+    assert report["summary"] == {
+        "suites": 2,
+        "tests": 2,
+        "passed": 1,
+        "failed": 1,
+        "skipped": 2,
+        "tests_failed": 0,
+        "ok": False,
+    }
+    bad = report["suites"][0]
+    assert f"{folder}/bad/suite.yaml" == bad["path"]
+    assert "got 1 violations" in bad["tests"][0]["cases"][0]["error"]
+
+
+def test_junit_is_xml_that_names_each_failure(folder):
+    run = waddle("verify", folder, "-o", "junit")
+
+    root = ET.fromstring(run.stdout)
+    assert root.attrib == {"tests": "4", "failures": "1", "errors": "0", "skipped": "2"}
+    (failure,) = root.iter("failure")
+    assert "got messages [no �[31m<&>]" in failure.attrib["message"]
+    assert [item.attrib["name"] for item in root.iter("testcase")] == [
+        "case",
+        "later",
+        "case",
+        "later",
+    ]
+
+
+def test_a_built_in_can_be_taken_away(folder):
+    rego = 'package p\nviolation[{"msg": "x"}] { http.send({"url": "u"}) }'
+    (folder / "good" / "template.yaml").write_text(yaml.safe_dump(template(rego=rego)))
+
+    run = waddle("verify", folder / "good", "--disable-opa-builtin", "http.send")
+
+    assert run.returncode == 1
+    assert "undefined function http.send" in run.stdout

@@ -1,0 +1,207 @@
+"""Policies of a directory: told apart, kept in step, and every fault reported with its place."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.webhook.constraint.policies import client, constraint, pod, template
+from webhook.constraint.review import AugmentedObject
+from webhook.policies.directory import PolicyDirectory
+
+
+class Folder:
+    """A directory of policies with the client it fills."""
+
+    def __init__(self, path):
+        self.path = path
+        self.client = client()
+        self.directory = PolicyDirectory(self.client, [path])
+
+    def write(self, name, *documents):
+        """Write a file of these."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump_all(documents))
+
+    def load(self):
+        """Bring the client in step."""
+        return self.directory.load()
+
+    def messages(self):
+        """What a Pod violates."""
+        answer = self.client.snapshot.review(AugmentedObject(pod()))
+        return [result.msg for result in answer.results]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+NEW = template(rego='package p\nviolation[{"msg": "new"}] { true }')
+BROKEN = template(rego="package p\nviolation[{")
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+
+
+def test_templates_constraints_and_data_are_told_apart_in_any_order_and_depth(folder):
+    folder.write("a.yaml", constraint())
+    folder.write("deep/er/z.yml", template())
+    (folder.path / "b.json").write_text(json.dumps(NAMESPACE))
+    (folder.path / "notes.txt").write_text("{")
+
+    report = folder.load()
+
+    assert (report.templates, report.constraints, report.data) == (1, 1, 1)
+    assert report.faults == ()
+    assert report.changed
+    assert folder.messages() == ["no"]
+    assert list(folder.client.snapshot.namespaces) == ["shop"]
+
+
+def test_nothing_changed_is_nothing_changed(folder):
+    folder.write("a.yaml", template(), constraint(), NAMESPACE)
+    folder.load()
+    before = folder.client.snapshot
+
+    report = folder.load()
+
+    assert not report.changed
+    assert before is folder.client.snapshot
+
+
+def test_changes_and_removals_follow_the_files(folder):
+    folder.write("t.yaml", template())
+    folder.write("c.yaml", constraint(), NAMESPACE)
+    folder.load()
+
+    folder.write("t.yaml", NEW)
+    assert folder.load().changed
+    assert folder.messages() == ["new"]
+
+    (folder.path / "c.yaml").unlink()
+    report = folder.load()
+    assert (report.templates, report.constraints, report.data) == (1, 0, 0)
+    assert folder.messages() == []
+    assert folder.client.snapshot.inventory == {}
+
+    (folder.path / "t.yaml").unlink()
+    assert folder.load().templates == 0
+
+
+def test_a_broken_template_is_reported_and_its_last_good_revision_stays(folder):
+    folder.write("t.yaml", template(), constraint())
+    folder.load()
+    folder.write("t.yaml", BROKEN, constraint())
+
+    report = folder.load()
+
+    (fault,) = report.faults
+    assert fault.title == "ConstraintTemplate k8sdeny"
+    assert f"{folder.path}/t.yaml" == fault.file
+    assert "rego_parse_error" in fault.message
+    assert folder.messages() == ["no"]
+    folder.write("t.yaml", NEW, constraint())
+    assert folder.load().faults == ()
+    assert folder.messages() == ["new"]
+
+
+def test_a_file_that_cannot_be_read_keeps_what_it_had(folder):
+    folder.write("t.yaml", template(), constraint())
+    folder.load()
+    (folder.path / "t.yaml").write_text("a: [")
+
+    report = folder.load()
+
+    assert [f"{folder.path}/t.yaml"] == [fault.file for fault in report.faults]
+    assert "line " in str(report.faults[0])
+    assert folder.messages() == ["no"]
+
+
+def test_a_folder_that_is_gone_is_a_fault_and_loses_nothing(folder, tmp_path):
+    folder.write("t.yaml", template(), constraint())
+    folder.load()
+    tmp_path.rename(tmp_path.with_name("elsewhere"))
+
+    report = folder.load()
+
+    assert [fault.message for fault in report.faults] == ["No such file or directory"]
+    assert folder.messages() == ["no"]
+
+
+def test_one_bad_object_costs_only_itself(folder):
+    folder.write(
+        "all.yaml",
+        template(),
+        template("K8sBad", "package p\nviolation[{"),
+        constraint("K8sBad", "orphan"),
+        constraint("K8sDeny", "wrong", match={"kinds": 3}),
+        constraint(),
+        {"kind": "NoVersion", "metadata": {"name": "odd"}},
+    )
+
+    report = folder.load()
+
+    assert [fault.title for fault in report.faults] == [
+        "ConstraintTemplate k8sbad",
+        "K8sBad orphan",
+        "K8sDeny wrong",
+        "NoVersion odd",
+    ]
+    assert folder.messages() == ["no"]
+    assert 'missing ConstraintTemplate: template "k8sbad" not found' in str(report.faults[1])
+
+
+def test_an_object_defined_twice_is_reported_and_the_first_is_used(folder):
+    folder.write("a.yaml", template(), constraint())
+    folder.write("b.yaml", NEW)
+
+    report = folder.load()
+
+    (fault,) = report.faults
+    assert f"{folder.path}/b.yaml" == fault.file
+    assert f"defined twice: the one of {folder.path}/a.yaml:1 is used" == fault.message
+    assert folder.messages() == ["no"]
+
+
+def test_suites_and_the_revisions_of_a_mounted_configmap_are_left_alone(folder):
+    folder.write("..2026_01_01/t.yaml", template(), constraint())
+    folder.write(
+        "suite.yaml",
+        {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": []},
+    )
+    (folder.path / "t.yaml").symlink_to(folder.path / "..2026_01_01" / "t.yaml")
+
+    report = folder.load()
+
+    assert (report.templates, report.constraints, report.data) == (1, 1, 0)
+    assert report.faults == ()
+
+
+def test_lists_are_taken_apart_and_gatekeepers_configuration_is_handed_on(folder):
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
+    }
+    folder.write(
+        "all.yaml",
+        {"apiVersion": "v1", "kind": "List", "items": [template(), constraint(), pod(), config]},
+    )
+
+    report = folder.load()
+
+    assert (report.templates, report.constraints, report.data) == (1, 1, 1)
+    assert [config] == [item.document for item in report.configuration]
+
+
+def test_data_that_changes_its_version_moves(folder):
+    thing = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}}
+    folder.write("d.yaml", thing)
+    folder.load()
+    folder.write("d.yaml", {**thing, "apiVersion": "x.io/v2"})
+    folder.load()
+
+    assert list(folder.client.snapshot.inventory["cluster"]) == ["x.io/v2"]
