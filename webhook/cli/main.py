@@ -18,6 +18,7 @@ from webhook import __version__
 USAGE_EXIT: Final = 64
 
 _COMMANDS: Final = {
+    "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),

@@ -133,6 +133,8 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
 
 
 def _judge(record: dict[str, Any], responses: Responses | None, error: str) -> None:
+    if responses is not None:
+        record["constraintsEvaluated"] = responses.evaluated
     if responses is not None and responses.results:
         record["results"] = [_result(result) for result in responses.results]
         record["verdict"] = verdict_of(responses.results)

@@ -78,7 +78,7 @@ class Refusal(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
-    __slots__ = ("spec_version", "event_type", "id", "sequence", "timestamp", "pod_uid", "pod", "pod_namespace", "node", "process", "labels", "enforcement_point", "request_uid", "audit_id", "verdict", "allowed", "code", "operation", "dry_run", "results", "errors", "resource_group", "resource_api_version", "resource_kind", "resource_namespace", "resource_name", "resource_labels", "request_resource", "request_subresource", "request_username", "request_user_uid", "request_user_groups", "policy_digest", "policy_revision", "duration_ns", "queue_duration_ns", "object", "old_object", "user_info", "request_options", "masked", "truncated", "reviewed", "violations", "event", "details")
+    __slots__ = ("spec_version", "event_type", "id", "sequence", "timestamp", "pod_uid", "pod", "pod_namespace", "node", "process", "labels", "enforcement_point", "request_uid", "audit_id", "verdict", "allowed", "code", "operation", "dry_run", "results", "errors", "constraints_evaluated", "resource_group", "resource_api_version", "resource_kind", "resource_namespace", "resource_name", "resource_labels", "request_resource", "request_subresource", "request_username", "request_user_uid", "request_user_groups", "policy_digest", "policy_revision", "duration_ns", "queue_duration_ns", "object", "old_object", "user_info", "request_options", "masked", "truncated", "reviewed", "violations", "event", "details")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,7 @@ class Record(_message.Message):
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINTS_EVALUATED_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_GROUP_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_API_VERSION_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +161,7 @@ class Record(_message.Message):
     dry_run: bool
     results: _containers.RepeatedCompositeFieldContainer[Result]
     errors: _containers.RepeatedScalarFieldContainer[str]
+    constraints_evaluated: int
     resource_group: str
     resource_api_version: str
     resource_kind: str
@@ -185,7 +187,7 @@ class Record(_message.Message):
     violations: int
     event: str
     details: _struct_pb2.Struct
-    def __init__(self, spec_version: _Optional[str] = ..., event_type: _Optional[str] = ..., id: _Optional[str] = ..., sequence: _Optional[int] = ..., timestamp: _Optional[str] = ..., pod_uid: _Optional[str] = ..., pod: _Optional[str] = ..., pod_namespace: _Optional[str] = ..., node: _Optional[str] = ..., process: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., enforcement_point: _Optional[str] = ..., request_uid: _Optional[str] = ..., audit_id: _Optional[str] = ..., verdict: _Optional[str] = ..., allowed: _Optional[bool] = ..., code: _Optional[int] = ..., operation: _Optional[str] = ..., dry_run: _Optional[bool] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., errors: _Optional[_Iterable[str]] = ..., resource_group: _Optional[str] = ..., resource_api_version: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource_namespace: _Optional[str] = ..., resource_name: _Optional[str] = ..., resource_labels: _Optional[_Mapping[str, str]] = ..., request_resource: _Optional[_Union[GroupVersionResource, _Mapping]] = ..., request_subresource: _Optional[str] = ..., request_username: _Optional[str] = ..., request_user_uid: _Optional[str] = ..., request_user_groups: _Optional[_Iterable[str]] = ..., policy_digest: _Optional[str] = ..., policy_revision: _Optional[int] = ..., duration_ns: _Optional[int] = ..., queue_duration_ns: _Optional[int] = ..., object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., old_object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., user_info: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., request_options: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., masked: _Optional[_Iterable[str]] = ..., truncated: _Optional[_Iterable[str]] = ..., reviewed: _Optional[int] = ..., violations: _Optional[int] = ..., event: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    def __init__(self, spec_version: _Optional[str] = ..., event_type: _Optional[str] = ..., id: _Optional[str] = ..., sequence: _Optional[int] = ..., timestamp: _Optional[str] = ..., pod_uid: _Optional[str] = ..., pod: _Optional[str] = ..., pod_namespace: _Optional[str] = ..., node: _Optional[str] = ..., process: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., enforcement_point: _Optional[str] = ..., request_uid: _Optional[str] = ..., audit_id: _Optional[str] = ..., verdict: _Optional[str] = ..., allowed: _Optional[bool] = ..., code: _Optional[int] = ..., operation: _Optional[str] = ..., dry_run: _Optional[bool] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., errors: _Optional[_Iterable[str]] = ..., constraints_evaluated: _Optional[int] = ..., resource_group: _Optional[str] = ..., resource_api_version: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource_namespace: _Optional[str] = ..., resource_name: _Optional[str] = ..., resource_labels: _Optional[_Mapping[str, str]] = ..., request_resource: _Optional[_Union[GroupVersionResource, _Mapping]] = ..., request_subresource: _Optional[str] = ..., request_username: _Optional[str] = ..., request_user_uid: _Optional[str] = ..., request_user_groups: _Optional[_Iterable[str]] = ..., policy_digest: _Optional[str] = ..., policy_revision: _Optional[int] = ..., duration_ns: _Optional[int] = ..., queue_duration_ns: _Optional[int] = ..., object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., old_object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., user_info: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., request_options: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., masked: _Optional[_Iterable[str]] = ..., truncated: _Optional[_Iterable[str]] = ..., reviewed: _Optional[int] = ..., violations: _Optional[int] = ..., event: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class GroupVersionResource(_message.Message):
     __slots__ = ("group", "version", "resource")

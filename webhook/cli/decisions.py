@@ -1,0 +1,237 @@
+"""``waddle decisions``: the decision log read by people: tail, stats, replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.terminal import complain, printable, styled, write
+from webhook.decisions.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.policies.replay import Change, Replay
+
+_COLOURS = {"deny": "red", "error": "magenta", "warn": "yellow", "dryrun": "cyan", "allow": "green"}
+
+NOTHING_REPLAYED = 2
+"""Exit code where no record could be replayed: an agreement on nothing is none."""
+
+_SOURCE = click.argument("source", type=click.Path(path_type=Path), default="-")
+
+
+@click.group("decisions", help="Read, count and replay the decision log.")
+def command() -> None:
+    """See the subcommands."""
+
+
+@command.command()
+@_SOURCE
+@click.option("-f", "--follow", is_flag=True, help="Wait for more; standard input always does.")
+def tail(source: Path, *, follow: bool) -> None:
+    """Show decisions, one line each with its violations below.
+
+    SOURCE is a file of records, a sidecar's queue directory, or - for standard input.
+    """
+    records = _open(source, follow=follow)
+    try:
+        for record in records:
+            for line in describe(record):
+                write(line)
+    except KeyboardInterrupt:
+        return
+    except OSError as error:
+        raise click.ClickException(f"{source}: {error.strerror}") from None
+    _complain_of_unreadable(records)
+
+
+@command.command()
+@_SOURCE
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--top", default=20, show_default=True, help="Lines of each table; 0 for all.")
+def stats(source: Path, *, as_json: bool, top: int) -> None:
+    """Count decisions by verdict and namespace, and violations by policy."""
+    from webhook.api.encoding import encode  # noqa: PLC0415  # tail starts without it
+    from webhook.decisions.statistics import count  # noqa: PLC0415  # likewise
+
+    records = _open(source)
+    try:
+        document = count(records).document()
+    except OSError as error:
+        raise click.ClickException(f"{source}: {error.strerror}") from None
+    if as_json:
+        write(encode(document, indent=True).decode())
+    else:
+        write(f"{document['decisions']} decisions, {document['duplicates']} delivered twice")
+        _table("verdict", [(name, number) for name, number in document["verdicts"].items()], top)
+        _table(
+            "namespace, verdict",
+            [
+                (f"{row['namespace'] or '(cluster)'}  {row['verdict']}", row["count"])
+                for row in document["namespaces"]
+            ],
+            top,
+        )
+        _table(
+            "policy, action",
+            [
+                (f"{row['kind']}/{row['name']}  {row['enforcementAction']}", row["count"])
+                for row in document["policies"]
+            ],
+            top,
+        )
+    _complain_of_unreadable(records)
+
+
+@command.command()
+@_SOURCE
+@click.option(
+    "--policies",
+    "paths",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="Directory or file with the policies to try; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def replay(source: Path, *, paths: Sequence[Path], as_json: bool) -> int:
+    """Try recorded reviews on other policies and print the verdicts that change.
+
+    Only records with their object can be replayed (includeObjects). Exit code 0
+    when no verdict changed, 1 when one did, 2 when nothing could be replayed.
+    """
+    from webhook.cli.clients import new_client  # noqa: PLC0415  # the engine, for this one only
+    from webhook.policies.directory import PolicyDirectory  # noqa: PLC0415  # likewise
+    from webhook.policies.replay import replay as run  # noqa: PLC0415  # likewise
+
+    client = new_client()
+    report = PolicyDirectory(client, paths).load()
+    if report.faults:
+        raise click.ClickException("\n".join(printable(str(fault)) for fault in report.faults))
+    records = _open(source)
+    try:
+        found = run(records, client.snapshot)
+    except OSError as error:
+        raise click.ClickException(f"{source}: {error.strerror}") from None
+    _show_replay(found, as_json=as_json)
+    _complain_of_unreadable(records)
+    if not found.replayed:
+        return NOTHING_REPLAYED
+    return 1 if found.changes else 0
+
+
+def describe(record: Mapping[str, Any]) -> list[str]:
+    """A record for people: one line, and one for each violation and error."""
+    clock = str(record.get("timestamp", ""))[11:23]
+    if record.get("eventType") != "decision":
+        shown = record.get("event") or record.get("auditID") or ""
+        return [printable(f"{clock} {record.get('eventType', 'record')} {shown}")]
+    verdict = str(record.get("verdict", ""))
+    lines = [
+        f"{clock} {styled(f'{verdict.upper():6}', fg=_COLOURS.get(verdict, 'white'))} {_subject(record)}"
+    ]
+    for result in record.get("results", ()):
+        constraint = result.get("constraint", {})
+        where = f"{constraint.get('kind', '')}/{constraint.get('name', '')}"
+        text = f"[{where}] {result.get('enforcementAction', '')}: {result.get('message', '')}"
+        lines.append("    " + _one_line(text))
+    lines += ["    " + _one_line(f"error: {text}") for text in record.get("errors", ())]
+    return lines
+
+
+def _subject(record: Mapping[str, Any]) -> str:
+    namespace = record.get("resourceNamespace", "")
+    name = record.get("resourceName", "") or "(unnamed)"
+    words = [
+        str(record.get("operation") or "AUDIT"),
+        str(record.get("resourceKind", "")),
+        f"{namespace}/{name}" if namespace else str(name),
+    ]
+    if record.get("requestUsername"):
+        words += ["by", str(record["requestUsername"])]
+    if record.get("dryRun"):
+        words.append("(dry run)")
+    return _one_line(" ".join(words))
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n")
+
+
+def _open(source: Path, *, follow: bool = False) -> Source:
+    if str(source) != "-" and not source.exists():
+        raise click.UsageError(f"no such file or directory: {source}")
+    return Source(source, follow=follow)
+
+
+def _complain_of_unreadable(records: Source) -> None:
+    if records.unreadable:
+        complain(f"{records.unreadable} lines were no records")
+
+
+def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
+    write(f"\n{title}")
+    shown = rows[:top] if top else rows
+    for name, number in shown:
+        write(f"{number:9}  {_one_line(name)}")
+    if len(rows) > len(shown):
+        write(f"{'':9}  and {len(rows) - len(shown)} more")
+
+
+def _show_replay(found: Replay, *, as_json: bool) -> None:
+    if as_json:
+        from webhook.api.encoding import encode  # noqa: PLC0415  # only here
+
+        write(encode(_replay_document(found), indent=True).decode())
+        return
+    for change in found.changes:
+        before = styled(change.before, fg=_COLOURS.get(change.before, "white"))
+        after = styled(change.after, fg=_COLOURS.get(change.after, "white"))
+        write(f"{before} -> {after}  {_subject(change.record)}")
+        for sign, violations in (("+", change.added), ("-", change.removed)):
+            for kind, name, message in violations:
+                write("    " + _one_line(f"{sign} [{kind}/{name}] {message}"))
+        for error in change.errors:
+            write("    " + _one_line(f"! {error}"))
+    write(
+        f"{found.replayed} replayed, {len(found.changes)} verdicts changed, "
+        f"{found.other_violations} with other violations and the same verdict"
+    )
+    for number, why in (
+        (found.without_object, "were recorded without their object"),
+        (found.without_review, "had not been reviewed"),
+        (found.masked, "replayed with masked values"),
+    ):
+        if number:
+            write(f"{number} {why}")
+
+
+def _replay_document(found: Replay) -> dict[str, Any]:
+    return {
+        "replayed": found.replayed,
+        "changed": [_change_document(change) for change in found.changes],
+        "otherViolations": found.other_violations,
+        "withoutObject": found.without_object,
+        "withoutReview": found.without_review,
+        "masked": found.masked,
+    }
+
+
+def _change_document(change: Change) -> dict[str, Any]:
+    def listed(violations: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
+        return [
+            {"kind": kind, "name": name, "message": message} for kind, name, message in violations
+        ]
+
+    return {
+        "id": change.record.get("id", ""),
+        "subject": _subject(change.record),
+        "before": change.before,
+        "after": change.after,
+        "added": listed(change.added),
+        "removed": listed(change.removed),
+        "errors": list(change.errors),
+    }

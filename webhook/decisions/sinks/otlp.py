@@ -1,0 +1,163 @@
+"""OpenTelemetry logs over HTTP, in protobuf: one log record for each record.
+
+Built from opentelemetry-proto's messages: the SDK's own exporter queues in
+memory and drops, which is what this sidecar is there to prevent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import (
+    SEVERITY_NUMBER_ERROR,
+    SEVERITY_NUMBER_INFO,
+    SEVERITY_NUMBER_WARN,
+    LogRecord,
+    ResourceLogs,
+    ScopeLogs,
+)
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from webhook import __version__
+from webhook.decisions.sinks.http import GZIP_LEVEL
+from webhook.decisions.sinks.http_client import Poster, read_endpoint
+from webhook.decisions.sinks.sink import RecordsRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
+
+    from webhook.decisions.configuration import Section
+    from webhook.decisions.sinks.http_client import Endpoint
+    from webhook.decisions.sinks.sink import Sink
+
+_SEVERITY: Final[dict[Any, tuple[SeverityNumber.ValueType, str]]] = {
+    "deny": (SEVERITY_NUMBER_WARN, "WARN"),
+    "warn": (SEVERITY_NUMBER_WARN, "WARN"),
+    "error": (SEVERITY_NUMBER_ERROR, "ERROR"),
+}
+_INFO: Final[tuple[SeverityNumber.ValueType, str]] = (SEVERITY_NUMBER_INFO, "INFO")
+
+_RESOURCE: Final = {
+    "podUID": "k8s.pod.uid",
+    "pod": "k8s.pod.name",
+    "podNamespace": "k8s.namespace.name",
+    "node": "k8s.node.name",
+    "process": "service.instance.id",
+}
+"""Fields that say who decided, by the names of OpenTelemetry's conventions."""
+
+_ATTRIBUTES: Final = (
+    "verdict",
+    "enforcementPoint",
+    "operation",
+    "resourceGroup",
+    "resourceKind",
+    "resourceNamespace",
+    "resourceName",
+    "requestUsername",
+    "auditID",
+    "id",
+    "sequence",
+)
+
+
+class OTLPSink:
+    """Posts ``ExportLogsServiceRequest`` messages."""
+
+    def __init__(self, endpoint: Endpoint, *, compress: bool = True) -> None:
+        self._poster = Poster(endpoint)
+        self._compress = compress
+
+    def send(self, lines: Sequence[bytes]) -> None:
+        """Post one batch; a partial success is refused, so that halving finds the culprits."""
+        body = encode_request(lines).SerializeToString()
+        headers = {"Content-Type": "application/x-protobuf"}
+        if self._compress:
+            body = gzip.compress(body, GZIP_LEVEL)
+            headers["Content-Encoding"] = "gzip"
+        answer = ExportLogsServiceResponse()
+        try:
+            answer.ParseFromString(self._poster.post(body, headers))
+        except DecodeError:
+            return  # accepted, and said so in words of its own
+        rejected = answer.partial_success.rejected_log_records
+        if rejected:
+            raise RecordsRefused(
+                f"{rejected} records rejected: {answer.partial_success.error_message}"
+            )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._poster.close()
+
+
+def encode_request(lines: Sequence[bytes]) -> ExportLogsServiceRequest:
+    """The message for a batch, one resource for each run of records from the same process."""
+    request = ExportLogsServiceRequest()
+    scope: ScopeLogs | None = None
+    previous: dict[str, str] | None = None
+    for line in lines:
+        record = orjson.loads(line)
+        if type(record) is not dict:
+            record = {}
+        origin = {name: str(record.get(key, "")) for key, name in _RESOURCE.items()}
+        if scope is None or origin != previous:
+            previous = origin
+            scope = ScopeLogs(scope=InstrumentationScope(name="waddle", version=__version__))
+            attributes = [_text("service.name", "waddle")]
+            attributes += [_text(name, value) for name, value in origin.items() if value]
+            request.resource_logs.append(
+                ResourceLogs(resource=Resource(attributes=attributes), scope_logs=[scope])
+            )
+            scope = request.resource_logs[-1].scope_logs[0]
+        scope.log_records.append(_log_record(line, record))
+    return request
+
+
+def _log_record(line: bytes, record: dict[str, Any]) -> LogRecord:
+    number, text = _SEVERITY.get(record.get("verdict"), _INFO)
+    return LogRecord(
+        time_unix_nano=_nanoseconds(record.get("timestamp")),
+        severity_number=number,
+        severity_text=text,
+        event_name=f"waddle.{record.get('eventType', 'record')}",
+        body=AnyValue(string_value=line.decode("utf-8", "replace")),
+        attributes=[
+            _text(f"waddle.{name}", str(record[name])) for name in _ATTRIBUTES if name in record
+        ],
+    )
+
+
+def _nanoseconds(timestamp: Any) -> int:
+    """Nanoseconds since 1970; 0, which means unknown, for what is no time."""
+    try:
+        moment = dt.datetime.fromisoformat(timestamp)
+    except (TypeError, ValueError):
+        return 0
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    if moment.tzinfo is None:
+        return 0
+    return max((moment - epoch) // dt.timedelta(microseconds=1), 0) * 1000
+
+
+def _text(key: str, value: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=value))
+
+
+def configure(section: Section) -> Callable[[], Sink]:
+    """Settings of the endpoint (its URL is complete, ``…/v1/logs``) and ``gzip``."""
+    endpoint = read_endpoint(section)
+    compress = section.boolean("gzip", default=True)
+    section.finish()
+    return lambda: OTLPSink(endpoint, compress=compress)

@@ -1,0 +1,97 @@
+"""Records read back: from a file of lines, standard input, or a sidecar's queue as it grows."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.disk import OSDisk
+from webhook.decisions.sidecar.log import CHUNK_BYTES, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STDIN: Final = Path("-")
+POLL_SECONDS: Final = 0.2
+"""Between two looks for what was added: soon for a reader, nothing for a disk."""
+
+
+class Source:
+    """The records of ``path``, each a mapping; ``unreadable`` counts lines that are none.
+
+    A directory is a sidecar's queue and is only read. With ``follow`` the
+    records never end, but wait for more; raises :class:`OSError`.
+    """
+
+    def __init__(self, path: Path, *, follow: bool = False) -> None:
+        self._path = path
+        self._follow = follow
+        self.unreadable = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for line in self._lines():
+            if not line.strip():
+                continue
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                record = None
+            if type(record) is dict:
+                yield record
+            else:
+                self.unreadable += 1
+
+    def _lines(self) -> Iterator[bytes]:
+        if self._path == STDIN:
+            yield from sys.stdin.buffer
+        elif self._path.is_dir():
+            yield from self._queue()
+        else:
+            yield from self._file()
+
+    def _file(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            rest = b""
+            while True:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield rest + line
+                        rest = b""
+                    else:
+                        rest += line  # still being written, or the last one of all
+                if not self._follow:
+                    break
+                time.sleep(POLL_SECONDS)
+            if rest:
+                yield rest
+
+    def _queue(self) -> Iterator[bytes]:
+        disk = OSDisk()
+        first, position = -1, 0
+        while True:
+            firsts = [
+                found
+                for name in disk.names(self._path)
+                if (found := segment.first_offset(name)) is not None and found >= first
+            ]
+            for current in firsts:
+                path = self._path / segment.file_name(current)
+                try:
+                    if current != first:
+                        head = segment.decode_header(disk.read(path, 0, CHUNK_BYTES))
+                        if head is None:
+                            break  # just begun: it is whole at the next look
+                        first, position = current, head[1]
+                    for lines, stop in scan(disk, path, position, disk.size(path)):
+                        position = stop
+                        yield from lines
+                except FileNotFoundError:
+                    continue  # delivered everywhere, and gone
+            if not self._follow:
+                return
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,65 @@
+"""Counts over recorded decisions: by verdict, namespace and policy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What was counted; ``policies`` counts violations, the others decisions."""
+
+    decisions: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    namespaces: Counter[tuple[str, str]] = field(default_factory=Counter)
+    policies: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    duplicates: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, the largest numbers first, ties by name."""
+        return {
+            "decisions": self.decisions,
+            "duplicates": self.duplicates,
+            "verdicts": dict(sorted(self.verdicts.items(), key=_by_count)),
+            "namespaces": [
+                {"namespace": namespace, "verdict": verdict, "count": count}
+                for (namespace, verdict), count in sorted(self.namespaces.items(), key=_by_count)
+            ],
+            "policies": [
+                {"kind": kind, "name": name, "enforcementAction": action, "count": count}
+                for (kind, name, action), count in sorted(self.policies.items(), key=_by_count)
+            ],
+        }
+
+
+def count(records: Iterable[Mapping[str, Any]]) -> Statistics:
+    """Count decisions; one that was delivered twice counts once."""
+    found = Statistics()
+    seen: set[tuple[Any, ...]] = set()
+    for record in records:
+        if record.get("eventType") != "decision":
+            continue
+        key = (record.get("podUID"), record.get("process"), record.get("sequence"))
+        if key[2] is not None:
+            if key in seen:
+                found.duplicates += 1
+                continue
+            seen.add(key)
+        found.decisions += 1
+        verdict = str(record.get("verdict", ""))
+        found.verdicts[verdict] += 1
+        found.namespaces[str(record.get("resourceNamespace", "")), verdict] += 1
+        for result in record.get("results", ()):
+            constraint = result.get("constraint", {})
+            name = str(constraint.get("kind", "")), str(constraint.get("name", ""))
+            found.policies[*name, str(result.get("enforcementAction", ""))] += 1
+    return found
+
+
+def _by_count(item: tuple[Any, int]) -> tuple[int, Any]:
+    return -item[1], item[0]

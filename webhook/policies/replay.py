@@ -1,0 +1,132 @@
+"""Recorded reviews against another set of policies: which verdicts would have changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.admission import InvalidReview, read_request
+from webhook.constraint import enforcement
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.decisions.admission import verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.constraint.snapshot import Snapshot
+
+Violation = tuple[str, str, str]
+"""Constraint kind, constraint name, message."""
+
+_FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A review whose verdict changed; ``added`` and ``removed`` are violations."""
+
+    record: Mapping[str, Any]
+    before: str
+    after: str
+    added: tuple[Violation, ...]
+    removed: tuple[Violation, ...]
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a replay found; the counts of what was passed over say why."""
+
+    replayed: int = 0
+    changes: list[Change] = field(default_factory=list)
+    other_violations: int = 0
+    masked: int = 0
+    without_object: int = 0
+    without_review: int = 0
+
+
+def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
+    """Review again what was recorded with its object, and compare verdicts."""
+    found = Replay()
+    for record in records:
+        if record.get("eventType") != "decision":
+            continue
+        if "constraintsEvaluated" not in record or record.get("verdict") == "error":
+            # Exempted before any policy was asked, or answered without a verdict.
+            found.without_review += 1
+            continue
+        subject = _subject(record)
+        if subject is None:
+            found.without_object += 1
+            continue
+        found.replayed += 1
+        found.masked += "masked" in record
+        _compare(record, subject, snapshot, found)
+    return found
+
+
+def _subject(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
+    obj = record.get("object")
+    old = record.get("oldObject")
+    if type(obj) is not dict and type(old) is not dict:
+        return None
+    if record.get("enforcementPoint", "") not in _FROM_REQUEST:
+        return AugmentedObject(obj) if type(obj) is dict else None
+    resource = record.get("requestResource")
+    request = {
+        "uid": record.get("requestUID", ""),
+        "kind": {
+            "group": record.get("resourceGroup", ""),
+            "version": record.get("resourceAPIVersion", ""),
+            "kind": record.get("resourceKind", ""),
+        },
+        "resource": resource if type(resource) is dict else {},
+        "subResource": record.get("requestSubresource", ""),
+        "name": record.get("resourceName", ""),
+        "namespace": record.get("resourceNamespace", ""),
+        "operation": record.get("operation", ""),
+        "userInfo": record.get("userInfo") or {"username": record.get("requestUsername", "")},
+        "object": obj,
+        "oldObject": old,
+        "options": record.get("requestOptions"),
+        "dryRun": record.get("dryRun", False),
+    }
+    try:
+        return AugmentedReview(read_request(request))
+    except InvalidReview:
+        return None
+
+
+def _compare(
+    record: Mapping[str, Any],
+    subject: AugmentedReview | AugmentedObject,
+    snapshot: Snapshot,
+    found: Replay,
+) -> None:
+    point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
+    responses = snapshot.review(subject, enforcement_point=point, limits=Limits())
+    before = {
+        (
+            str(result.get("constraint", {}).get("kind", "")),
+            str(result.get("constraint", {}).get("name", "")),
+            str(result.get("message", "")),
+        )
+        for result in record.get("results", ())
+    }
+    after = {(one.constraint.kind, one.constraint.name, one.msg) for one in responses.results}
+    errors = tuple(str(fault) for fault in responses.faults)
+    verdict = "error" if errors and not responses.results else verdict_of(responses.results)
+    if verdict != record.get("verdict"):
+        found.changes.append(
+            Change(
+                record,
+                str(record.get("verdict")),
+                verdict,
+                tuple(sorted(after - before)),
+                tuple(sorted(before - after)),
+                errors,
+            )
+        )
+    elif before != after:
+        found.other_violations += 1
