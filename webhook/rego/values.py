@@ -205,6 +205,11 @@ def equal(a: Value, b: Value) -> bool:
     kind = type(a)
     if kind is str or type(b) is str:
         return bool(a == b)
+    if kind is type(b):
+        if kind is int or kind is bool:
+            return bool(a == b)
+        if kind is dict or kind is list:
+            return a is b or (len(a) == len(b) and compare(a, b) == 0)
     return compare(a, b) == 0
 
 
@@ -240,6 +245,12 @@ def _rank(value: Value) -> int:
 
 def compare(a: Value, b: Value) -> int:
     """-1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
+    kind = type(a)
+    if kind is type(b):
+        if kind is str or kind is int or kind is bool:
+            return (a > b) - (a < b)  # type: ignore[no-any-return]  # booleans and integers
+        if kind is dict:
+            return _compare_dicts(a, b)
     rank, other = _rank(a), _rank(b)
     if rank != other:
         return -1 if rank < other else 1
@@ -258,6 +269,21 @@ def _compare_sequences(a: list[Value], b: list[Value]) -> int:
     for x, y in zip(a, b, strict=False):
         if order := compare(x, y):
             return order
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+def _compare_dicts(a: dict[str, Value], b: dict[str, Value]) -> int:
+    if len(a) > 1 or len(b) > 1:
+        for x, y in zip(sorted(a), sorted(b), strict=False):
+            if x != y:
+                return -1 if x < y else 1
+            if order := compare(a[x], b[y]):
+                return order
+        return (len(a) > len(b)) - (len(a) < len(b))
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            return -1 if x < y else 1
+        return compare(a[x], b[y])
     return (len(a) > len(b)) - (len(a) < len(b))
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
+from webhook.rego.errors import BuiltinError
+from webhook.rego.patterns import pattern
 from webhook.rego.sprintf import simple_format
 from webhook.rego.values import RegoSet
 
@@ -53,6 +55,8 @@ def _boolean(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
         elif lit.out is None:
             slow = _slow(writer, lit, operands)
             writer.condition(f"({fast} if {guard} else {slow} is True)")
+            for source, _ in operands:
+                writer.narrow(source, "s")
         else:
             slow = _slow(writer, lit, operands)
             writer.match(lit.out, (writer.defined(f"({fast} if {guard} else {slow})"), "b"))
@@ -80,10 +84,15 @@ def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bo
     return write
 
 
-def _kind_test(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
+def _kind_test(form: str, shown: str = "") -> Callable[[BodyWriter, ir.Call], bool]:
     def write(writer: BodyWriter, lit: ir.Call) -> bool:
-        ((source, _),) = _operands(writer, lit)
+        ((source, kind),) = _operands(writer, lit)
+        if shown and kind == shown:
+            writer.truth(lit, "True")
+            return True
         writer.truth(lit, form.format(source))
+        if shown and lit.out is None:
+            writer.narrow(source, shown)
         return True
 
     return write
@@ -95,9 +104,73 @@ def _count(writer: BodyWriter, lit: ir.Call) -> bool:
     if kind in ("s", "l", "d", "S"):
         writer.give(lit, (f"len({source})", "i"))
         return True
+    at = ("count", source)
+    if at not in writer.known:
+        slow = _slow(writer, lit, operands)
+        found = writer.defined(f"(len({source}) if type({source}) in COUNTABLE else {slow})")
+        writer.known[at] = found, "i"
+    writer.give(lit, writer.known[at])
+    return True
+
+
+def _substring(writer: BodyWriter, lit: ir.Call) -> bool:
+    """A part of a constant length, or the rest."""
+    length = lit.args[2]
+    if not isinstance(length, ir.Const) or type(length.value) is not int:
+        return False
+    operands = _operands(writer, lit)
+    (source, kind), (start, start_kind), _ = operands
+    end = f"{start} + {length.value}" if length.value >= 0 else ""
+    tests = [f"{start} >= 0"]
+    if start_kind != "i":
+        tests.insert(0, f"type({start}) is int")
+    if kind != "s":
+        tests.insert(0, f"type({source}) is str")
     slow = _slow(writer, lit, operands)
-    found = writer.defined(f"(len({source}) if type({source}) in COUNTABLE else {slow})")
-    writer.give(lit, (found, "i"))
+    fast = f"{source}[{start}:{end}]"
+    writer.give(lit, (writer.defined(f"({fast} if {' and '.join(tests)} else {slow})"), "s"))
+    return True
+
+
+def _replace(writer: BodyWriter, lit: ir.Call) -> bool:
+    """Short texts, with constants for what is sought and put."""
+    old, new = lit.args[1:]
+    for term in (old, new):
+        if not isinstance(term, ir.Const) or type(term.value) is not str or len(term.value) > 64:
+            return False
+    operands = _operands(writer, lit)
+    (source, kind), (x, _), (y, _) = operands
+    guard = f"len({source}) < 4096"
+    if kind != "s":
+        guard = f"type({source}) is str and {guard}"
+    slow = _slow(writer, lit, operands)
+    found = writer.defined(f"({source}.replace({x}, {y}) if {guard} else {slow})")
+    writer.give(lit, (found, "s"))
+    return True
+
+
+def _regex_match(writer: BodyWriter, lit: ir.Call) -> bool:
+    """A constant pattern is compiled once."""
+    term = lit.args[0]
+    if not isinstance(term, ir.Const) or type(term.value) is not str:
+        return False
+    try:
+        pattern(term.value)
+    except BuiltinError:
+        return False
+    search = writer.unit.pattern(term.value)
+    operands = _operands(writer, lit)
+    source, kind = operands[1]
+    guard = f"len({source}) < 256"
+    if kind != "s":
+        guard = f"type({source}) is str and {guard}"
+    slow = _slow(writer, lit, operands)
+    if lit.out is None:
+        writer.condition(f"({search}({source}) if {guard} else {slow} is True)")
+        writer.narrow(source, "s")
+    else:
+        found = writer.defined(f"({search}({source}) if {guard} else {slow})")
+        writer.match(lit.out, (found, "b"))
     return True
 
 
@@ -197,13 +270,16 @@ INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {
     "minus": _minus,
     "count": _count,
     "object.get": _object_get,
+    "regex.match": _regex_match,
+    "replace": _replace,
+    "substring": _substring,
     "sprintf": _sprintf,
     "internal.member_2": _member,
-    "is_string": _kind_test("type({0}) is str"),
-    "is_boolean": _kind_test("type({0}) is bool"),
+    "is_string": _kind_test("type({0}) is str", "s"),
+    "is_boolean": _kind_test("type({0}) is bool", "b"),
     "is_null": _kind_test("{0} is None"),
-    "is_array": _kind_test("type({0}) is list"),
-    "is_set": _kind_test("type({0}) is RegoSet"),
+    "is_array": _kind_test("type({0}) is list", "l"),
+    "is_set": _kind_test("type({0}) is RegoSet", "S"),
     "is_object": _kind_test("type({0}) is dict or type({0}) is RegoObject"),
     "is_number": _kind_test("type({0}) is int or isinstance({0}, float)"),
 }

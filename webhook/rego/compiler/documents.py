@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.writer import Operand
 
 
+MANY_CALLS = 3
+"""Places that call a function from which on its answers are kept."""
+
+MAX_KEPT = 256
+"""Answers kept for one function in one evaluation."""
+
+
 class Uses:
     """What the terms of one function use: how often each variable, and paths of the input."""
 
@@ -83,8 +90,11 @@ class Documents:
 
     def run(self) -> None:
         """Write everything wanted."""
+        functions: list[tuple[str, Node]] = []
         while self.unit.wanted:
             name, (kind, node, detail) = self.unit.wanted.pop()
+            if kind == "f":
+                functions.append((name, node))
             if kind == "d":
                 self._document(name, node)
             elif kind == "i":
@@ -97,6 +107,32 @@ class Documents:
                 self._object(name, node, detail)
             else:
                 self._branching(name, node)
+        for name, node in functions:
+            if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
+                self._kept(name)
+
+    def _kept(self, name: str) -> None:
+        """Remember a function's answers by the identity of its operand, for one evaluation.
+
+        The same container is asked about by rule after rule; that it is the same
+        object is cheap to see.
+        """
+        slot = self.unit.slot()
+        self.unit.add(
+            [
+                (0, f"{name}y = {name}"),
+                (0, f"def {name}(S, a0):"),
+                (1, f"m = S.cache[{slot}]"),
+                (1, "if m is N:"),
+                (2, f"m = S.cache[{slot}] = {{}}"),
+                (1, "else:"),
+                (2, "v = m.get(id(a0))"),
+                (2, "if v is not None and v[0] is a0: return v[1]"),
+                (1, f"v = {name}y(S, a0)"),
+                (1, f"if len(m) < {MAX_KEPT}: m[id(a0)] = (a0, v)"),
+                (1, "return v"),
+            ]
+        )
 
     def _writer(self, rules: Iterable[Rule]) -> BodyWriter:
         """A writer for a function of these rules' bodies."""

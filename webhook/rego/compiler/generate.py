@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego import runtime
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
+from webhook.rego.patterns import pattern
 from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
 
@@ -50,6 +51,7 @@ NAMESPACE: Final[dict[str, Any]] = {
             "enumerate",
             "AttributeError",
             "frozenset",
+            "id",
             "isinstance",
             "TypeError",
             "tuple",
@@ -89,6 +91,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "member_at": runtime.member_at,
     "pairs": runtime.pairs,
     "path": runtime.path,
+    "pattern": pattern,
     "print_values": runtime.print_values,
     "put": runtime.put,
     "put_path": runtime.put_path,

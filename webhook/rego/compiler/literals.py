@@ -351,6 +351,7 @@ class BodyWriter(Writer):
         if node.rules[0].args is None:  # `f()` reads the rule
             return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
         function = self.unit.want("f", node)
+        self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
         given = "".join(f", {arg}" for arg in args)
         if name in self.unit.mocked:
             key = self.unit.constant(_function_key(name))

@@ -338,6 +338,8 @@ class Lowering:
                     return
                 self._put(ir.Call(function, args_, place, negated=literal.negated))
                 return
+        if type(term) is ast.Boolean and term.value and not literal.negated and not literal.with_:
+            return  # `true`: how an empty body is written
         self._modifiers(literal.with_)
         self._put(ir.Test(self.term(term), place, negated=literal.negated))
 

@@ -70,6 +70,12 @@ class Node:
         return rule
 
     @property
+    def worth_keeping(self) -> bool:
+        """Whether answers of the function here cost more to compute than to look up."""
+        args = self.rules[0].args
+        return args is not None and len(args) == 1 and any(len(r.body) > 1 for r in self.rules)
+
+    @property
     def dynamic(self) -> bool:
         """Whether rules here have variables in their reference: all below is one document."""
         return any(rule.rest for rule in self.rules)

@@ -50,6 +50,7 @@ class Unit:
         self.slow_builtins: dict[str, str] = {}
         self.slots = 0
         self.inlined = 0
+        self.calls: dict[int, int] = {}
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []
@@ -75,6 +76,15 @@ class Unit:
     def strings(self, members: list[str]) -> str:
         """The name of a constant set of strings, to look a string up in."""
         source = f"frozenset(({''.join(f'{member!r}, ' for member in members)}))"
+        name = self._constants.get(source)
+        if name is None:
+            name = self._constants[source] = f"k{len(self._constants)}"
+            self.header.append(f"{name} = {source}")
+        return name
+
+    def pattern(self, text: str) -> str:
+        """The name of a search for a constant pattern that is known to compile."""
+        source = f"pattern({text!r}).found_in"
         name = self._constants.get(source)
         if name is None:
             name = self._constants[source] = f"k{len(self._constants)}"

@@ -196,12 +196,23 @@ class Writer:
     def _variable(self, term: ir.Var) -> Operand:
         found = self.env.get(term.name)
         if found is not None:
-            return found
+            return self.narrowed(found)
         if term.name == "input":
             return self.root("input")
         if term.name == "data":
             return self.data(ir.Ref(term, []))
         raise self.unit.refuse(f"variable {term.name!r} is not bound here", self.location)
+
+    def narrowed(self, operand: Operand) -> Operand:
+        """The operand with the kind that a test before has shown."""
+        if operand[1] == "":
+            return self.known.get(("kind", operand[0]), operand)
+        return operand
+
+    def narrow(self, source: str, kind: str) -> None:
+        """What follows happens only where this local has a value of this kind."""
+        if source.isidentifier():
+            self.known["kind", source] = (source, kind)
 
     def root(self, name: str) -> Operand:
         """The input, where there is one, or the base documents."""
@@ -571,6 +582,9 @@ class Writer:
     def same(self, a: Operand, b: Operand) -> None:
         """What follows happens where both values are equal."""
         self.condition(self.equality(a, b))
+        if STRING in (a[1], b[1]):
+            self.narrow(a[0], STRING)
+            self.narrow(b[0], STRING)
 
     def equality(self, a: Operand, b: Operand) -> str:
         """Source that tells whether two values are equal, as cheap as their kinds allow."""
