@@ -287,12 +287,13 @@ class _Execution:
         if name in {"and", "or"}:
             return self.shortcut(dot, name, operands, final)
         arguments = [self.operand(dot, item) for item in operands] + list(final)
-        shown = " ".join(item.text for item in (operand, *operands))
-        self.place = (operand.line, operand.column, shown)
+        self.place = (operand.line, operand.column, operand.text)
         least, most, function = _FUNCTIONS[name]
         if len(arguments) < least or (most is not None and len(arguments) > most):
             wanted = f"at least {least}" if most is None else str(least)
             raise self.error(f"wrong number of args for {name}: want {wanted} got {len(arguments)}")
+        shown = " ".join(item.text for item in (operand, *operands))
+        self.place = (operand.line, operand.column, shown)
         try:
             return function(*arguments)
         except _CallError as error:
