@@ -86,6 +86,7 @@ def _constraint_order(result: Result) -> tuple[str, str]:
     return result.constraint.kind, result.constraint.name
 
 
-def answer_order(result: Result) -> tuple[str, str]:
-    """Gatekeeper's order of an answer (frameworks, types.Responses.Results)."""
-    return result.enforcement_action, result.msg
+def answer_order(result: Result) -> tuple[str, str, str, str]:
+    """Gatekeeper's order of an answer (frameworks, types.Responses.Results), ties decided."""
+    constraint = result.constraint
+    return result.enforcement_action, result.msg, constraint.kind, constraint.name

@@ -10,7 +10,7 @@ constraints share it.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 PLANS_MAX: Final = 4096
 """Plans kept: kinds times points of a large cluster, and a bound on what requests can make."""
 
+SELECTIONS_MAX: Final = 256
+"""Selections kept for a plan: each is a tuple for each template that applies."""
+
 AUTOREJECT: Final = "unable to match constraints"
 
 
@@ -57,13 +60,56 @@ class _Step:
 
     entry: Entry
     constraints: tuple[tuple[Constraint, int], ...]
-    all_match: tuple[Constraint, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What is to be done for one outcome of the matchers.
+
+    ``matching`` are the constraints to evaluate, template by template;
+    ``unmatchable`` those whose matcher failed, with the reason.
+    """
+
+    matching: tuple[tuple[Entry, tuple[Constraint, ...]], ...]
+    unmatchable: tuple[tuple[Constraint, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    """The distinct matchers and the templates that may apply, with selections made before."""
+
     matchers: tuple[Matcher, ...]
     steps: tuple[_Step, ...]
+    selections: dict[tuple[Any, ...], _Selection] = field(default_factory=dict)
+
+    def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> _Selection:
+        """The selection for these outcomes of the matchers; reviews mostly repeat a few."""
+        selection = self.selections.get((operation, outcomes))
+        if selection is None:
+            selection = self._select(outcomes, operation)
+            # Reasons name objects: kept, they would only fill the memory.
+            if not selection.unmatchable:
+                if len(self.selections) >= SELECTIONS_MAX:
+                    self.selections.clear()
+                self.selections[operation, outcomes] = selection
+        return selection
+
+    def _select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> _Selection:
+        matching = []
+        unmatchable: list[tuple[Constraint, str]] = []
+        for step in self.steps:
+            if operation is not None and not step.entry.template.matches_operation(operation):
+                continue
+            chosen = []
+            for constraint, number in step.constraints:
+                outcome = True if number < 0 else outcomes[number]
+                if outcome is True:
+                    chosen.append(constraint)
+                elif outcome is not False:
+                    unmatchable.append((constraint, outcome))
+            if chosen:
+                matching.append((step.entry, tuple(chosen)))
+        return _Selection(tuple(matching), tuple(unmatchable))
 
 
 class Snapshot:
@@ -179,9 +225,7 @@ class Snapshot:
                 elif match.selects(key):
                     chosen.append((constraint, _number(match, numbers, matchers)))
             if chosen:
-                free = all(number < 0 for _, number in chosen)
-                everything = tuple(constraint for constraint, _ in chosen) if free else None
-                steps.append(_Step(entry, tuple(chosen), everything))
+                steps.append(_Step(entry, tuple(chosen)))
         return _Plan(tuple(matchers), tuple(steps))
 
 
@@ -220,38 +264,18 @@ class _Findings:
 
     def review(self, review: Review) -> None:
         plan = self.snapshot.plan(self.point, review.target, review.key)
-        outcomes = [_outcome(matcher, review) for matcher in plan.matchers]
-        at_webhook = self.point == enforcement.WEBHOOK
+        outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
+        operation = review.operation if self.point == enforcement.WEBHOOK else None
+        selection = plan.select(outcomes, operation)
+        for constraint, reason in selection.unmatchable:
+            self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", None, "autoreject")
         deadline = self.limits.deadline
-        for step in plan.steps:
-            if (
-                at_webhook
-                and review.operation is not None
-                and not step.entry.template.matches_operation(review.operation)
-            ):
-                continue
-            matching = step.all_match
-            if matching is None:
-                matching = self._matching(step, outcomes, review.target)
-                if not matching:
-                    continue
+        for entry, matching in selection.matching:
             self.evaluated += len(matching)
-            self._evaluate(step.entry, matching, review)
+            self._evaluate(entry, matching, review)
             if deadline is not None and (self.deadline_exceeded or time.monotonic() > deadline):
                 self.deadline_exceeded = True
                 return
-
-    def _matching(
-        self, step: _Step, outcomes: list[bool | str], target: str
-    ) -> tuple[Constraint, ...]:
-        matching: list[Constraint] = []
-        for constraint, number in step.constraints:
-            outcome = True if number < 0 else outcomes[number]
-            if outcome is True:
-                matching.append(constraint)
-            elif outcome is not False:
-                self._add(target, constraint, f"{AUTOREJECT}: {outcome}", None, "autoreject")
-        return tuple(matching)
 
     def _evaluate(self, entry: Entry, matching: tuple[Constraint, ...], review: Review) -> None:
         """Evaluate one template for its matching constraints.
@@ -293,7 +317,7 @@ class _Findings:
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
     def responses(self) -> Responses:
-        # A stable sort: ties keep the order of kind and name, in which they were found.
+        # A stable sort: a constraint's violations of one message keep their own order.
         self.results.sort(key=answer_order)
         return Responses(
             tuple(self.results), tuple(self.faults), self.deadline_exceeded, self.evaluated
