@@ -12,7 +12,7 @@ from webhook.rego.builtins.graphql_tree import Node, from_value, shown
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.types import ANY, BOOLEAN, OBJECT, STRING, any_of, object_of, static_array
-from webhook.rego.values import RegoObject, key
+from webhook.rego.values import RegoObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def _tree(context: Context, value: Value, structure: str, parse: Callable[[str],
         context.charge(_STEPS_A_CHARACTER * len(value))
         return parse(value)
     context.charge(_STEPS_A_TREE)
-    return from_value(structure, value)
+    return from_value(context, structure, value)
 
 
 def _query(context: Context, value: Value) -> Node:
@@ -44,12 +44,12 @@ def _schema(context: Context, value: Value) -> tuple[Node, Any]:
     """The shown tree of a schema, and the schema to check queries with; once for each query."""
     if not isinstance(value, str | dict | RegoObject):
         wrong_operand(1, value, "string", "object")
-    cache: dict[Any, tuple[Node, Any]] = context.cache.setdefault(_CACHE, {})
-    name = key(value)
-    if name not in cache:
+    cache: dict[Any, tuple[Value, Node, Any]] = context.cache.setdefault(_CACHE, {})
+    name = value if isinstance(value, str) else id(value)
+    if name not in cache or cache[name][0] is not value:
         document = _tree(context, value, "SchemaDocument", parse_schema)
-        cache[name] = shown(document), build_schema(check_schema(document))
-    return cache[name]
+        cache[name] = value, shown(document), build_schema(check_schema(document))
+    return cache[name][1:]
 
 
 def _checked(context: Context, query: Value, schema: Value) -> tuple[Node, Node]:

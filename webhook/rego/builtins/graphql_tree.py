@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.rego.builtins.plain_json import plain
 from webhook.rego.errors import BuiltinError
-from webhook.rego.values import to_json, type_name
+from webhook.rego.values import type_name
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.graphql_lexer import Token
+    from webhook.rego.builtins.registry import Context
     from webhook.rego.values import Value
 
 Node = dict[str, Any]
@@ -177,9 +179,9 @@ def comments(tokens: tuple[Token, ...]) -> Node | None:
     return make("Comments", List=[make("Comment", token, Value=token.value) for token in tokens])
 
 
-def from_value(structure: str, value: Value) -> Node:
+def from_value(context: Context, structure: str, value: Value) -> Node:
     """The tree that a policy gives as an object; raises :class:`BuiltinError` for another shape."""
-    return _decoded(structure, to_json(value))
+    return _decoded(structure, plain(context, value))
 
 
 def _decoded(structure: str, value: Any) -> Node:

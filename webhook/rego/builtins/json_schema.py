@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.json_schema_compile import Schema, compile_schema
 from webhook.rego.builtins.json_schema_validate import validate
+from webhook.rego.builtins.plain_json import plain
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.types import ANY, BOOLEAN, OBJECT, STRING, any_of, array_of, static_array
-from webhook.rego.values import RegoObject, key, to_json
+from webhook.rego.values import RegoObject
 
 if TYPE_CHECKING:
     from webhook.rego.values import Value
@@ -47,9 +48,9 @@ def json_verify_schema(context: Context, schema: Value) -> list[Value]:
 )
 def json_match_schema(context: Context, document: Value, schema: Value) -> list[Value]:
     """Whether a document matches a schema, and what is wrong with it."""
-    loaded = _loaded(context, document)
-    compiled = _compiled(context, schema)
     try:
+        loaded = _loaded(context, document)
+        compiled = _compiled(context, schema)
         faults = validate(compiled, loaded, context)
     except RecursionError:
         raise _too_deep() from None
@@ -57,15 +58,16 @@ def json_match_schema(context: Context, document: Value, schema: Value) -> list[
 
 
 def _compiled(context: Context, schema: Value) -> Schema:
-    cache: dict[Any, Schema] = context.cache.setdefault(_CACHE, {})
-    name = key(schema)
-    compiled = cache.get(name)
-    if compiled is None:
-        document = _loaded(context, schema)
+    cache: dict[str | int, tuple[Value, Schema]] = context.cache.setdefault(_CACHE, {})
+    # Kept by identity: a key of the whole schema would cost what the cache saves.
+    name = schema if isinstance(schema, str) else id(schema)
+    kept, compiled = cache.get(name, (None, None))
+    if compiled is None or kept is not schema:
         try:
-            compiled = cache[name] = compile_schema(document, context)
+            compiled = compile_schema(_loaded(context, schema), context)
         except RecursionError:
             raise _too_deep() from None
+        cache[name] = schema, compiled
     return compiled
 
 
@@ -78,7 +80,7 @@ def _loaded(context: Context, value: Value) -> Any:
         except BuiltinError:
             raise BuiltinError("invalid JSON string") from None
     if isinstance(value, dict | list | RegoObject):
-        return to_json(value)
+        return plain(context, value)
     raise BuiltinError("wrong type, expected string or object")
 
 

@@ -1,0 +1,45 @@
+"""JSON with Go's messages."""
+
+import pytest
+
+from webhook.rego.builtins import go_json
+from webhook.rego.errors import BuiltinError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "EOF"),
+        ("{", "unexpected EOF"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ("{1:2}", "invalid character '1' looking for beginning of object key string"),
+        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        ('{"a":1 2}', "invalid character '2' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("01", "error: invalid character '1' after top-level value"),
+        ("{} x", "invalid character 'x' looking for beginning of value"),
+        ("1.", "unexpected EOF"),
+        ('"\\x"', "invalid character 'x' in string escape code"),
+        ('"\\u12x4"', "invalid character 'x' in \\u hexadecimal character escape"),
+        ('"a\nb"', "invalid character '\\n' in string literal"),
+        ("trux", "invalid character 'x' in literal true (expecting 'e')"),
+        ("é", "invalid character 'Ã' looking for beginning of value"),
+        ("'", "invalid character '\\'' looking for beginning of value"),
+        ("NaN", "invalid character 'N' looking for beginning of value"),
+    ],
+)
+def test_the_message_is_that_of_encoding_json(text, message):
+    with pytest.raises(BuiltinError) as caught:
+        go_json.decode(text)
+    assert caught.value.message == message
+    assert not go_json.is_valid(text)
+
+
+def test_half_a_surrogate_pair_is_replaced():
+    assert go_json.decode('["\\ud800", {"\\udc00": 1}]') == ["\ufffd", {"\ufffd": 1}]
+
+
+def test_nesting_beyond_every_bound_is_an_error_and_no_crash():
+    with pytest.raises(BuiltinError):
+        go_json.decode("[" * 1_000_000)
