@@ -214,21 +214,20 @@ def _sprintf(writer: BodyWriter, lit: ir.Call) -> bool:
     pieces, verbs = simple[0].split("%s"), simple[1]
     if "d" in verbs or len(verbs) != len(values.items) or len(pieces) != len(verbs) + 1:
         return False
-    operands = [(writer.name_of(x), kind) for x, kind in writer.arguments(values.items)]
+    # Only a name may stand in an f-string: a constant would end it with its own quotes.
+    named = [(writer.name_of(x), kind) for x, kind in writer.arguments(values.items)]
+    operands = [(x if x.isidentifier() else writer.assign(x), kind) for x, kind in named]
     parts = []
     strings = []
     for piece, verb, (source, kind) in zip(pieces, verbs, operands, strict=False):
         parts.append(repr(piece.replace("%%", "%")))
         if kind == "s":
-            parts.append(f"f'{{{source}}}'" if source.isidentifier() else source)
+            parts.append(f"f'{{{source}}}'")
         elif verb == "s":
             strings.append((source, kind))
             parts.append(f"f'{{{source}}}'")
-        elif source.isidentifier():
-            parts.append(f"f'{{{source} if type({source}) is str else text({source})}}'")
         else:
-            name = writer.assign(source)
-            parts.append(f"f'{{text({name})}}'")
+            parts.append(f"f'{{{source} if type({source}) is str else text({source})}}'")
     parts.append(repr(pieces[-1].replace("%%", "%")))
     joined = " ".join(part for part in parts if part != "''") or "''"
     guard = _are(strings, "s", "str")
