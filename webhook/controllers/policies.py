@@ -1,0 +1,273 @@
+"""ConstraintTemplates and constraints of the cluster, kept in step with a client.
+
+Each object costs only itself. A template that is refused leaves its last good
+revision in force, and so does a constraint; both say so in their status. A
+template whose required data is not synced is withheld with its constraints. One
+task uses this: it applies a batch of changes, publishes the client's snapshot,
+and only then calls :meth:`PolicyController.published`, so that no status and no
+readiness ever speaks of policy that does not answer admissions yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import pod_status
+from webhook.api.pod_status import StatusError
+from webhook.constraint import constraint as constraints
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
+from webhook.controllers.requirements import missing, read_requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Json, Pod
+    from webhook.constraint.client import Client
+    from webhook.controllers.requirements import Requirements
+    from webhook.readiness import Tracker
+
+TEMPLATES: Final = "ConstraintTemplate"
+"""The templates' name in readiness."""
+
+
+def constraint_kind(kind: str) -> str:
+    """A constraint kind's name in readiness."""
+    return f"{kind}.{constraints.GROUP}"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What became of an object; ``active`` is the generation in force, 0 for none."""
+
+    document: Mapping[str, Any]
+    active: int = 0
+    error: StatusError | None = None
+    missing: tuple[frozenset[GroupVersionKind], ...] = ()
+
+    @property
+    def generation(self) -> int:
+        generation: int = self.document["metadata"].get("generation", 0)
+        return generation
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.document["metadata"].get("uid", "")
+        return uid
+
+
+class PolicyController:
+    """Applies templates and constraints, and knows the statuses that follow."""
+
+    def __init__(
+        self,
+        client: Client,
+        tracker: Tracker,
+        pod: Pod,
+        now: Callable[[], str],
+        *,
+        wait_for_broken: bool = False,
+    ) -> None:
+        """``now`` gives the time for statuses, in RFC 3339.
+
+        With ``wait_for_broken`` a broken object holds readiness back; without, it
+        is given up on as Gatekeeper does by default.
+        """
+        self._client = client
+        self._tracker = tracker
+        self._pod = pod
+        self._now = now
+        self._wait_for_broken = wait_for_broken
+        self._templates: dict[str, _State] = {}
+        self._constraints: dict[str, dict[str, _State]] = {}
+        self._requirements: dict[str, Requirements] = {}
+        self._synced: frozenset[GroupVersionKind] = frozenset()
+        self._touched: set[tuple[str, str]] = set()
+        self._statuses: dict[str, Json] = {}
+        self._status_names: dict[tuple[str, str], str] = {}
+
+    # --- what the cluster holds ----------------------------------------------------------------
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The constraint kinds to watch: those of all templates, broken ones included."""
+        return frozenset(
+            kind
+            for state in self._templates.values()
+            if (kind := _kind_of(state.document)) is not None
+        )
+
+    def template(self, name: str, document: Mapping[str, Any] | None) -> None:
+        """Take a template as it is now; None when it is gone."""
+        if document is None:
+            self._drop_template(name)
+            return
+        before = self._templates.get(name)
+        if before is not None and before.uid != document["metadata"].get("uid", ""):
+            # Deleted and made anew between two looks: nothing of the old one counts.
+            self._drop_template(name)
+            before = None
+        active = before.active if before is not None else 0
+        self._templates[name] = _State(document, active)
+        self._apply_template(name)
+
+    def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
+        """Take a constraint as it is now; None when it is gone."""
+        known = self._constraints.setdefault(kind, {})
+        before = known.get(name)
+        self._touched.add((kind, name))
+        if document is None:
+            if known.pop(name, None) is not None:
+                self._client.remove_constraint(kind, name)
+            return
+        active = 0
+        if before is not None:
+            if before.uid == document["metadata"].get("uid", ""):
+                active = before.active
+            else:
+                self._client.remove_constraint(kind, name)
+        known[name] = self._applied_constraint(_State(document, active))
+
+    def synced(self, kinds: Collection[GroupVersionKind]) -> None:
+        """Take the kinds whose objects are all in the snapshot; templates that ask for them follow."""
+        before, self._synced = self._synced, frozenset(kinds)
+        if before == self._synced:
+            return
+        for name, requirements in self._requirements.items():
+            if missing(requirements, before) != missing(requirements, self._synced):
+                self._apply_template(name)
+
+    # --- applying ------------------------------------------------------------------------------
+
+    def _apply_template(self, name: str) -> None:
+        state = self._templates[name]
+        self._touched.add((TEMPLATES, name))
+        try:
+            requirements = read_requirements(state.document)
+            self._requirements[name] = requirements
+            absent = missing(requirements, self._synced)
+            if absent:
+                self._client.remove_template(name)
+                self._templates[name] = replace(state, active=0, error=None, missing=absent)
+            else:
+                self._client.add_template(state.document)
+                self._templates[name] = _State(state.document, state.generation)
+        except InvalidTemplate as error:
+            fault = StatusError(error.code, str(error))
+            self._templates[name] = replace(state, error=fault, missing=())
+        kind = _kind_of(state.document)
+        if kind is None:
+            return
+        self._tracker.track(constraint_kind(kind))
+        known = self._constraints.get(kind, {})
+        for constraint, constraint_state in known.items():
+            # Withheld with its template, nothing of a constraint is in force.
+            withheld = self._templates[name].active == 0
+            fresh = replace(constraint_state, active=0) if withheld else constraint_state
+            known[constraint] = self._applied_constraint(fresh)
+            self._touched.add((kind, constraint))
+
+    def _drop_template(self, name: str) -> None:
+        state = self._templates.pop(name, None)
+        self._requirements.pop(name, None)
+        self._touched.add((TEMPLATES, name))
+        self._client.remove_template(name)
+        kind = _kind_of(state.document) if state is not None else None
+        if kind is not None:
+            self._tracker.forget(constraint_kind(kind))
+            self._touched.update(
+                (kind, constraint) for constraint in self._constraints.pop(kind, ())
+            )
+
+    def _applied_constraint(self, state: _State) -> _State:
+        try:
+            self._client.add_constraint(state.document)
+        except ConstraintFrameworkError as error:
+            fault = StatusError("", f"could not cache constraint: {error}")
+            return replace(state, error=fault)
+        return _State(state.document, state.generation)
+
+    # --- saying so -----------------------------------------------------------------------------
+
+    def published(self) -> None:
+        """The snapshot with everything applied so far answers admissions now."""
+        for group, name in self._touched:
+            if group == TEMPLATES:
+                state = self._templates.get(name)
+                self._tell(TEMPLATES, name, state)
+            else:
+                state = self._constraints.get(group, {}).get(name)
+                self._tell(constraint_kind(group), name, state)
+            self._write(group, name, state)
+        self._touched.clear()
+
+    def _tell(self, kind: str, name: str, state: _State | None) -> None:
+        if state is None:
+            self._tracker.cancel(kind, name)
+        elif state.missing:
+            self._tracker.fail(kind, name, _missing_text(state.missing))
+        elif state.error is None:
+            self._tracker.observe(kind, name)
+        else:
+            self._tracker.fail(kind, name, state.error.message)
+            if not self._wait_for_broken:
+                self._tracker.cancel(kind, name)
+
+    @property
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects that this replica should have, by name, as of the last publication."""
+        return self._statuses
+
+    def _write(self, group: str, name: str, state: _State | None) -> None:
+        """Bring the status object of one template or constraint up to date."""
+        status_name = self._status_names.pop((group, name), None)
+        before = self._statuses.pop(status_name, None) if status_name is not None else None
+        document = self._status(group, state) if state is not None else None
+        if document is not None:
+            _keep_since(document, before)
+            status_name = document["metadata"]["name"]
+            self._status_names[group, name] = status_name
+            self._statuses[status_name] = document
+
+    def _status(self, group: str, state: _State) -> Json | None:
+        if group == TEMPLATES:
+            subject, enforced = pod_status.template_subject(state.document), None
+        else:
+            subject, enforced = pod_status.constraint_subject(state.document), state.active > 0
+        errors = [] if state.error is None else [state.error]
+        additions: Json = {"activeGeneration": state.active, "since": self._now()}
+        if state.missing:
+            errors = [StatusError("missing_data", _missing_text(state.missing))]
+            additions["missingData"] = [
+                {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+                for kinds in state.missing
+                for gvk in sorted(kinds)
+            ]
+        try:
+            return pod_status.pod_status(
+                self._pod, subject, errors=errors, enforced=enforced, additions=additions
+            )
+        except pod_status.InvalidName:
+            return None  # Gatekeeper has no status for an object of such a name either.
+
+
+def _keep_since(document: Json, before: Json | None) -> None:
+    """Let a state go on since when it began, while nothing but the time would differ."""
+    if before is not None:
+        since = {"since": before["status"]["since"]}
+        if before["status"] == document["status"] | since:
+            document["status"] |= since
+
+
+def _kind_of(template: Mapping[str, Any]) -> str | None:
+    """The constraint kind that a template names, however broken the rest of it is."""
+    found: Any = template
+    for field in ("spec", "crd", "spec", "names", "kind"):
+        found = found.get(field) if isinstance(found, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _missing_text(absent: tuple[frozenset[GroupVersionKind], ...]) -> str:
+    wanted = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
+    return f"not evaluated until its data is synced: {wanted}"

@@ -1,0 +1,53 @@
+"""The data that a template says it cannot do without.
+
+The annotation ``metadata.gatekeeper.sh/requires-sync-data`` is a list of
+requirements, each a list of alternatives, each a set of groups, versions and
+kinds: one of a requirement's kinds must be synced. Gatekeeper reads it offline
+alone; here a template is evaluated only while its requirements hold, because
+its verdicts without the data would be wrong and look right.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import DecodeError, decode
+from webhook.api.gvk import GroupVersionKind
+from webhook.constraint.errors import InvalidTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+ANNOTATION: Final = "metadata.gatekeeper.sh/requires-sync-data"
+
+Requirements = tuple[frozenset[GroupVersionKind], ...]
+"""All must hold; each holds when one of its kinds is synced."""
+
+
+def read_requirements(template: Mapping[str, Any]) -> Requirements:
+    """The requirements of a template; raises :class:`InvalidTemplate` for a broken annotation."""
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(ANNOTATION)
+    if text is None:
+        return ()
+    try:
+        # The library writes the list between quotes, on lines of its own.
+        return tuple(_alternatives(clauses) for clauses in decode(text.strip('\n" ')))
+    except (DecodeError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidTemplate(f"annotation {ANNOTATION} cannot be read: {error}") from None
+
+
+def _alternatives(clauses: list[dict[str, list[str]]]) -> frozenset[GroupVersionKind]:
+    return frozenset(
+        GroupVersionKind(*names)
+        for clause in clauses
+        for names in product(clause["groups"], clause["versions"], clause["kinds"])
+    )
+
+
+def missing(
+    requirements: Requirements, synced: Collection[GroupVersionKind]
+) -> tuple[frozenset[GroupVersionKind], ...]:
+    """The requirements of which no kind is synced."""
+    return tuple(kinds for kinds in requirements if kinds.isdisjoint(synced))
