@@ -120,7 +120,9 @@ class Checker:
             below = self._closures(at, lit)
             below += self._references(at, lit)
             faults += below
-            fault, unknown = self._literal(at, lit)
+            fault, unknown = self._modifiers(scope, lit), False
+            if fault is None:
+                fault, unknown = self._literal(at, lit)
             if fault is not None and not (below and unknown):
                 faults.append(fault)
         return scope, faults
@@ -142,6 +144,20 @@ class Checker:
             except RefFault as fault:
                 faults.append(_fault(fault.message, place, *fault.details))
         return faults
+
+    def _modifiers(self, scope: Scope, lit: ir.Lit) -> RegoLoadError | None:
+        """A function replaced by another that takes other operands."""
+        for modifier in lit.withs:
+            if modifier.kind != "function" or modifier.function is None:
+                continue
+            target = modifier.target if modifier.target[0] == "data" else modifier.target[0]
+            old, new = self._declared(scope, target), self._declared(scope, modifier.function)
+            if old is not None and new is not None and not unifies(old, new):
+                have = f"have: ({', '.join(map(type_text, new.args))})"
+                want = f"want: ({', '.join(map(type_text, old.args))})"
+                message = f"{function_text(target)}: arity mismatch"
+                return _fault(message, modifier.location, have, want)
+        return None
 
     def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
         """What is wrong with a literal itself, and whether a term of no type may be the cause."""
@@ -184,6 +200,8 @@ class Checker:
     def _call(self, scope: Scope, lit: ir.Call) -> tuple[RegoLoadError | None, bool]:
         declared = self._declared(scope, lit.name)
         given = lit.args if lit.out is None else [*lit.args, lit.out]
+        if declared is None and self._is_value(scope, lit.name):
+            return _fault(f"undefined function {function_text(lit.name)}", lit.location), False
         if declared is None:
             for term in given:
                 unify_type(scope, term, ANY)
@@ -201,6 +219,13 @@ class Checker:
                 shown = have if not sound else [scope.get(one) for one in given]
                 return _argument_error(lit, shown, wanted, declared.variadic)
         return None, False
+
+    def _is_value(self, scope: Scope, name: ir.Function) -> bool:
+        """Whether what is called is a document and no function."""
+        if isinstance(name, str):
+            return False
+        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return found is not None and not isinstance(found, FunctionType) and found != ANY
 
     def _declared(self, scope: Scope, name: ir.Function) -> FunctionType | None:
         """The type of what is called; None where nothing is known of it."""

@@ -6,7 +6,7 @@ checkRecursion, validateWith).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compiler.ir import (
     Array,
@@ -24,6 +24,8 @@ from webhook.rego.compiler.ir import (
 )
 from webhook.rego.compiler.variables import terms_of
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.tokens import FUTURE_V0, KEYWORDS
+from webhook.rego.types import type_of, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,13 +35,17 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.tree import Node, Tree
 
 
+_KEYWORDS: Final = frozenset({**KEYWORDS, **FUTURE_V0})
+
+
 def path_text(path: Iterable[object]) -> str:
     """A path of constants as OPA prints a reference."""
     from webhook.rego.text import json_text  # noqa: PLC0415  # only for messages
 
     text = ""
     for name in path:
-        if isinstance(name, str) and name.isidentifier() and name.isascii():
+        plain = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if plain and name not in _KEYWORDS:
             text += f".{name}" if text else name
         else:
             text += f"[{json_text(name)}]"
@@ -54,16 +60,7 @@ def rule_text(rule: Rule) -> str:
             name = rule.names.get(part.name, part.name).rsplit(" ", 1)[-1]
             text += f"[{name}]"
         elif isinstance(part, Const):
-            text = (
-                path_text(("data", *rule.path, part.value))
-                if text == ""
-                else text
-                + (
-                    path_text(("", part.value))
-                    if isinstance(part.value, str)
-                    else f"[{part.value}]"
-                )
-            )
+            text += path_text(("data", part.value)).removeprefix("data")
     return text
 
 
@@ -80,7 +77,8 @@ def check_conflicts(tree: Tree, packages: Mapping[tuple[str, ...], object]) -> l
                 faults.append(fault)
     for node in tree.root.walk():
         for rule in node.rules:
-            if not rule.rest and rule.path in packages:
+            named = all(isinstance(name, str) for name in rule.path)
+            if named and not rule.rest and rule.path in packages:
                 other = path_text(rule.path)
                 if packages[rule.path] is rule.module:
                     continue
@@ -111,11 +109,8 @@ def _conflict(node: Node) -> RegoLoadError | None:
             if not any(rule.path[: len(k.path)] == k.path for k in kept):
                 kept.append(rule)
         kept.sort(key=lambda r: tuple(map(str, r.path)))
-        places = ", ".join(f"{rule_text(r)} defined at {r.location}" for r in kept)
-        listed = f" {places}" if len(kept) == 1 else f": {places}"
-        return _type_error(
-            f"rule {rule_text(first)} conflicts with{_several(kept, listed)}", first.location
-        )
+        places = "".join(f"\n  rule {rule_text(r)} at {r.location}" for r in kept)
+        return _type_error(f"rule {rule_text(first)} conflicts with:{places}", first.location)
     multi = {rule.key is not None and rule.value is None for rule in rules}
     arities = {0 if rule.args is None else len(rule.args) for rule in rules}
     complete = any(r.value is not None and not r.rest for r in rules)
@@ -131,13 +126,6 @@ def _conflict(node: Node) -> RegoLoadError | None:
             defaults[0].module.package.location,
         )
     return None
-
-
-def _several(kept: list[Rule], _listed: str) -> str:
-    if len(kept) == 1:
-        return f" rule {rule_text(kept[0])} defined at {kept[0].location}"
-    places = ", ".join(f"{rule_text(r)} defined at {r.location}" for r in kept)
-    return f" rules {places}"
 
 
 # --- functions -------------------------------------------------------------------------------
@@ -209,7 +197,9 @@ def check_calls(
         builtin = builtins.get(lit.name) if isinstance(lit.name, str) else None
         if builtin is not None and builtin.variadic is not None:
             continue
-        if given not in allowed:
+        if given not in allowed and builtin is not None:
+            faults.append(arity_mismatch(lit, builtin))
+        elif given not in allowed:
             plural = "argument" if given == 1 else "arguments"
             faults.append(
                 _type_error(
@@ -222,6 +212,14 @@ def check_calls(
         if builtin is not None and builtin.result is None and lit.generated:
             faults.append(_type_error(f"{function_text(lit.name)} used as value", lit.location))
     return faults
+
+
+def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
+    """The complaint about a built-in called with too few or too many operands."""
+    given = [type_text(type_of(a.value) if isinstance(a, Const) else None) for a in lit.args]
+    have, want = f"have: ({', '.join(given)})", f"want: ({', '.join(map(str, builtin.operands))})"
+    message = f"{function_text(lit.name)}: arity mismatch"
+    return RegoLoadError("rego_type_error", message, lit.location, details=(have, want))
 
 
 def check_with(

@@ -315,7 +315,7 @@ class Lowering:
         term, place = literal.term, literal.location
         if isinstance(term, ast.Call):
             name = term.operator.name if isinstance(term.operator, ast.Var) else ""
-            if name == "assign" and len(term.args) == 2:
+            if name == "assign" and len(term.args) == 2:  # others: wrong arity, refused later
                 self._assign(literal, term)
                 return
             if name == "eq" and len(term.args) == 2 and not self._is_rule("eq"):
@@ -625,6 +625,11 @@ class Lowering:
     def _template(self, term: ast.TemplateString) -> ir.Term:
         parts: list[Any] = []
         for part in term.parts:
+            if isinstance(part, ast.Not | ast.Logic):
+                kind = {ast.Not: "Not"}.get(type(part), "Logic")
+                message = f"unexpected template-string expression type: *ast.{kind}"
+                self._fault("rego_compile_error", message, part.location)
+                continue
             parts.append(part if isinstance(part, str) else self._closure(part))
         if all(isinstance(part, str) for part in parts):
             return ir.Const("".join(parts))

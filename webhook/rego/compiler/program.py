@@ -16,6 +16,7 @@ from webhook.rego.compiler.checks import (
     check_with,
     dependencies_first,
     each_literal,
+    path_text,
 )
 from webhook.rego.compiler.documents import Documents, Uses
 from webhook.rego.compiler.generate import load
@@ -249,13 +250,37 @@ def _check(
     safety = Safety(compiled.arity, faults)
     for rule in compiled.rules:
         safety.rule(rule)
-    _raise(faults)
+    if faults:
+        _raise(_unsafe(compiled, faults))
     edges: dict[int, list[Rule]] = {}
     faults.extend(check_recursion(compiled.rules, compiled.tree, edges))
     _raise(faults)
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     _raise(faults)
     _replacements(compiled, (rule.body for rule in everything))
+
+
+def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadError]:
+    """The faults of safety as OPA reports them.
+
+    What is undeclared where it would be printed comes first and alone; rules that
+    share their line with others are named, since 1.22.
+    """
+    undeclared = [fault for fault in faults if fault.code == "rego_compile_error"]
+    if undeclared or compiled.options.level != "1.22":
+        return undeclared or faults
+    lines: dict[tuple[str, int], set[tuple[Value, ...]]] = {}
+    for rule in compiled.rules:
+        for branch in branches(rule):
+            line = (branch.location.file, branch.location.row)
+            lines.setdefault(line, set()).add(tuple(map(str, branch.path)))
+    named: list[RegoLoadError] = []
+    safety = Safety(compiled.arity, named)
+    for rule in compiled.rules:
+        shared = len(lines[rule.location.file, rule.location.row]) > 1
+        package = len(package_path(rule.module.package))
+        safety.rule(rule, f" in rule {path_text(rule.path[package:])}" if shared else "")
+    return named
 
 
 def _replacements(compiled: Compiled, bodies: Iterable[ir.Body]) -> None:

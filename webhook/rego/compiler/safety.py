@@ -206,14 +206,16 @@ class Safety:
                 lit.left = self._nested(lit.left, known, unsafe)
                 lit.right = self._nested(lit.right, known, unsafe)
             if isinstance(lit, Print):
-                self._check_print(lit, known)
+                self._check_print(lit.args, known)
+            elif isinstance(lit, Eq) and isinstance(lit.b, Template):
+                shown = [part for part in lit.b.parts if isinstance(part, Comprehension)]
+                self._check_print([part for part in shown if not _is_variable(part)], known)
 
-    def _check_print(self, lit: Print, known: set[str]) -> None:
-        for arg in lit.args:
+    def _check_print(self, args: list[Comprehension], known: set[str]) -> None:
+        """What is shown uses only variables that are bound before."""
+        for arg in args:
             for inner in arg.body:
-                names = self._visible(inner)
-                bound = outputs(inner, known, self.arity)
-                for name in sorted(names - known - bound):
+                for name in sorted(self._visible(inner) - known):
                     if not is_generated(name):
                         self.faults.append(
                             RegoLoadError(
@@ -260,6 +262,12 @@ class Safety:
             for name, value in term.items:
                 self._in_term(name, lit, known, unsafe)
                 self._in_term(value, lit, known, unsafe)
+
+
+def _is_variable(part: Comprehension) -> bool:
+    """Whether a part of a template is a variable and nothing else: that may be bound later."""
+    lit = part.body[-1]
+    return len(part.body) == 1 and isinstance(lit, Eq) and isinstance(lit.b, Var)
 
 
 def _text(name: str) -> str:

@@ -88,7 +88,7 @@ def declared_in(body: Iterable[ast.Literal_]) -> set[str]:
 def _declared(literal: ast.Literal_, names: set[str]) -> None:
     if isinstance(literal, ast.Expr):
         term = literal.term
-        if isinstance(term, ast.Call) and is_assignment(term):
+        if isinstance(term, ast.Call) and is_assignment(term) and term.args:
             names.update(term_vars(term.args[0]))
     elif isinstance(literal, ast.SomeDecl):
         names.update(var.name for var in literal.names)
