@@ -36,14 +36,18 @@ class Case:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as Go's library reads it: no dates, no base 60, floats without a dot."""
+    """YAML as Go's library reads it: no dates, no base 60, no `on`, floats without a dot."""
 
 
 _TAG = "tag:yaml.org,2002:"
+_OWN = {_TAG + "timestamp", _TAG + "float", _TAG + "bool"}
 _Loader.yaml_implicit_resolvers = {
-    first: [entry for entry in entries if entry[0] not in {_TAG + "timestamp", _TAG + "float"}]
+    first: [entry for entry in entries if entry[0] not in _OWN]
     for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver(
+    _TAG + "bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Loader.add_implicit_resolver(
     _TAG + "float",
     re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),

@@ -38,6 +38,7 @@ __all__ = [
     "compile_modules",
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
     """How to compile.
@@ -75,9 +76,14 @@ class Entrypoint:
         """Evaluate the rule."""
         state = State(input_value, data, context, self._size)
         try:
-            return self._function(state)
+            result = self._function(state)
         except RecursionError:
             raise too_deep() from None
+        if context.error is not None:
+            error, context.error = context.error, None
+            error.answer = result
+            raise error
+        return result
 
 
 def too_deep() -> EvaluationError:

@@ -9,7 +9,7 @@ evaluation turns into *undefined* and strict evaluation raises.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from webhook.rego.ast import NOWHERE
 
@@ -90,7 +90,12 @@ class RegoErrors(Exception):  # noqa: N818  # OPA's own name for the collection
 
 
 class EvaluationError(RegoError):
-    """An evaluation that ended without an answer; ``code`` is one of :data:`EvaluationCode`."""
+    """An evaluation that failed; ``code`` is one of :data:`EvaluationCode`.
+
+    ``answer`` is what a strict evaluation found all the same, as OPA gives both.
+    """
+
+    answer: Any = None
 
     def __init__(self, code: EvaluationCode, message: str, location: Location = NOWHERE) -> None:
         super().__init__(message, location)

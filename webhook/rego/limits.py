@@ -34,12 +34,14 @@ class EvaluationContext:
     ``steps`` is the budget of work. ``services`` are the doors to the outside
     that the caller opened. ``print_`` receives each line that the policy prints
     with its place; without it prints are evaluated and dropped. ``strict``
-    raises a built-in's error where it is otherwise *undefined*.
+    ends with a built-in's error where that is otherwise *undefined*.
     """
 
     deadline: float | None = None
     print_: Callable[[Location, str], None] | None = None
     strict = False
+    error: EvaluationError | None = None
+    """The first complaint of a built-in, where ``strict``; raised once the answer is known."""
     seed: int | str | None = None
     _now_ns: int | None = None
     _random: random.Random | None = None

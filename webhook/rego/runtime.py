@@ -62,11 +62,11 @@ class State:
             self.cache: list[Any] = [MISSING] * size
 
     def fail(self, name: str, error: BuiltinError, place: Location) -> Value:
-        """A built-in's complaint: undefined, or the end of a strict evaluation."""
-        if not self.context.strict:
-            return UNDEFINED
-        code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
-        raise EvaluationError(code, f"{name}: {error.message}", place) from None
+        """A built-in's complaint: undefined, and where that is wanted an error in the end."""
+        if self.context.strict and self.context.error is None:
+            code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+            self.context.error = EvaluationError(code, f"{name}: {error.message}", place)
+        return UNDEFINED
 
 
 def conflict(message: str, place: Location) -> EvaluationError:
@@ -529,6 +529,11 @@ def template(parts: Sequence[Any], place: Location) -> str:
         else:
             out.append(_print_text(part[0]))
     return "".join(out)
+
+
+def too_large() -> None:
+    """End an evaluation that makes too large a collection."""
+    raise EvaluationError("eval_cancel_error", "evaluation made too large a collection")
 
 
 def too_long(state: State, text: str) -> str:

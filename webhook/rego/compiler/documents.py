@@ -16,12 +16,11 @@ from webhook.rego.compiler.variables import walk, walk_body
 from webhook.rego.values import equal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from webhook.rego.compiler.ir import Rule
     from webhook.rego.compiler.tree import Node
     from webhook.rego.compiler.unit import Unit
-    from webhook.rego.compiler.writer import Operand
 
 
 MANY_CALLS = 3
@@ -64,9 +63,12 @@ class Uses:
         for term in terms:
             if isinstance(term, ir.Var):
                 variables[term.name] = variables.get(term.name, 0) + 1
-            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
-                if term.head.name == "input":
-                    self._path(term)
+            elif (
+                isinstance(term, ir.Ref)
+                and isinstance(term.head, ir.Var)
+                and term.head.name == "input"
+            ):
+                self._path(term)
 
     def _path(self, ref: ir.Ref) -> None:
         names: list[str] = []
@@ -144,7 +146,7 @@ class Documents:
         writer.location = found[0].location
         return writer
 
-    def _begin(self, writer: BodyWriter, rule: Rule) -> tuple[Any, ...]:
+    def _begin(self, writer: BodyWriter, rule: Rule, collecting: str = "") -> tuple[Any, ...]:
         """Begin the next body in a function."""
         saved = writer.snapshot()
         writer.uses.variables = writer.uses.of(rule)
@@ -152,12 +154,18 @@ class Documents:
         writer.repeats = True
         writer.loops = []
         writer.looping = False
+        writer.flat = False
+        writer.collecting = collecting
         return saved
 
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
-        if writer.charges:
+        calls = writer.calls > 1
+        if writer.charges or calls:
             lines.append((1, "X = S.context"))
+        if calls:  # functions that each call another twice make exponential work
+            lines.append((1, "X.left -= 1"))
+            lines.append((1, "if X.left < X.next_check: X.check()"))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
         self.unit.add(lines)
@@ -205,7 +213,7 @@ class Documents:
             return
         writer = self._writer(node.rules)
         for rule in node.rules:
-            saved = self._begin(writer, rule)
+            saved = self._begin(writer, rule, "out")
             writer.body(rule.body)
             writer.location = rule.location
             assert rule.key is not None
@@ -232,7 +240,7 @@ class Documents:
         for rule in node.rules:
             assert isinstance(rule.key, ir.Object)
             terms = {k.value: value for k, value in rule.key.items if isinstance(k, ir.Const)}
-            saved = self._begin(writer, rule)
+            saved = self._begin(writer, rule, "out")
             for i, (key, kind) in enumerate(given):
                 writer.match(terms[key], (f"a{i}", kind))
             writer.body(rule.body)
@@ -247,7 +255,7 @@ class Documents:
     def _list(self, name: str, node: Node, end: str) -> None:
         writer = self._writer(node.rules)
         for rule in node.rules:
-            saved = self._begin(writer, rule)
+            saved = self._begin(writer, rule, "out")
             writer.body(rule.body)
             writer.location = rule.location
             assert rule.key is not None

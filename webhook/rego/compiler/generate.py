@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import runtime
+from webhook.rego.ast import NOWHERE
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
@@ -60,6 +61,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "COUNTABLE": frozenset((list, dict, str, RegoSet, RegoObject)),
     "U": UNDEFINED,
     "N": runtime.MISSING,
+    "ONCE": (None,),
     "E": {},
     "RegoSet": RegoSet,
     "RegoObject": RegoObject,
@@ -102,6 +104,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "size": runtime.size,
     "template": runtime.template,
     "text": argument_text,
+    "too_large": runtime.too_large,
     "too_long": runtime.too_long,
     "undefined": _undefined,
     "values": runtime.values,
@@ -116,7 +119,11 @@ def source_of(unit: Unit) -> str:
 
 def load(unit: Unit, builtins: Mapping[str, Builtin]) -> dict[str, Any]:
     """Compile and run the unit's source; returns its names."""
-    code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
+    try:
+        code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
+    except (SyntaxError, RecursionError, MemoryError):
+        # CPython's own bounds on nesting, where ours are wider.
+        raise unit.refuse("policy is nested too deeply", NOWHERE) from None
     return run(code, unit.used_builtins, unit.slow_builtins, unit.places, builtins)
 
 

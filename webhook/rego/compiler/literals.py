@@ -47,6 +47,8 @@ class BodyWriter(Writer):
         saved = self.snapshot()
         lines, pending = self.lines, self.pending
         self.lines, self.pending, self.loops = [], [], []
+        self.flat = False
+        self.collecting = ""
         write()
         found = self.lines, self.pending
         self.lines, self.pending = lines, pending
@@ -98,6 +100,7 @@ class BodyWriter(Writer):
 
         def write() -> None:
             self.repeats = term.kind != "array"
+            self.collecting = result
             self.body(term.body)
             self.location = term.location
             if term.kind == "array":
@@ -154,10 +157,10 @@ class BodyWriter(Writer):
 
     # --- literals ----------------------------------------------------------------------------------
 
-    def _eq(self, lit: ir.Eq) -> None:
+    def eq_(self, lit: ir.Eq) -> None:
         self.unify(lit.a, lit.b)
 
-    def _test(self, lit: ir.Test) -> None:
+    def test_(self, lit: ir.Test) -> None:
         self.true(self.operand(lit.term))
 
     def true(self, value: Operand) -> None:
@@ -169,7 +172,7 @@ class BodyWriter(Writer):
         elif kind == "":
             self.condition(f"{self.name_of(source)} is not False")
 
-    def _every(self, lit: ir.Every) -> None:
+    def every_(self, lit: ir.Every) -> None:
         domain = self.atom(lit.domain)
         self.flush()
         self.condition(f"is_collection({domain[0]})")
@@ -178,6 +181,7 @@ class BodyWriter(Writer):
         self.line(f"{holds} = True")
         saved = self.snapshot()
         self.loops = []
+        self.flat = False
         self.repeats = True
         self.charge(f"size({domain[0]})")
         name, value = self.new(), self.new()
@@ -194,10 +198,10 @@ class BodyWriter(Writer):
         self.restore(saved)
         self.condition(holds)
 
-    def _not(self, lit: ir.Not) -> None:
+    def not_(self, lit: ir.Not) -> None:
         self.condition(_negation(self.exists(lambda: self.body(lit.body))))
 
-    def _logic(self, lit: ir.Logic) -> None:
+    def logic_(self, lit: ir.Logic) -> None:
         left = self.exists(lambda: self.body(lit.left))
         if lit.operator == "and":
             self.condition(left)
@@ -216,7 +220,7 @@ class BodyWriter(Writer):
         other = self.exists(right)
         self.condition(f"({found} or {other})")
 
-    def _print(self, lit: ir.Print) -> None:
+    def print_(self, lit: ir.Print) -> None:
         self.flush()
         self.line(f"if {self.state}.context.print_ is not None:")
         saved = self.snapshot()
@@ -247,7 +251,7 @@ class BodyWriter(Writer):
         elif isinstance(lit, ir.Not):
             inner = ir.Not(lit.body, lit.explicit, lit.location)
         elif isinstance(lit, ir.Print):
-            self._print(lit)
+            self.print_(lit)
             self.condition("False")
             return
         else:
@@ -287,7 +291,9 @@ class BodyWriter(Writer):
     # --- with ------------------------------------------------------------------------------------------
 
     def _with(self, lit: ir.Lit) -> None:
-        inputs, datas, mocks = [], [], []
+        inputs: list[str] = []
+        datas: list[str] = []
+        mocks: list[str] = []
         for modifier in lit.withs:
             if modifier.kind == "function":
                 key = _function_key(modifier.target)
@@ -318,7 +324,7 @@ class BodyWriter(Writer):
 
     # --- calls -------------------------------------------------------------------------------------------
 
-    def _call(self, lit: ir.Call) -> None:
+    def call_(self, lit: ir.Call) -> None:
         name = lit.name
         if isinstance(name, str):
             if name == "walk":
@@ -351,6 +357,7 @@ class BodyWriter(Writer):
         if node.rules[0].args is None:  # `f()` reads the rule
             return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
         function = self.unit.want("f", node)
+        self.calls += 1
         self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
         given = "".join(f", {arg}" for arg in args)
         if name in self.unit.mocked:
@@ -487,11 +494,11 @@ def _function_key(name: ir.Function | tuple[str, ...]) -> tuple[str, ...]:
 
 
 _WRITE: Final[dict[type, Any]] = {
-    ir.Eq: BodyWriter._eq,
-    ir.Test: BodyWriter._test,
-    ir.Call: BodyWriter._call,
-    ir.Every: BodyWriter._every,
-    ir.Not: BodyWriter._not,
-    ir.Logic: BodyWriter._logic,
-    ir.Print: BodyWriter._print,
+    ir.Eq: BodyWriter.eq_,
+    ir.Test: BodyWriter.test_,
+    ir.Call: BodyWriter.call_,
+    ir.Every: BodyWriter.every_,
+    ir.Not: BodyWriter.not_,
+    ir.Logic: BodyWriter.logic_,
+    ir.Print: BodyWriter.print_,
 }

@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 MAX_BLOCKS: Final = 17
 """Loops and ``try`` inside each other in one function: CPython allows 20."""
 
-MAX_INDENT: Final = 80
-"""Levels of indentation in one function: CPython allows 100."""
+FLAT_FROM: Final = 30
+"""Levels of indentation from which conditions leave a loop instead of opening a block.
+
+CPython allows 100 levels.
+"""
+
+MAX_ITEMS: Final = 1_000_000
+"""Members of a collection that nested iterations may make: some 100 MB."""
 
 STRING, INT, BOOL, LIST, DICT, SET, NULL = "s", "i", "b", "l", "d", "S", "n"
 
@@ -60,6 +66,9 @@ class Writer:
         self.names = 0
         self.charges = False
         self.looping = False
+        self.flat = False
+        self.collecting = ""
+        self.calls = 0
         self.prologue: list[str] = []
         self.hoisted: dict[tuple[str, ...], str] = {}
         self.index = "index"
@@ -78,12 +87,20 @@ class Writer:
 
     def flush(self) -> None:
         """Write the pending conditions, so that a statement can follow."""
-        if self.pending:
-            self.lines.append((self.indent, f"if {' and '.join(self.pending)}:"))
-            self.pending = []
-            self.indent += 1
-            if self.indent > MAX_INDENT:
-                raise self.unit.refuse("rule is nested too deeply", self.location)
+        if not self.pending:
+            return
+        if self.indent >= FLAT_FROM and not self.flat:
+            pending, self.pending = self.pending, []
+            self.loop(self.new(), "ONCE")  # what fails can leave it
+            self.pending = pending
+            self.flat = True
+        condition = " and ".join(self.pending)
+        self.pending = []
+        if self.flat:
+            self.lines.append((self.indent, f"if not ({condition}): continue"))
+            return
+        self.lines.append((self.indent, f"if {condition}:"))
+        self.indent += 1
 
     def line(self, text: str) -> None:
         """A statement."""
@@ -117,6 +134,8 @@ class Writer:
         self.charges = True
         self.line(f"X.left -= {source}")
         self.line("if X.left < X.next_check: X.check()")
+        if self.collecting and self.loops:
+            self.line(f"if len({self.collecting}) > {MAX_ITEMS}: too_large()")
 
     def snapshot(self) -> tuple[Any, ...]:
         """What a nested body changes and must give back."""
@@ -128,12 +147,14 @@ class Writer:
             self.state,
             self.repeats,
             self.looping,
+            self.flat,
+            self.collecting,
         )
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Give it back."""
         self.env, self.known, self.indent, self.loops, *rest = saved
-        self.state, self.repeats, self.looping = rest
+        self.state, self.repeats, self.looping, self.flat, self.collecting = rest
 
     # --- whether variables are bound ---------------------------------------------------------
 
@@ -282,7 +303,7 @@ class Writer:
                 origin = None if origin is None else (*origin, *run)
                 continue
             origin = None
-            current = self._step(current, part, last=at == len(path) - 1)
+            current = self._step(current, part)
             at += 1
         return current
 
@@ -355,7 +376,7 @@ class Writer:
         self.condition(f"{name} is not U")
         return name
 
-    def _step(self, current: Operand, part: ir.Term, *, last: bool) -> Operand:
+    def _step(self, current: Operand, part: ir.Term) -> Operand:
         """One step that is no constant name."""
         source = self.name_of(current[0])
         if self.bound(part):
@@ -389,7 +410,7 @@ class Writer:
         source, kind = current
         value = self.new()
         if self.single_use(part):
-            if kind == LIST or kind == SET:
+            if kind in (LIST, SET):
                 items = source
             else:
                 items = self.assign(f"{source} if type({source}) is list else values({source})")
@@ -592,7 +613,7 @@ class Writer:
             a, b = b, a
         source, kind = a
         other, other_kind = b
-        if kind == STRING or other_kind == STRING:
+        if STRING in (kind, other_kind):
             return f"{source} == {other}"
         if kind == BOOL and source in ("True", "False"):
             return f"{other} is {source}"
