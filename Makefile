@@ -48,7 +48,7 @@ types: setup ## static types
 	$(BIN)/mypy
 
 docs: setup ## the repository's own rules, and tables in docs/ against the code
-	$(PYTEST) tests/test_repository.py tests/test_documents.py
+	$(PYTEST) tests/test_repository.py tests/webhook/test_settings.py
 
 programs: setup ## build the Go programs that tests and benchmarks compare with
 	$(BIN)/python -m tests.programs

@@ -1,0 +1,44 @@
+"""What a result was measured on and with."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from tests.programs import PROGRAMS, ROOT, Module
+from webhook import __version__
+
+
+def describe() -> dict[str, str]:
+    """The machine, the versions and the revision."""
+    gatekeeper = PROGRAMS["gatekeeper"]
+    assert isinstance(gatekeeper, Module)
+    return {
+        "processor": _field("/proc/cpuinfo", "model name"),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": _field("/proc/meminfo", "MemTotal"),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "waddle": f"{__version__} ({_revision()})",
+        "gatekeeper": gatekeeper.version,
+    }
+
+
+def _field(file: str, name: str) -> str:
+    for line in Path(file).read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return "unknown"
+
+
+def _revision() -> str:
+    finished = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return finished.stdout.strip() or "no revision"

@@ -1,0 +1,131 @@
+"""The servers that are compared, as processes pinned to one core."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+READY_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 60
+POLL_SECONDS = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Where servers and clients run: apart, where the machine has two cores."""
+
+    server: int
+    client: int
+
+    @classmethod
+    def of_this_machine(cls) -> "Cores":
+        """The first core for clients and the last for servers."""
+        usable = sorted(os.sched_getaffinity(0))
+        return cls(server=usable[-1], client=usable[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: where it answers, and how long it took until it was ready."""
+
+    name: str
+    url: str
+    process: subprocess.Popen[bytes]
+    ready_seconds: float
+
+    def rss_mib(self) -> float:
+        """Resident memory now, in MiB."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError(f"{self.name} is gone")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+@contextlib.contextmanager
+def running(
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    port: int,
+    health_port: int,
+    core: int,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """Run a server from here until it is ready, and stop it at the end."""
+    started = time.perf_counter()
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            ["taskset", "--cpu-list", str(core), *command],
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        _await_ready(process, health_port, log)
+        seconds = time.perf_counter() - started
+        yield Server(name, f"https://127.0.0.1:{port}/v1/admit?timeout=30s", process, seconds)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            tail = "\n".join(log.read_text().splitlines()[-10:])
+            raise RuntimeError(f"{process.args} ended:\n{tail}")
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+            try:
+                connection.request("GET", "/readyz")
+                if connection.getresponse().status == http.client.OK:
+                    return
+            finally:
+                connection.close()
+        time.sleep(POLL_SECONDS)
+    raise RuntimeError(f"{process.args} is not ready after {READY_SECONDS_MAX} s: see {log}")
+
+
+def waddle(
+    policies: Path, certificates: Path, *, core: int, log: Path
+) -> contextlib.AbstractContextManager[Server]:
+    """Our server with a directory of policies."""
+    port, health, metrics = free_ports(3)
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "webhook",
+        "serve",
+        f"--policies={policies}",
+        "--host=127.0.0.1",
+        f"--port={port}",
+        f"--health-addr=127.0.0.1:{health}",
+        "--prometheus-host=127.0.0.1",
+        f"--prometheus-port={metrics}",
+        f"--cert-dir={certificates}",
+        "--shutdown-delay=0",
+    ]
+    return running("waddle", command, port=port, health_port=health, core=core, log=log)

@@ -1,0 +1,39 @@
+"""How long a start takes, and how much of it is importing what the server is made of."""
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from loadtest.bench.servers import waddle
+
+STARTS = 5
+
+# What every start pays before the first line of ours runs: the interpreter and the libraries.
+LIBRARIES = "import aiohttp, cryptography.x509, httptools, jsonschema_rs, orjson, prometheus_client"
+SERVING = "import re2, starlette.applications, structlog, uvicorn, uvloop, watchfiles, yaml"
+FLOORS = {
+    "interpreter": "pass",
+    "libraries": f"{LIBRARIES}; {SERVING}",
+}
+
+
+def measure(policies: Path, certificates: Path, *, core: int, log: Path) -> dict[str, float]:
+    """Medians of five, in seconds: start to ready, and the floors beside it."""
+    starts = []
+    for _ in range(STARTS):
+        with waddle(policies, certificates, core=core, log=log) as server:
+            starts.append(server.ready_seconds)
+    floors = {
+        f"{name}_seconds": statistics.median(_run(source, core) for _ in range(STARTS))
+        for name, source in FLOORS.items()
+    }
+    return {"ready_seconds": statistics.median(starts), **floors}
+
+
+def _run(source: str, core: int) -> float:
+    started = time.perf_counter()
+    command = ["taskset", "--cpu-list", str(core), sys.executable, "-c", source]
+    subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=True)
+    return time.perf_counter() - started
