@@ -1,0 +1,163 @@
+"""The certificate's plan: made once, renewed in time, an authority replaced without a gap."""
+
+import datetime as dt
+import ssl
+
+import pytest
+from cryptography import x509
+
+from webhook.controllers.certificates import Lifetimes, Plan, bundle, plan
+
+NAMES = ["waddle-webhook-service.waddle-system.svc", "localhost"]
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+
+
+def planned(secret, now=NOW, trusted_seconds=0.0, **options) -> Plan:
+    return plan(secret, NAMES, now, trusted_seconds=trusted_seconds, **options)
+
+
+def authorities(pem: bytes) -> list[x509.Certificate]:
+    return x509.load_pem_x509_certificates(pem)
+
+
+def serving(secret) -> x509.Certificate:
+    return authorities(secret["tls.crt"])[0]
+
+
+def trusts(trusted: bytes, secret) -> bool:
+    """Whether a client that trusts these authorities accepts what is served."""
+    leaf = serving(secret)
+    for authority in authorities(trusted):
+        try:
+            leaf.verify_directly_issued_by(authority)
+        except (ValueError, TypeError):
+            continue
+        return True
+    return False
+
+
+@pytest.fixture
+def secret():
+    data = planned({}).secret
+    assert data is not None
+    return data
+
+
+def test_an_empty_secret_gets_an_authority_and_a_pair_of_it(secret):
+    assert set(secret) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+    assert trusts(bundle(secret, NOW), secret)
+    alternative = serving(secret).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert alternative.value.get_values_for_type(x509.DNSName) == NAMES
+
+
+def test_openssl_accepts_the_pair(secret, tmp_path):
+    file = tmp_path / "pair.pem"
+    file.write_bytes(secret["tls.crt"] + secret["tls.key"])
+
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file)
+
+
+def test_a_good_secret_is_left_alone(secret):
+    again = planned(secret, NOW + 30 * DAY)
+
+    assert again.secret is None
+    assert again.bundle == secret["ca.crt"]
+
+
+@pytest.mark.parametrize("lost", ["ca.crt", "ca.key"])
+def test_an_authority_that_cannot_sign_is_made_anew(secret, lost):
+    made = planned(secret | {lost: b"nonsense"}).secret
+
+    assert made is not None
+    assert made["ca.crt"] != secret["ca.crt"]
+
+
+@pytest.mark.parametrize("lost", ["tls.crt", "tls.key"])
+def test_a_lost_pair_is_made_anew_by_the_same_authority(secret, lost):
+    made = planned(secret | {lost: b""}).secret
+
+    assert made is not None
+    assert made["ca.crt"] == secret["ca.crt"]
+    assert trusts(bundle(secret, NOW), made)
+
+
+def test_a_pair_for_other_names_is_made_anew(secret):
+    made = plan(secret, [*NAMES, "another.example"], NOW, trusted_seconds=0).secret
+
+    assert made is not None
+    assert trusts(secret["ca.crt"], made)
+
+
+def test_a_pair_that_ends_soon_is_renewed_under_the_trust_there_is(secret):
+    later = NOW + (365 - 89) * DAY
+    made = planned(secret, later).secret
+
+    assert made is not None
+    assert serving(made).not_valid_after_utc > serving(secret).not_valid_after_utc
+    assert trusts(bundle(secret, later), made)
+    assert planned(made, later).secret is None
+
+
+def renewed(secret, now):
+    """The Secret after every renewal that the passing of time asks for."""
+    while (step := planned(secret, now).secret) is not None and "next-ca.crt" not in step:
+        secret = step
+    return secret, step
+
+
+def test_an_authority_is_trusted_before_it_signs_what_is_served(secret):
+    """At each step, old and new replicas are both trusted by old and new API servers."""
+    now = NOW + (10 * 365 - 60) * DAY
+    secret, announced = renewed(secret, now)
+    assert announced is not None
+    assert announced["tls.crt"] == secret["tls.crt"]
+    both = bundle(announced, now)
+    assert len(authorities(both)) == 2
+
+    assert planned(announced, now, trusted_seconds=59.0).secret is None
+    promoted = planned(announced, now, trusted_seconds=60.0).secret
+    assert promoted is not None
+    assert promoted["ca.key"] == announced["next-ca.key"]
+    assert "next-ca.key" not in promoted
+    assert trusts(both, promoted)
+    assert trusts(bundle(promoted, now), secret)
+    assert planned(promoted, now).secret is None
+
+
+def test_an_ended_authority_is_trusted_no_more(secret):
+    now = NOW + (10 * 365 - 60) * DAY
+    _, announced = renewed(secret, now)
+    promoted = planned(announced, now, trusted_seconds=60.0).secret
+
+    assert len(authorities(bundle(promoted, now))) == 2
+    assert len(authorities(bundle(promoted, now + 61 * DAY))) == 1
+
+
+def test_lifetimes_of_seconds_rotate_too():
+    """The rotation that a test of a running cluster sees."""
+    lifetimes = Lifetimes(
+        authority=dt.timedelta(seconds=60),
+        serving=dt.timedelta(seconds=20),
+        lookahead=dt.timedelta(seconds=30),
+        trust_seconds=2,
+    )
+    secret = planned({}, lifetimes=lifetimes).secret
+    assert planned(secret, lifetimes=lifetimes).secret is None
+    reasons = set()
+    trusted = 0.0
+    for second in range(1, 180):
+        now = NOW + dt.timedelta(seconds=second)
+        step = planned(secret, now, trusted_seconds=trusted, lifetimes=lifetimes)
+        if step.secret is not None:
+            assert trusts(step.bundle, secret)
+            assert trusts(step.bundle, step.secret)
+            reasons.add(step.reason)
+            secret = step.secret
+        trusted = trusted + 1 if "next-ca.crt" in secret else 0.0
+        assert serving(secret).not_valid_after_utc > now
+    assert reasons == {
+        "the serving certificate ends soon, or is not for these names",
+        "the authority ends soon",
+        "the new authority is trusted",
+    }
