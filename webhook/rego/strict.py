@@ -55,7 +55,7 @@ def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadEr
     if _SUSPECT.search(module.source) or not module.source:
         own = {unparse(rule.head.ref.head) for rule in module.rules}
         for rule in module.rules:
-            for node in _nodes(rule):
+            for node in nodes(rule):
                 if isinstance(node, ast.Expr):
                     faults += _assignment(node)
                 elif isinstance(node, ast.Call):
@@ -110,13 +110,15 @@ def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
     return [RegoLoadError("rego_type_error", message, call.location)]
 
 
-def _nodes(node: Any) -> Iterator[Any]:
-    """The nodes of a tree, parents first."""
+def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
+    """The nodes of a tree, parents first, those of kind ``skip`` and all below left out."""
     todo = [node]
     while todo:
         one = todo.pop()
         if isinstance(one, tuple):
             todo.extend(reversed(one))
+            continue
+        if type(one) is skip:
             continue
         yield one
         todo.extend(getattr(one, name) for name in reversed(_branches(type(one))))
