@@ -41,22 +41,24 @@ _NUMBER: Final = re.compile(r"(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\Z", re.AS
 class Numeral(float):
     """A number known by its text; compares by its exact decimal value."""
 
-    __slots__ = ("ratio", "text")
+    __slots__ = ("_ratio", "text")
 
     text: str
-    ratio: Fraction
+    _ratio: Fraction | None
 
     def __new__(cls, text: str) -> Self:
         """Keep ``text``, which is in JSON's syntax for numbers."""
-        ratio = _ratio(text)
-        try:
-            nearest = ratio.numerator / ratio.denominator
-        except OverflowError:
-            nearest = float("inf") if ratio > 0 else float("-inf")
-        self = super().__new__(cls, nearest)
+        self = super().__new__(cls, text)
         self.text = text
-        self.ratio = ratio
+        self._ratio = None
         return self
+
+    @property
+    def ratio(self) -> Fraction:
+        """The decimal value, found when first asked for: a document may hold many numbers."""
+        if self._ratio is None:
+            self._ratio = _ratio(self.text)
+        return self._ratio
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, int | float) and self.ratio == exact(other)
@@ -77,11 +79,12 @@ class Numeral(float):
         return self.ratio >= exact(other)
 
     def __hash__(self) -> int:
-        # Equal to a plain float where that stands for the same decimal, so hashed as it is.
-        if self.ratio.denominator == 1:
-            return hash(self.ratio)
+        # Equal decimals have the same nearest float. An integer's own hash is wanted where that
+        # float is no longer the integer.
         plain = float(self)
-        return hash(plain) if _ratio(repr(plain)) == self.ratio else hash(self.ratio)
+        if -_PLAIN < plain < _PLAIN:
+            return hash(plain)
+        return hash(self.ratio)
 
     def __repr__(self) -> str:
         return self.text
@@ -246,14 +249,12 @@ def _rounded(numerator: int, denominator: int = 1) -> Binary:
         if mantissa >> PRECISION:
             mantissa >>= 1
             exponent += 1
-    if abs(exponent) > MAX_BITS:
-        raise number_too_large()
     return (mantissa if numerator > 0 else -mantissa), exponent
 
 
 def number_too_large() -> EvaluationError:
     """The end of an evaluation that computes beyond :data:`MAX_BITS`."""
-    return EvaluationError("eval_cancel_error", f"evaluation made a number of over {MAX_BITS} bits")
+    return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
 
 
 @lru_cache(maxsize=2048)
@@ -274,6 +275,8 @@ def binary(value: float) -> Binary:
 def from_binary(value: Binary) -> int | float:
     """The number, an ``int`` where it is integral."""
     mantissa, exponent = value
+    if abs(exponent) > MAX_EXPONENT:
+        raise number_too_large()
     if exponent > 0:
         digits, point = _shortest(mantissa, exponent)
         whole: int = int_from_text(digits) * 10 ** (point - len(digits))
@@ -285,12 +288,31 @@ def from_binary(value: Binary) -> int | float:
     return plain if float_text(plain) == text else Numeral(text)
 
 
+_DIGITS_ENOUGH: Final = 40
+"""Twice the digits that 64 bits of mantissa ever need."""
+
+
 def _decimal_digits(mantissa: int, exponent: int) -> tuple[str, int]:
-    if exponent >= 0:
+    """Significant digits, cut where the number is so large or small that they are many."""
+    if 0 <= exponent < 1000:
         text = int_text(mantissa << exponent)
         return text.rstrip("0"), len(text)
-    text = int_text(mantissa * 5**-exponent)
-    return text.rstrip("0"), len(text) + exponent
+    if -1000 < exponent < 0:
+        text = int_text(mantissa * 5**-exponent)
+        return text.rstrip("0"), len(text) + exponent
+    power = _DIGITS_ENOUGH - int((mantissa.bit_length() + exponent) * 0.30103)
+    if power >= 0:
+        scaled = mantissa * _power_of_ten(power)
+        scaled = scaled >> -exponent if exponent < 0 else scaled << exponent
+    else:
+        scaled = (mantissa << exponent) // _power_of_ten(-power)
+    text = str(scaled)
+    return text.rstrip("0"), len(text) - power
+
+
+@lru_cache(maxsize=16)
+def _power_of_ten(power: int) -> int:
+    return 10**power  # type: ignore[no-any-return]  # an integer, as the power is not negative
 
 
 def _shortest(mantissa: int, exponent: int) -> tuple[str, int]:

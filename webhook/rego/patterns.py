@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 CACHED: Final = 512
 """Patterns kept; OPA keeps 100 for each process."""
 
+MAX_NESTING: Final = 1000
+"""Groups within groups: regexp/syntax's maxHeight."""
+
 SHORT: Final = 256
 """Longest subject for ``re``: its square is the worst case, 65,536 steps or half a millisecond."""
 
@@ -93,6 +96,8 @@ def _rune_width(raw: bytes, at: int) -> int:
 def pattern(text: str) -> Pattern:
     """Compile; raises BuiltinError with Go's message for a pattern that is none."""
     simple = _simple(text)
+    if text.count("(") > MAX_NESTING and _nesting(text) > MAX_NESTING:
+        raise BuiltinError(f"error parsing regexp: expression nests too deeply: `{text}`")
     if re.search(r"(?<!\\)(?:\\\\)*\\C", text):  # one byte of a character: RE2's own
         raise BuiltinError("error parsing regexp: invalid escape sequence: `\\C`")
     try:
@@ -100,6 +105,15 @@ def pattern(text: str) -> Pattern:
     except re2.error as error:
         raise BuiltinError(f"error parsing regexp: {_go_fault(text, error)}") from None
     return Pattern(text, compiled, None if simple is None else re.compile(simple, re.ASCII).search)
+
+
+def _nesting(text: str) -> int:
+    """The deepest nesting of groups; brackets in classes may count too much, never too little."""
+    depth = deepest = 0
+    for part in re.findall(r"\\.|[()]", text, re.DOTALL):
+        depth += (part == "(") - (part == ")")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _go_fault(text: str, error: Exception) -> str:

@@ -30,8 +30,8 @@ BYTES_A_STEP = 16
 def match(context: Context, pattern_: Value, value: Value) -> bool:
     """Tell whether a part of the value matches."""
     if type(pattern_) is str and type(value) is str:
-        if len(value) > SHORT:
-            context.charge(len(value) // BYTES_A_STEP)
+        if len(value) + len(pattern_) > SHORT:
+            context.charge(len(value) // BYTES_A_STEP + len(pattern_))
         return pattern(pattern_).found_in(value)
     return wrong_operand(*((2, value) if type(pattern_) is str else (1, pattern_)), "string")
 
@@ -48,8 +48,8 @@ def is_valid(pattern_: Value) -> bool:
     return True
 
 
-def _charge(context: Context, raw: bytes) -> None:
-    context.charge(1 + len(raw) // BYTES_A_STEP)
+def _charge(context: Context, raw: bytes, compiled: Pattern) -> None:
+    context.charge(1 + len(raw) // BYTES_A_STEP + len(compiled.text))
 
 
 @builtin("regex.split", STRING, STRING, result=array_of(STRING), context=True)
@@ -58,7 +58,7 @@ def split(context: Context, pattern_: str, value: str) -> list[str]:
     compiled, raw = pattern(pattern_), utf8(value)
     if pattern_ and not raw:
         return [""]
-    _charge(context, raw)
+    _charge(context, raw, compiled)
     parts, begin, end = [], 0, 0
     for spans in compiled.all_in(raw):
         end = spans[0][0]
@@ -80,7 +80,7 @@ def find_n(context: Context, pattern_: str, value: str, number: float) -> list[s
     """Return the first matches; all of them for a negative number."""
     limit = integer(3, number)
     compiled, raw = pattern(pattern_), utf8(value)
-    _charge(context, raw)
+    _charge(context, raw, compiled)
     found = []
     for spans in compiled.all_in(raw, max(limit, -1)):
         context.charge(20)
@@ -102,7 +102,7 @@ def find_all_string_submatch_n(
     """Return the first matches, each with its groups; all of them for a negative number."""
     limit = integer(3, number)
     compiled, raw = pattern(pattern_), utf8(value)
-    _charge(context, raw)
+    _charge(context, raw, compiled)
     found = []
     for spans in compiled.all_in(raw, max(limit, -1)):
         context.charge(20 + len(spans))
@@ -118,7 +118,7 @@ _REFERENCE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})?")
 def replace(context: Context, value: str, pattern_: str, replacement: str) -> str:
     """Return the value with each match replaced; ``$1`` and ``${name}`` are its groups."""
     compiled, raw = pattern(pattern_), utf8(value)
-    _charge(context, raw)
+    _charge(context, raw, compiled)
     pieces = _pieces(compiled, replacement)
     parts, last, size = [], 0, 0
     for spans in compiled.all_in(raw):

@@ -1,0 +1,69 @@
+"""Values as text: quoted, as Rego source, and as JSON."""
+
+import pytest
+
+from webhook.rego.numbers import number
+from webhook.rego.text import (
+    display,
+    from_utf8,
+    json_indented,
+    json_string,
+    json_text,
+    quote,
+    quote_ascii,
+    utf8,
+)
+from webhook.rego.values import RegoObject, RegoSet
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("plain é", '"plain é"'),
+        ('a"b\\', '"a\\"b\\\\"'),
+        ("\a\b\f\n\r\t\v", '"\\a\\b\\f\\n\\r\\t\\v"'),
+        ("\x01\x7f\u00a0\u2028", '"\\x01\\x7f\\u00a0\\u2028"'),
+        ("\U000e0001", '"\\U000e0001"'),
+        (from_utf8(b"\xff"), '"\\xff"'),
+    ],
+)
+def test_a_quoted_string_is_gos(text, quoted):
+    assert quote(text) == quoted
+
+
+def test_a_string_quoted_in_ascii_has_no_other_characters():
+    assert quote_ascii("aé日") == '"a\\u00e9\\u65e5"'
+
+
+def test_bytes_that_are_no_utf8_survive():
+    """A string made of any bytes gives them back, and shows U+FFFD in JSON."""
+    text = from_utf8(b"a\xff\xc3\xa9")
+    assert utf8(text) == b"a\xff\xc3\xa9"
+    assert len(text) == 3
+    assert json_string(text) == '"a\\ufffdé"'
+
+
+@pytest.mark.parametrize(
+    ("value", "json", "source"),
+    [
+        (None, "null", "null"),
+        (True, "true", "true"),
+        (number("1.50"), "1.50", "1.50"),
+        ("<a&b>", '"\\u003ca\\u0026b\\u003e"', '"<a&b>"'),
+        ({"b": 1, "a": []}, '{"a":[],"b":1}', '{"a": [], "b": 1}'),
+        ({}, "{}", "{}"),
+        (RegoSet([2, 1, "x"]), '[1,2,"x"]', '{1, 2, "x"}'),
+        (RegoSet(), "[]", "set()"),
+        (RegoObject([(2, 1), ("a", 2)]), '{"2":1,"a":2}', '{2: 1, "a": 2}'),
+        (RegoObject([([1], 1)]), '{"[1]":1}', "{[1]: 1}"),
+    ],
+)
+def test_a_value_is_shown_as_opa_shows_it(value, json, source):
+    assert json_text(value) == json
+    assert display(value) == source
+
+
+def test_indented_json_is_laid_out_as_go_does():
+    """Empty collections stay on their line, and the first line has no prefix."""
+    text = json_indented({"a": [1, {}], "b": []}, ">", "  ")
+    assert text == '{\n>  "a": [\n>    1,\n>    {}\n>  ],\n>  "b": []\n>}'
