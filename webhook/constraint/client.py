@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import enforcement, schema
@@ -217,7 +218,7 @@ class Client:
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
         match = spec.get("match")
-        parameters = spec.get("parameters")
+        parameters = {} if spec.get("parameters") is None else spec["parameters"]
         return constraints.Constraint(
             kind=entry.template.kind,
             name=name_of(document),
@@ -225,7 +226,8 @@ class Client:
             enforcement_action=action,
             points=points,
             match=None if match is None else entry.target.compile_match(match),
-            parameters={} if parameters is None else parameters,
+            parameters=parameters,
+            parameters_key=encode(parameters, sort_keys=True),
         )
 
     # --- data --------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ class Constraint:
     """One constraint as accepted: defaults filled in, never changed again.
 
     ``points`` gives for each enforcement point the actions of a scoped
-    constraint, sorted. ``parameters`` is ``spec.parameters`` or ``{}``.
+    constraint, sorted. ``parameters`` is ``spec.parameters`` or ``{}``, and
+    ``parameters_key`` is equal where they are.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Constraint:
     points: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     match: CompiledMatch | None = field(default=None, repr=False, compare=False)
     parameters: Any = field(default=None, repr=False, compare=False)
+    parameters_key: bytes = field(default=b"", repr=False)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -29,9 +29,9 @@ class Evaluator(Protocol):
         """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
 
     def evaluate(self, parameters: Any, review: Any, state: Any) -> Iterable[Violation]:
-        """The violations of one constraint, in the order they are to be shown.
+        """The violations of constraints with these parameters, in the order to be shown.
 
-        Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
+        They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
         """
 
 

@@ -66,11 +66,13 @@ class _Step:
 class _Selection:
     """What is to be done for one outcome of the matchers.
 
-    ``matching`` are the constraints to evaluate, template by template;
-    ``unmatchable`` those whose matcher failed, with the reason.
+    ``matching`` are the constraints to evaluate, template by template and those
+    of equal parameters together: what they find is equal too, so one evaluation
+    serves them all. ``unmatchable`` are those whose matcher failed, with the
+    reason.
     """
 
-    matching: tuple[tuple[Entry, tuple[Constraint, ...]], ...]
+    matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     unmatchable: tuple[tuple[Constraint, str], ...]
 
 
@@ -100,15 +102,15 @@ class _Plan:
         for step in self.steps:
             if operation is not None and not step.entry.template.matches_operation(operation):
                 continue
-            chosen = []
+            chosen: dict[bytes, list[Constraint]] = {}
             for constraint, number in step.constraints:
                 outcome = True if number < 0 else outcomes[number]
                 if outcome is True:
-                    chosen.append(constraint)
+                    chosen.setdefault(constraint.parameters_key, []).append(constraint)
                 elif outcome is not False:
                     unmatchable.append((constraint, outcome))
             if chosen:
-                matching.append((step.entry, tuple(chosen)))
+                matching.append((step.entry, tuple(map(tuple, chosen.values()))))
         return _Selection(tuple(matching), tuple(unmatchable))
 
 
@@ -270,14 +272,15 @@ class _Findings:
         for constraint, reason in selection.unmatchable:
             self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", None, "autoreject")
         deadline = self.limits.deadline
-        for entry, matching in selection.matching:
-            self.evaluated += len(matching)
-            self._evaluate(entry, matching, review)
+        for entry, groups in selection.matching:
+            self._evaluate(entry, groups, review)
             if deadline is not None and (self.deadline_exceeded or time.monotonic() > deadline):
                 self.deadline_exceeded = True
                 return
 
-    def _evaluate(self, entry: Entry, matching: tuple[Constraint, ...], review: Review) -> None:
+    def _evaluate(
+        self, entry: Entry, groups: tuple[tuple[Constraint, ...], ...], review: Review
+    ) -> None:
         """Evaluate one template for its matching constraints.
 
         An evaluation that fails becomes a violation of *every* matching
@@ -288,17 +291,21 @@ class _Findings:
         mark = len(self.results)
         try:
             state = entry.evaluator.begin(self.limits, self.snapshot.inventory)
-            for constraint in matching:
-                for msg, details in evaluate(constraint.parameters, review.document, state):
-                    self._add(review.target, constraint, msg, details)
+            for group in groups:
+                self.evaluated += len(group)
+                found = evaluate(group[0].parameters, review.document, state)
+                for msg, details in found:
+                    for constraint in group:
+                        self._add(review.target, constraint, msg, details)
         except PolicyError as error:
             del self.results[mark:]
             deadline = self.limits.deadline
             if deadline is not None and time.monotonic() > deadline:
                 self.deadline_exceeded = True
             elif self.snapshot.error_is_violation and not error.no_verdict:
-                for constraint in matching:
-                    self._add(review.target, constraint, str(error), None, "error")
+                for group in groups:
+                    for constraint in group:
+                        self._add(review.target, constraint, str(error), None, "error")
             else:
                 self.faults.append(Fault(review.target, entry.template.kind, str(error)))
 
