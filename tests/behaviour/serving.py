@@ -222,8 +222,9 @@ class Server:
 
     def __enter__(self) -> Self:
         event = self.wait_for("serving")
-        for name in ("admission", "health", "metrics"):
-            self.ports[name] = int(event[name].rpartition(":")[2])
+        for name in ("admission", "health", "metrics", "pprof"):
+            if name in event:
+                self.ports[name] = int(event[name].rpartition(":")[2])
         return self
 
     def ready(self) -> Self:
@@ -261,7 +262,11 @@ class Server:
             context=context or unverified(),
             timeout=PATIENCE_SECONDS,
         )
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def post(
@@ -292,7 +297,11 @@ class Server:
     def raw(self) -> ssl.SSLSocket:
         """A TLS connection to the admission port, for bytes of one's own."""
         plain = socket.create_connection(("127.0.0.1", self.ports["admission"]), PATIENCE_SECONDS)
-        return unverified().wrap_socket(plain)
+        try:
+            return unverified().wrap_socket(plain)
+        except OSError:
+            plain.close()
+            raise
 
     def get(self, port: str, path: str) -> Answer:
         """An answer of the health or the metrics port."""

@@ -7,6 +7,7 @@ import pytest
 
 from tests.behaviour.serving import (
     FAILING,
+    SLOW,
     Server,
     await_true,
     read_all,
@@ -64,3 +65,19 @@ def test_a_working_server_passes_its_probes(server: Server, path: str) -> None:
 def test_the_health_port_serves_nothing_else(server: Server) -> None:
     assert server.get("health", "/metrics").status == 404
     assert server.get("metrics", "/readyz").status == 404
+
+
+def test_a_running_review_can_be_profiled(tmp_path: Path) -> None:
+    with Server(write_policies(tmp_path, SLOW), "--enable-pprof", "--pprof-port=0") as server:
+        server.ready()
+        body = json.dumps(review(thing("ConfigMap"))).encode()
+        with server.raw() as connection:
+            connection.sendall(
+                HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            await_true(lambda: server.metric("waddle_requests_in_flight") == 1)
+            found = server.get("pprof", "/debug/pprof/profile?seconds=1")
+            assert b"snapshot.py" in found.body
+            assert b"probes:" in server.get("pprof", "/debug/pprof/goroutine").body
+            read_all(connection)
+        assert server.get("pprof", "/debug/pprof/profile?seconds=x").status == 400

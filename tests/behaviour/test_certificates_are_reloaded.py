@@ -142,7 +142,9 @@ class Authority:
         self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "clients")])
         self.pem = self._sign(self.name, self.key.public_key(), authority=True)
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool) -> bytes:
+    def _sign(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool
+    ) -> bytes:
         now = dt.datetime.now(tz=dt.UTC)
         certificate = (
             x509.CertificateBuilder()

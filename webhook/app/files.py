@@ -8,6 +8,7 @@ within the first's handling costs at most the interval.
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 DEBOUNCE_MILLISECONDS: Final = 50
 """A copy of many files is one change, not one each."""
+
+TURN_SECONDS_MAX: Final = 0.2
+"""How long a wait for notifications lasts; a change before the first of them is found after it."""
 
 ENTRIES_MAX: Final = 100_000
 """Files looked at below a path; a directory with more is no directory of policies."""
@@ -80,23 +84,32 @@ def watch(subjects: Sequence[Subject], stop: threading.Event, *, interval_second
         for subject in subjects
         for path in subject.paths
     }
+    turn_seconds = min(interval_seconds, TURN_SECONDS_MAX)
+    # At the first turn too: what changed before the system was asked to tell was not told.
+    due = 0.0
     while not stop.is_set():
         try:
             for changes in notifications(
                 *sorted(folder for folder in watched if os.path.isdir(folder)),  # noqa: PTH112
                 watch_filter=None,
                 debounce=DEBOUNCE_MILLISECONDS,
-                step=10,
+                step=DEBOUNCE_MILLISECONDS,
                 stop_event=stop,
-                rust_timeout=int(interval_seconds * 1000),
+                rust_timeout=int(turn_seconds * 1000),
                 yield_on_timeout=True,
                 raise_interrupt=False,
                 ignore_permission_denied=True,
             ):
-                for subject in subjects:
-                    subject.look(again=not changes)
+                now = time.monotonic()
+                if changes or now >= due:
+                    _look(subjects, again=not changes)
+                    due = now + interval_seconds
         except OSError:
             # No more watches to be had, or a folder that went away: look by the interval alone.
             if not stop.wait(interval_seconds):
-                for subject in subjects:
-                    subject.look(again=True)
+                _look(subjects, again=True)
+
+
+def _look(subjects: Sequence[Subject], *, again: bool) -> None:
+    for subject in subjects:
+        subject.look(again=again)

@@ -28,6 +28,7 @@ from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import BACKLOG, Listener
 from webhook.server.namespace_label import Exemptions
 from webhook.server.probes import make_health_application, make_metrics_application
+from webhook.server.profiling import make_profiling_application
 from webhook.server.serving import Serving
 from webhook.settings.serve import address
 
@@ -145,13 +146,15 @@ class Process:
             "shutdown": self._shutting_down,
         }
         self._ready = ready
-        self._probes = ProbeThread(
-            [
-                (health, make_health_application(live, ready, self._policies.faults)),
-                (scrapes, make_metrics_application(Exposition(self._registry, self._refresh))),
-            ],
-            self._log,
-        )
+        applications = [
+            (health, make_health_application(live, ready, self._policies.faults)),
+            (scrapes, make_metrics_application(Exposition(self._registry, self._refresh))),
+        ]
+        if settings.enable_pprof:
+            profiling = _bind("localhost", settings.pprof_port, "--pprof-port")
+            self._bound["pprof"] = profiling
+            applications.append((profiling, make_profiling_application()))
+        self._probes = ProbeThread(applications, self._log)
         subjects = [Subject(paths, self._load_policies)]
         if self._certificate.paths:
             subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
@@ -217,13 +220,13 @@ class Process:
             self._log.warning("second signal: exiting at once", signal=name)
             # Nothing may hold this up: no destructor, no thread, no open connection.
             os._exit(1)
+        self._draining = True
+        self._listener.drain()
         self._log.info(
             "draining: not ready from now on",
             signal=name,
             delay_seconds=self._settings.shutdown_delay_seconds,
         )
-        self._draining = True
-        self._listener.drain()
         stop.set()
 
     def _load_policies(self) -> bool:

@@ -55,6 +55,9 @@ class AdmissionApplication(Starlette):
     its own faults, and the connection answers 500 for what is left.
     """
 
+    answers_at_once = True
+    """Deciding keeps the thread busy to its end; there is nothing to wait for."""
+
     def build_middleware_stack(self) -> ASGIApp:
         """The router alone."""
         self.router.redirect_slashes = False

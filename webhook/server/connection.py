@@ -394,7 +394,9 @@ class Connection(asyncio.Protocol):
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"
-        self.deadline = time.monotonic() + limits.CLOSE_SECONDS
+        # A client that does not take leave must not hold up the end of the process.
+        leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS
+        self.deadline = time.monotonic() + leave
         self._transport.close()
 
     def abort(self, reason: str) -> None:

@@ -1,19 +1,17 @@
 """One request and its response: the ASGI side of a connection.
 
-The application is driven to its end at once where it waits for nothing, as the
-admission route does; a task takes over an application that does wait.
+An application that waits for nothing, as admission, is run to its end without a
+task: that spares a tenth of the request's cost. Any other runs in one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from http import HTTPStatus
-from types import coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator, Iterable
+    from collections.abc import Coroutine, Iterable
 
     from webhook.server.connection import Connection
 
@@ -69,24 +67,27 @@ class Exchange:
     # --- running -------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run the application for this request, to its end unless it waits for something."""
+        """Run the application for this request: to its end, or in a task if it may wait."""
         connection = self.connection
         if connection is None:
             return  # The client has gone: nobody would read the answer.
         application = connection.application(self.scope, self.receive, self.send)
+        if not connection.hub.at_once:
+            connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
+            return
         try:
-            awaited = application.send(None)
+            application.send(None)
         except StopIteration:
             self._ended()
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._failed(error)
         else:
-            task = asyncio.get_running_loop().create_task(self._finish(application, awaited))
-            connection.hub.continue_in_task(task)
+            application.close()
+            self._failed(RuntimeError("an application that answers at once has waited"))
 
-    async def _finish(self, application: Coroutine[Any, Any, None], awaited: Any) -> None:
+    async def _finish(self, application: Coroutine[Any, Any, None]) -> None:
         try:
-            await _resume(application, awaited)
+            await application
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._failed(error)
         else:
@@ -215,19 +216,3 @@ def _header(name: bytes, value: bytes) -> bytes:
     if line.count(b"\n") != 1 or b"\r" in line[:-2]:
         raise ValueError(f"a response header of more than one line: {name!r}")
     return line
-
-
-@coroutine
-def _resume(application: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
-    """Go on with an application that has already begun and waits for ``awaited``."""
-    while True:
-        try:
-            sent = yield awaited
-        except BaseException as error:  # noqa: BLE001  # cancellation too is the application's to see
-            step = partial(application.throw, error)
-        else:
-            step = partial(application.send, sent)
-        try:
-            awaited = step()
-        except StopIteration:
-            return

@@ -27,9 +27,7 @@ against a loop's turn (some 20 µs), short against what a client notices."""
 class Hub:
     """One port's connections and requests. Only its event loop's thread may use it.
 
-    Requests wait in one bounded queue and are answered in order of arrival, each
-    to its end where the application does not wait for anything: evaluation keeps
-    the thread busy anyway, and a task for each request would only cost. Between
+    Requests wait in one bounded queue and are taken in order of arrival. Between
     slices the loop reads sockets, so that a request too many is refused at once.
     """
 
@@ -42,6 +40,8 @@ class Hub:
         self.in_flight = 0
         self.waiting_bytes = 0
         self.draining = False
+        self.at_once = False
+        """Whether the application answers without ever waiting: then it needs no tasks."""
         self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
         """Why a TLS client is not welcome; None where it is."""
         self.date_line = b""
@@ -85,8 +85,8 @@ class Hub:
                 return
         self._scheduled = False
 
-    def continue_in_task(self, task: asyncio.Task[None]) -> None:
-        """Keep a task that answers a request which had to wait for something."""
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Keep a task that answers a request until it is done."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

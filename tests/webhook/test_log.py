@@ -1,0 +1,119 @@
+"""Lines of the log: one event each, whatever it holds."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.log import Log, StandardHandler, encode_line, open_log
+
+
+class Lines:
+    """Keeps what is logged."""
+
+    def __init__(self, **options: Any) -> None:
+        self.raw: list[bytes] = []
+        self.log = Log(self.raw.append, **options)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What was logged, decoded."""
+        return [json.loads(line) for line in self.raw]
+
+
+def test_an_event_has_zap_s_fields_first() -> None:
+    lines = Lines()
+    lines.log.logger("webhook", hookType="validation").info("hello", answer=42)
+    event = lines.events[0]
+    assert list(event) == ["level", "ts", "logger", "msg", "hookType", "answer"]
+    assert (event["level"], event["logger"], event["msg"]) == ("info", "webhook", "hello")
+    assert event["ts"] > 1.6e9
+
+
+@pytest.mark.parametrize(
+    ("level", "wanted"),
+    [("DEBUG", 4), ("INFO", 3), ("WARNING", 2), ("ERROR", 1)],
+)
+def test_lower_levels_are_left_out(level: str, wanted: int) -> None:
+    lines = Lines(level=level)
+    log = lines.log.logger("x")
+    log.debug("a")
+    log.info("a")
+    log.warning("a")
+    log.error("a")
+    assert len(lines.raw) == wanted
+
+
+def test_the_level_s_key_and_spelling_can_be_chosen() -> None:
+    lines = Lines(level_key="severity", encoder="capital")
+    lines.log.logger("x").warning("a")
+    assert lines.events[0]["severity"] == "WARNING"
+
+
+HOSTILE = "\x00\x07\x1b[31m\n\r\x7f\x85\x9b\u2028\u2029"
+
+
+def test_no_character_of_a_text_ends_a_line_or_commands_a_terminal() -> None:
+    line = encode_line({"msg": HOSTILE, HOSTILE: [HOSTILE]})
+    assert json.loads(line) == {"msg": HOSTILE, HOSTILE: [HOSTILE]}
+    assert line.count(b"\n") == 1
+    decoded = line.decode().removesuffix("\n")
+    assert decoded.isprintable()
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, "\ud800", {1, 2}, object(), {"a": 10**30}, float("nan"), b"x"]
+)
+def test_any_value_can_be_logged(value: object) -> None:
+    line = encode_line({"msg": "x", "value": value})
+    assert json.loads(line)["msg"] == "x"
+    assert line.endswith(b"\n")
+
+
+def test_values_too_deep_or_circular_do_not_lose_the_event() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (circle, deep):
+        assert json.loads(encode_line({"msg": "x", "value": value}))["msg"] == "x"
+
+
+def test_a_fault_carries_its_traceback_in_one_field() -> None:
+    lines = Lines()
+    try:
+        raise ValueError("no\nsuch")
+    except ValueError as error:
+        lines.log.logger("x").fault("failed", error)
+    event = lines.events[0]
+    assert event["level"] == "error"
+    assert event["error"] == "ValueError: no\nsuch"
+    assert "Traceback" in event["stacktrace"]
+    assert len(lines.raw) == 1
+
+
+def test_what_libraries_log_takes_the_same_form() -> None:
+    lines = Lines()
+    handler = StandardHandler(lines.log)
+    handler.emit(
+        logging.makeLogRecord({"name": "asyncio", "levelno": 30, "msg": "a %s", "args": ("b",)})
+    )
+    handler.emit(logging.makeLogRecord({"name": "x", "levelno": 50, "msg": "%d", "args": ("b",)}))
+    assert [event["msg"] for event in lines.events] == ["a b", "%d"]
+    assert [event["level"] for event in lines.events] == ["warning", "error"]
+
+
+def test_a_file_is_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"before\n")
+    open_log(str(path)).logger("x").info("after")
+    first, second = path.read_bytes().splitlines()
+    assert first == b"before"
+    assert json.loads(second)["msg"] == "after"
+
+
+def test_a_full_disk_does_not_stop_the_caller() -> None:
+    open_log("/dev/full").logger("x").info("lost")

@@ -1,0 +1,183 @@
+"""Flags in Go's syntax, and what Gatekeeper's other flags become."""
+
+from pathlib import Path
+
+import pytest
+
+from webhook.settings.flags import InvalidFlag, duration_seconds, flags_of, usage
+from webhook.settings.gatekeeper import FLAGS
+from webhook.settings.serve import ServeSettings, address, read
+
+POLICIES = f"--policies={Path(__file__).parent}"
+
+
+def settings(*arguments: str) -> ServeSettings:
+    """The settings of a command line that names policies."""
+    return read([POLICIES, *arguments], {})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-port=1"], ["--port=1"], ["-port", "1"], ["--port", "1"], ["--port=2", "--port=1"]],
+)
+def test_one_and_two_dashes_and_both_forms_of_a_value_mean_the_same(arguments: list[str]) -> None:
+    assert settings(*arguments).port == 1
+
+
+@pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])
+def test_go_s_words_for_true_are_true(text: str) -> None:
+    assert settings(f"--log-denies={text}").log_denies is True
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "false", "FALSE", "False"])
+def test_go_s_words_for_false_are_false(text: str) -> None:
+    assert settings("--log-denies", f"--log-denies={text}").log_denies is False
+
+
+def test_a_boolean_takes_no_value_from_the_next_argument() -> None:
+    with pytest.raises(InvalidFlag, match="unexpected argument 'false'"):
+        settings("--log-denies", "false")
+
+
+def test_lists_are_repeated_separated_by_commas_or_both() -> None:
+    found = settings("--exempt-namespace=a,b", "--exempt-namespace", "c")
+    assert found.exempt_namespace == ("a", "b", "c")
+
+
+def test_naming_an_operation_replaces_the_default() -> None:
+    assert settings().operation == ("webhook",)
+    assert settings("--operation=audit,webhook").operation == ("audit", "webhook")
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--log-denies=yes", "invalid boolean value 'yes' for flag --log-denies"),
+        ("--port=1_0", "not an integer"),
+        ("--port=65536", "--port must be between 0 and 65535, got 65536"),
+        ("--port=-1", "--port must be between 0 and 65535, got -1"),
+        ("--port", "flag needs an argument: --port"),
+        ("--port=", "not an integer"),
+        ("--idle-timeout=5", "invalid duration '5' for flag --idle-timeout"),
+        ("--idle-timeout=0s", "--idle-timeout must be at least 0.05"),
+        ("--max-in-flight=0", "--max-in-flight must be at least 1"),
+        ("--tls-min-version=1.1", "want 1.2 or 1.3"),
+        ("--log-level=TRACE", "want DEBUG, INFO, WARNING or ERROR"),
+        ("--health-addr=9090", "want host:port or :port"),
+        ("--health-addr=:x", "want host:port or :port"),
+        ("---port=1", "bad flag syntax"),
+        ("--=1", "bad flag syntax"),
+        ("-", "unexpected argument"),
+        ("--", "unexpected argument"),
+        ("serve", "unexpected argument"),
+        ("--prot=1", "flag provided but not defined: --prot"),
+        ("--constraint-violations-limit", ""),
+    ],
+)
+def test_what_cannot_be_read_is_named(argument: str, message: str) -> None:
+    if message:
+        with pytest.raises(InvalidFlag) as found:
+            settings(argument)
+        assert message in str(found.value)
+    else:
+        assert settings(argument) == settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("3s", 3),
+        ("1m0s", 60),
+        ("1h2m3.5s", 3723.5),
+        ("500ms", 0.5),
+        ("1us", 1e-6),
+        ("1µs", 1e-6),
+        (".5s", 0.5),
+        ("1.s", 1),
+        ("0", 0),
+        ("", None),
+        ("1", None),
+        ("s", None),
+        ("1d", None),
+        ("1s2", None),
+        ("1 s", None),
+        ("٣s", None),
+        ("-1s", None),
+    ],
+)
+def test_durations_are_go_s(text: str, seconds: float | None) -> None:
+    assert duration_seconds(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_the_environment_names_the_pod() -> None:
+    found = read([POLICIES], {"POD_NAME": "a", "POD_NAMESPACE": "b", "OTHER": "c"})
+    assert (found.pod_name, found.pod_namespace) == ("a", "b")
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_every_other_flag_of_gatekeeper_is_accepted_warned_of_or_refused_with_a_remedy(
+    name: str,
+) -> None:
+    flag = FLAGS[name]
+    for value in flag.harmless:
+        assert settings(f"--{name}={value}").notices == ()
+    if flag.notice:
+        assert settings(f"--{name}=value").notices == (
+            f"--{name} has no effect: {flag.replacement}",
+        )
+    elif "true" not in flag.harmless or not flag.boolean:
+        with pytest.raises(InvalidFlag) as found:
+            settings(f"--{name}=true")
+        assert flag.replacement in str(found.value)
+
+
+def test_a_foreign_flag_s_value_may_be_the_next_argument() -> None:
+    found = settings("--kubeconfig", "/some/where", "--port=1")
+    assert found.port == 1
+    assert len(found.notices) == 1
+
+
+def test_no_flag_is_declared_and_foreign_at_once() -> None:
+    assert {flag.name for flag in flags_of(ServeSettings)}.isdisjoint(FLAGS)
+
+
+def test_every_flag_of_gatekeeper_s_reference_is_known() -> None:
+    """The 60 flags of runtime-flags.md, and those that its code adds."""
+    known = FLAGS.keys() | {flag.name for flag in flags_of(ServeSettings)}
+    documented = """
+        log-file log-level log-level-key log-level-encoder health-addr metrics-addr port host
+        cert-dir disable-cert-rotation enable-pprof pprof-port cert-service-name
+        enable-tls-healthcheck enable-k8s-native-validation
+        external-data-provider-response-cache-ttl enable-referential-rules shutdown-delay
+        disable-opa-builtin exempt-namespace exempt-namespace-prefix exempt-namespace-suffix
+        max-serving-threads disable-enforcementaction-validation log-denies emit-admission-events
+        admission-events-involved-namespace log-stats-admission
+        validating-webhook-configuration-name mutating-webhook-configuration-name
+        additional-validating-webhook-configs-to-rotate-certs
+        additional-mutating-webhook-configs-to-rotate-certs tls-min-version client-ca-name
+        client-cn-name readiness-retries prometheus-port stackdriver-only-when-available
+        stackdriver-metric-interval otlp-endpoint otlp-metric-interval metrics-backend
+        enable-mutation log-mutations mutation-annotations enable-violation-export
+        audit-connection audit-channel audit-interval constraint-violations-limit
+        audit-chunk-size audit-from-cache emit-audit-events audit-events-involved-namespace
+        audit-match-kind-only api-cache-dir log-stats-audit enable-external-data
+        sync-vap-enforcement-scope operation default-create-vap-binding-for-constraints
+        default-create-vap-for-templates default-wait-for-vapb-generation
+        default-k8s-native-validation-failure-policy debug-use-fake-pod enable-remote-cluster
+        enable-generator-resource-expansion kubeconfig logtostderr
+        enable-admission-violation-export
+    """
+    assert set(documented.split()) - known == set()
+
+
+def test_addresses_are_go_s() -> None:
+    assert address(":9090", "health-addr") == ("", 9090)
+    assert address("127.0.0.1:1", "health-addr") == ("127.0.0.1", 1)
+    assert address("[::1]:1", "health-addr") == ("::1", 1)
+
+
+def test_the_help_names_every_flag_and_fits_a_terminal() -> None:
+    text = usage(ServeSettings)
+    assert all(f"--{flag.name}" in text for flag in flags_of(ServeSettings))
+    explanations = [line for line in text.splitlines() if line.startswith("        ")]
+    assert max(map(len, explanations)) <= 100

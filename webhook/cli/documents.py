@@ -1,0 +1,126 @@
+"""``python -m webhook.cli.documents``: the reference pages that code is the source of.
+
+``docs/flags.md`` and ``docs/metrics.md`` are written from the declarations of
+flags and metrics, so that they cannot say something else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.metrics import METRICS
+from webhook.settings.flags import flags_of, show_default
+from webhook.settings.gatekeeper import FLAGS
+from webhook.settings.serve import ServeSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.metrics import Metric
+    from webhook.settings.flags import Flag
+    from webhook.settings.gatekeeper import ForeignFlag
+
+_MADE_BY: Final = "<!-- Made by `python -m webhook.cli.documents`; a test compares. -->"
+
+
+def flags_page() -> str:
+    """Every flag of ``waddle serve``, and what becomes of Gatekeeper's others."""
+    lines = [
+        "# Flags of `waddle serve`",
+        "",
+        _MADE_BY,
+        "",
+        "`-flag`, `--flag`, `--flag=value` and `--flag value` are accepted; a boolean stands alone",
+        "or has `=true|false`; a list is repeated, separated by commas, or both. A flag marked *G*",
+        "is Gatekeeper's, by name and meaning.",
+    ]
+    group = None
+    for flag in flags_of(ServeSettings):
+        if flag.group != group:
+            group = flag.group
+            lines += ["", f"## {group}", "", *_head("flag", "default", "", "meaning")]
+        lines.append(_row(_flag_cells(flag)))
+    lines += [
+        "",
+        "## Gatekeeper's other flags",
+        "",
+        "A value that asks for what happens anyway is accepted, so that Gatekeeper's manifests",
+        "start unchanged; any other is an error with this text.",
+        "",
+        *_head("flag", "accepted", "instead"),
+    ]
+    lines += [_row(_foreign_cells(name, flag)) for name, flag in sorted(FLAGS.items())]
+    return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    """Every metric of ``/metrics``."""
+    lines = [
+        "# Metrics",
+        "",
+        _MADE_BY,
+        "",
+        "`/metrics` is on `--prometheus-port`. A metric marked *G* is Gatekeeper's, by name and",
+        "labels. Labels never hold free text.",
+        "",
+        *_head("metric", "kind", "", "labels", "meaning"),
+    ]
+    lines += [_row(_metric_cells(metric)) for metric in METRICS]
+    return "\n".join(lines) + "\n"
+
+
+def _flag_cells(flag: Flag) -> Sequence[str]:
+    default = show_default(flag)
+    meaning = flag.help + (f" One of {', '.join(flag.choices)}." if flag.choices else "")
+    return f"`--{flag.name}`", f"`{default}`" if default else "", _mark(flag.gatekeeper), meaning
+
+
+def _foreign_cells(name: str, flag: ForeignFlag) -> Sequence[str]:
+    if flag.notice:
+        accepted = "any, with a warning"
+    elif {"true", "false"} <= flag.harmless:
+        accepted = "any"
+    else:
+        accepted = ", ".join(f"`{value or '(empty)'}`" for value in _shown(flag.harmless))
+    return f"`--{name}`", accepted, flag.replacement
+
+
+def _shown(values: Iterable[str]) -> list[str]:
+    """Values without the other spellings of true and false."""
+    found = sorted(values)
+    return next(([word] for word in ("true", "false") if word in found), found)
+
+
+def _metric_cells(metric: Metric) -> Sequence[str]:
+    name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    return f"`{name}`", metric.kind, _mark(metric.gatekeeper), labels, metric.help
+
+
+def _mark(gatekeeper: bool) -> str:
+    return "*G*" if gatekeeper else ""
+
+
+def _head(*titles: str) -> tuple[str, str]:
+    return _row(titles), _row(["---"] * len(titles))
+
+
+def _row(cells: Sequence[str]) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+PAGES: Final = {"flags.md": flags_page, "metrics.md": metrics_page}
+
+
+def main() -> None:
+    """Write the pages into ``docs``."""
+    folder = Path(__file__).parents[2] / "docs"
+    folder.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
