@@ -87,12 +87,10 @@ class RegoSet:
     @classmethod
     def lazy(cls, items: list[Value]) -> RegoSet:
         """A set whose members, perhaps repeated, get keys when these are first needed."""
+        if not items:
+            return cls()
         result = cls.__new__(cls)
-        if items:
-            result._list = items
-        else:
-            result._items = {}
-            result._list = None
+        result._list = items  # noqa: SLF001  # our own
         return result
 
     def __getattr__(self, name: str) -> dict[Key, Value]:
@@ -126,8 +124,8 @@ class RegoSet:
     @classmethod
     def _of(cls, items: dict[Key, Value]) -> RegoSet:
         result = cls.__new__(cls)
-        result._items = items
-        result._list = None
+        result._items = items  # noqa: SLF001  # our own
+        result._list = None  # noqa: SLF001  # our own
         return result
 
     def __iter__(self) -> Iterator[Value]:
@@ -236,7 +234,7 @@ _RANKS: Final[dict[type, int]] = {
 def _rank(value: Value) -> int:
     rank = _RANKS.get(type(value))
     if rank is None:
-        for kind, rank in _RANKS.items():  # noqa: PLR1704  # a subclass of float or int
+        for kind, rank in _RANKS.items():  # a subclass of float or int
             if isinstance(value, kind):
                 return rank
         raise TypeError(f"not a Rego value: {type(value).__name__}")
@@ -256,11 +254,11 @@ def compare(a: Value, b: Value) -> int:
         return -1 if rank < other else 1
     if rank == 0:
         return 0
-    if rank <= 3:  # noqa: PLR2004  # boolean, number, string: Python's order is Rego's
+    if rank <= 3:  # boolean, number, string: Python's order is Rego's
         return (a > b) - (a < b)
-    if rank == 4:  # noqa: PLR2004  # array
+    if rank == 4:  # array
         return _compare_sequences(a, b)
-    if rank == 6:  # noqa: PLR2004  # set
+    if rank == 6:  # set
         return _compare_sequences(ordered(a), ordered(b))
     return _compare_objects(a, b)
 
@@ -308,7 +306,7 @@ def ordered(items: Iterable[Value]) -> list[Value]:
     """The values in OPA's order."""
     values = list(items)
     kinds = set(map(type, values))
-    if len(kinds) == 1 and kinds <= {str, bool} or kinds <= {int, float}:
+    if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
         return sorted(values)
     return sorted(values, key=sort_key)
 

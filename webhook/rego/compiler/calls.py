@@ -18,7 +18,7 @@ from webhook.rego.values import RegoSet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.compiler.literals import BodyWriter
+    from webhook.rego.compiler.call_writer import CallWriter
 
     Operands = list[tuple[str, str]]
 
@@ -26,11 +26,11 @@ LONG_TEXT: Final = 1 << 16
 """Characters from which a made text is paid for."""
 
 
-def _operands(writer: BodyWriter, lit: ir.Call) -> Operands:
+def _operands(writer: CallWriter, lit: ir.Call) -> Operands:
     return [(writer.name_of(source), kind) for source, kind in writer.arguments(lit.args)]
 
 
-def _slow(writer: BodyWriter, lit: ir.Call, operands: Operands) -> str:
+def _slow(writer: CallWriter, lit: ir.Call, operands: Operands) -> str:
     assert isinstance(lit.name, str)
     name = writer.unit.slow(lit.name)
     given = "".join(f", {source}" for source, _ in operands)
@@ -43,10 +43,10 @@ def _are(operands: Operands, kind: str, python: str) -> str:
     return " and ".join(dict.fromkeys(tests))
 
 
-def _boolean(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
+def _boolean(form: str) -> Callable[[CallWriter, ir.Call], bool]:
     """A test of two strings."""
 
-    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+    def write(writer: CallWriter, lit: ir.Call) -> bool:
         operands = _operands(writer, lit)
         fast = form.format(*(source for source, _ in operands))
         guard = _are(operands, "s", "str")
@@ -68,7 +68,7 @@ def _boolean(form: str) -> Callable[[BodyWriter, ir.Call], bool]:
 def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bool]:
     """A value made of operands of one kind."""
 
-    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+    def write(writer: CallWriter, lit: ir.Call) -> bool:
         operands = _operands(writer, lit)
         fast = form.format(*(source for source, _ in operands))
         guard = _are(operands, kind, python)
@@ -84,8 +84,8 @@ def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bo
     return write
 
 
-def _kind_test(form: str, shown: str = "") -> Callable[[BodyWriter, ir.Call], bool]:
-    def write(writer: BodyWriter, lit: ir.Call) -> bool:
+def _kind_test(form: str, shown: str = "") -> Callable[[CallWriter, ir.Call], bool]:
+    def write(writer: CallWriter, lit: ir.Call) -> bool:
         ((source, kind),) = _operands(writer, lit)
         if shown and kind == shown:
             writer.truth(lit, "True")
@@ -98,7 +98,7 @@ def _kind_test(form: str, shown: str = "") -> Callable[[BodyWriter, ir.Call], bo
     return write
 
 
-def _count(writer: BodyWriter, lit: ir.Call) -> bool:
+def _count(writer: CallWriter, lit: ir.Call) -> bool:
     operands = _operands(writer, lit)
     ((source, kind),) = operands
     if kind in ("s", "l", "d", "S"):
@@ -113,7 +113,7 @@ def _count(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _substring(writer: BodyWriter, lit: ir.Call) -> bool:
+def _substring(writer: CallWriter, lit: ir.Call) -> bool:
     """A part of a constant length, or the rest."""
     length = lit.args[2]
     if not isinstance(length, ir.Const) or type(length.value) is not int:
@@ -132,7 +132,7 @@ def _substring(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _replace(writer: BodyWriter, lit: ir.Call) -> bool:
+def _replace(writer: CallWriter, lit: ir.Call) -> bool:
     """Short texts, with constants for what is sought and put."""
     old, new = lit.args[1:]
     for term in (old, new):
@@ -149,7 +149,7 @@ def _replace(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _regex_match(writer: BodyWriter, lit: ir.Call) -> bool:
+def _regex_match(writer: CallWriter, lit: ir.Call) -> bool:
     """A constant pattern is compiled once."""
     term = lit.args[0]
     if not isinstance(term, ir.Const) or type(term.value) is not str:
@@ -174,7 +174,7 @@ def _regex_match(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _minus(writer: BodyWriter, lit: ir.Call) -> bool:
+def _minus(writer: CallWriter, lit: ir.Call) -> bool:
     operands = _operands(writer, lit)
     (a, kind), (b, other) = operands
     if kind == "S" and other == "S":
@@ -183,7 +183,7 @@ def _minus(writer: BodyWriter, lit: ir.Call) -> bool:
     return _guarded("{0} - {1}", "i", "int", "i")(writer, lit)
 
 
-def _object_get(writer: BodyWriter, lit: ir.Call) -> bool:
+def _object_get(writer: CallWriter, lit: ir.Call) -> bool:
     operands = _operands(writer, lit)
     (source, kind), (name, name_kind), (default, _) = operands
     tests = []
@@ -202,7 +202,7 @@ def _object_get(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _sprintf(writer: BodyWriter, lit: ir.Call) -> bool:
+def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
     """A constant template of bare verbs is joined from its parts at once."""
     if len(lit.args) != 2:
         return False
@@ -243,7 +243,7 @@ def _sprintf(writer: BodyWriter, lit: ir.Call) -> bool:
     return True
 
 
-def _member(writer: BodyWriter, lit: ir.Call) -> bool:
+def _member(writer: CallWriter, lit: ir.Call) -> bool:
     """Membership in a constant collection of strings, or the general one."""
     (item, _), (collection, _) = writer.arguments(lit.args)
     constant = lit.args[1]

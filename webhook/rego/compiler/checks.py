@@ -22,7 +22,7 @@ from webhook.rego.compiler.ir import (
     Template,
     Var,
 )
-from webhook.rego.compiler.variables import terms_of
+from webhook.rego.compiler.variables import terms_of, walk_body
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
@@ -46,7 +46,7 @@ def path_text(path: Iterable[object]) -> str:
     for name in path:
         plain = isinstance(name, str) and name.isidentifier() and name.isascii()
         if plain and name not in _KEYWORDS:
-            text += f".{name}" if text else name
+            text += f".{name}" if text else str(name)
         else:
             text += f"[{json_text(name)}]"
     return text
@@ -297,37 +297,28 @@ def dependencies(rule: Rule, tree: Tree) -> list[Rule]:
     """Rules that this rule's body and head may read or call."""
     found: dict[int, Rule] = {}
 
-    def add(rules: Iterable[Rule]) -> None:
-        for other in rules:
-            for branch in branches(other):
+    def add(path: list[Term]) -> None:
+        for other in tree.reached(path):
+            for branch in other.branches():
                 found[id(branch)] = branch
 
-    def term(t: Term) -> None:
-        if isinstance(t, Ref):
-            if isinstance(t.head, Var) and t.head.name == "data":
-                add(tree.reached(t.path))
-            for part in t.path:
-                term(part)
-        elif isinstance(t, Var):
-            if t.name == "data":
-                add(tree.reached([]))
-        elif isinstance(t, Array | Set):
-            for item in t.items:
-                term(item)
-        elif isinstance(t, Object):
-            for name, value in t.items:
-                term(name)
-                term(value)
+    def add_function(name: Function | None) -> None:
+        if name is not None and not isinstance(name, str):
+            add([Const(step) for step in name[1:]])
 
+    heads: set[int] = set()
+    for term in walk_body(rule.body):
+        if isinstance(term, Ref):
+            heads.add(id(term.head))
+            if isinstance(term.head, Var) and term.head.name == "data":
+                add(term.path)
+        elif isinstance(term, Var) and term.name == "data" and id(term) not in heads:
+            add([])
     for lit in each_literal(rule.body):
-        if isinstance(lit, Call) and not isinstance(lit.name, str):
-            add(tree.reached([Const(name) for name in lit.name[1:]]))
-        for t in terms_of(lit):
-            term(t)
+        if isinstance(lit, Call):
+            add_function(lit.name)
         for modifier in lit.withs:
-            if modifier.function is not None and not isinstance(modifier.function, str):
-                add(tree.reached([Const(name) for name in modifier.function[1:]]))
-            term(modifier.value)
+            add_function(modifier.function)
     return list(found.values())
 
 

@@ -21,13 +21,8 @@ from webhook.rego.compiler.checks import (
 from webhook.rego.compiler.documents import Documents, Uses
 from webhook.rego.compiler.generate import load
 from webhook.rego.compiler.literals import BodyWriter
-from webhook.rego.compiler.lower import (
-    Lowering,
-    globals_of,
-    head_name,
-    module_globals,
-    package_path,
-)
+from webhook.rego.compiler.lower import Lowering
+from webhook.rego.compiler.names import globals_of, head_name, module_globals, package_path
 from webhook.rego.compiler.safety import Safety
 from webhook.rego.compiler.scope import declared_in
 from webhook.rego.compiler.tree import Node, Tree
@@ -36,6 +31,7 @@ from webhook.rego.compiler.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.metadata import Metadata
 from webhook.rego.strict import check_strict
+from webhook.rego.unused import check_unused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -199,6 +195,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             compiled.rules.append(lowered)
             compiled.tree.add(lowered)
     _raise(faults)
+    _raise([fault for module in modules for fault in check_unused(module)])
     _check(compiled, faults, packages)
     _raise(faults)
     return compiled

@@ -31,47 +31,49 @@ Arity = "Callable[[Function], int]"
 
 def visible(term: Term, found: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""
-    kind = type(term)
-    if kind is Var:
-        found.add(term.name)  # type: ignore[union-attr]
-    elif kind is Ref:
-        visible(term.head, found)  # type: ignore[union-attr]
-        for part in term.path:  # type: ignore[union-attr]
+    if isinstance(term, Var):
+        found.add(term.name)
+    elif isinstance(term, Ref):
+        visible(term.head, found)
+        for part in term.path:
             visible(part, found)
-    elif kind is Array or kind is Set:
-        for item in term.items:  # type: ignore[union-attr]
+    elif isinstance(term, Array | Set):
+        for item in term.items:
             visible(item, found)
-    elif kind is Object:
-        for name, value in term.items:  # type: ignore[union-attr]
+    elif isinstance(term, Object):
+        for name, value in term.items:
             visible(name, found)
             visible(value, found)
 
 
 def everything(term: Term, found: set[str]) -> None:
     """Variables of a term, comprehensions included."""
-    kind = type(term)
-    if kind is Var:
-        found.add(term.name)  # type: ignore[union-attr]
-    elif isinstance(term, Ref):
-        everything(term.head, found)
-        for part in term.path:
-            everything(part, found)
-    elif isinstance(term, Array | Set):
-        for item in term.items:
-            everything(item, found)
-    elif isinstance(term, Object):
-        for name, value in term.items:
-            everything(name, found)
-            everything(value, found)
-    elif isinstance(term, Comprehension):
-        if term.key is not None:
-            everything(term.key, found)
-        everything(term.value, found)
-        all_of_body(term.body, found)
-    elif isinstance(term, Template):
-        for part in term.parts:
-            if not isinstance(part, str):
-                everything(part, found)
+    for part in walk(term):
+        if isinstance(part, Var):
+            found.add(part.name)
+    for inner in comprehensions(term):
+        for lit in every_literal(inner.body):
+            if isinstance(lit, Every):
+                found.add(lit.key.name)
+                found.add(lit.value.name)
+
+
+def comprehensions(term: Term) -> Iterator[Comprehension]:
+    """Every comprehension in a term."""
+    for part in walk(term):
+        if isinstance(part, Comprehension):
+            yield part
+
+
+def every_literal(body: Body) -> Iterator[Lit]:
+    """Every literal of a body and of the bodies nested in it, outside of terms."""
+    for lit in body:
+        yield lit
+        if isinstance(lit, Every | Not):
+            yield from every_literal(lit.body)
+        elif isinstance(lit, Logic):
+            yield from every_literal(lit.left)
+            yield from every_literal(lit.right)
 
 
 def terms_of(lit: Lit) -> list[Term]:
@@ -109,9 +111,9 @@ def walk(term: Term) -> Iterator[Term]:
         yield from walk(term.value)
         yield from walk_body(term.body)
     elif isinstance(term, Template):
-        for part in term.parts:
-            if not isinstance(part, str):
-                yield from walk(part)
+        for piece in term.parts:
+            if not isinstance(piece, str):
+                yield from walk(piece)
 
 
 def walk_body(body: Body) -> Iterator[Term]:
@@ -130,7 +132,7 @@ def walk_body(body: Body) -> Iterator[Term]:
 
 def all_of_body(body: Body, found: set[str]) -> None:
     """Every variable in a body, at any depth."""
-    for lit in body:
+    for lit in every_literal(body):
         for term in terms_of(lit):
             everything(term, found)
         for modifier in lit.withs:
@@ -138,48 +140,25 @@ def all_of_body(body: Body, found: set[str]) -> None:
         if isinstance(lit, Every):
             found.add(lit.key.name)
             found.add(lit.value.name)
-            all_of_body(lit.body, found)
-        elif isinstance(lit, Not):
-            all_of_body(lit.body, found)
-        elif isinstance(lit, Logic):
-            all_of_body(lit.left, found)
-            all_of_body(lit.right, found)
 
 
 def in_closures(lit: Lit, found: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
     for term in terms_of(lit):
-        _closures(term, found)
-    if isinstance(lit, Every):
-        all_of_body(lit.body, found)
-    elif isinstance(lit, Not):
+        for part in walk(term):
+            if isinstance(part, Comprehension | Template):
+                everything(part, found)
+    if isinstance(lit, Every | Not):
         all_of_body(lit.body, found)
     elif isinstance(lit, Logic):
         all_of_body(lit.left, found)
         all_of_body(lit.right, found)
 
 
-def _closures(term: Term, found: set[str]) -> None:
-    kind = type(term)
-    if kind is Comprehension or kind is Template:
-        everything(term, found)
-    elif isinstance(term, Ref):
-        for part in term.path:
-            _closures(part, found)
-    elif isinstance(term, Array | Set):
-        for item in term.items:
-            _closures(item, found)
-    elif isinstance(term, Object):
-        for name, value in term.items:
-            _closures(name, found)
-            _closures(value, found)
-
-
 def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
     """Variables that unification with a value can bind: no heads of references, no keys."""
-    kind = type(term)
-    if kind is Var:
-        found.add(term.name)  # type: ignore[union-attr]
+    if isinstance(term, Var):
+        found.add(term.name)
     elif isinstance(term, Ref):
         for part in term.path:
             patterned(part, found, sets=sets)
@@ -193,26 +172,23 @@ def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
 
 def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
     """Variables bound by iteration: in the path of a reference whose head is known."""
-    kind = type(term)
     if isinstance(term, Ref):
         head = term.head
         if not isinstance(head, Var) or head.name not in safe:
             return
         for part in term.path:
-            if type(part) is Ref:
+            if isinstance(part, Ref):
                 enumerated(part, safe, found)
-                names: set[str] = set()
                 for inner in part.path:
-                    visible(inner, names)
-                found |= names
+                    visible(inner, found)
             else:
                 visible(part, found)
                 enumerated(part, safe, found)
-    elif kind is Array or kind is Set:
-        for item in term.items:  # type: ignore[union-attr]
+    elif isinstance(term, Array | Set):
+        for item in term.items:
             enumerated(item, safe, found)
-    elif kind is Object:
-        for name, value in term.items:  # type: ignore[union-attr]
+    elif isinstance(term, Object):
+        for name, value in term.items:
             enumerated(name, safe, found)
             enumerated(value, safe, found)
 

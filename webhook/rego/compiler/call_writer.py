@@ -1,0 +1,203 @@
+"""Stage 5d: calls of functions and built-ins as Python."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.rego.compiler import ir
+from webhook.rego.compiler.calls import INLINE
+from webhook.rego.compiler.unification import UnificationWriter
+from webhook.rego.compiler.writer import BOOL, LIST, STRING, Operand
+
+MAX_INLINED: Final = 40
+"""Calls written inline in one program: beyond, code would grow for little."""
+
+_COMPARISONS: Final = {
+    "lt": ("<", "less({0}, {1})"),
+    "lte": ("<=", "less_equal({0}, {1})"),
+    "gt": (">", "less({1}, {0})"),
+    "gte": (">=", "less_equal({1}, {0})"),
+}
+
+
+class CallWriter(UnificationWriter):
+    """Writes calls; a small function is written into its caller's nest."""
+
+    def body(self, body: ir.Body) -> None:
+        """Written by the subclass that knows bodies."""
+        raise NotImplementedError
+
+    def true(self, value: Operand) -> None:
+        """What follows happens where the (defined) value is not false."""
+        source, kind = value
+        if kind == BOOL:
+            if source != "True":
+                self.condition(source)
+        elif kind == "":
+            self.condition(f"{self.name_of(source)} is not False")
+
+    def call_(self, lit: ir.Call) -> None:
+        """A call."""
+        name = lit.name
+        if isinstance(name, str):
+            if name == "walk":
+                self._relation(lit)
+                return
+            if name not in self.unit.mocked and self._special(lit):
+                return
+        result = self._result(lit)
+        self.give(lit, result)
+
+    def give(self, lit: ir.Call, result: Operand) -> None:
+        """The result goes to the literal's output, or must be true."""
+        if lit.out is None:
+            self.true(result)
+        else:
+            self.match(lit.out, result)
+
+    def _result(self, lit: ir.Call) -> Operand:
+        """The defined result of a call."""
+        name = lit.name
+        args = [source for source, _ in self.arguments(lit.args)]
+        if isinstance(name, str):
+            return self._builtin(name, args, lit)
+        node = self.unit.tree.function(name)
+        assert node is not None
+        if name not in self.unit.mocked and self.unit.inlined < MAX_INLINED:
+            rule = node.inlined
+            if rule is not None:
+                return self._inline(rule, lit, args)
+        if node.rules[0].args is None:  # `f()` reads the rule
+            return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
+        function = self.unit.want("f", node)
+        self.calls += 1
+        self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
+        given = "".join(f", {arg}" for arg in args)
+        if name in self.unit.mocked:
+            key = self.unit.constant(function_key(name))
+            return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
+        if node.always_true:
+            if lit.out is None or self.single_use(lit.out):
+                self.condition(f"{function}({self.state}{given}) is not U")
+                return "True", BOOL
+            return self.defined(f"{function}({self.state}{given})"), BOOL
+        return self.defined(f"{function}({self.state}{given})"), ""
+
+    def _inline(self, rule: ir.Rule, lit: ir.Call, args: list[str]) -> Operand:
+        """The body of a small function in the caller's nest."""
+        self.unit.inlined += 1
+        names = [self.name_of(arg) for arg in args]
+        outer, counted, where = self.env, self.uses.variables, self.location
+        uses = self.uses.of(rule)
+        self.uses.variables = uses
+        self.env = {}
+        assert rule.args is not None
+        assert rule.value is not None
+        for arg, name in zip(rule.args, names, strict=True):
+            self.match(arg, (name, ""))
+        self.body(rule.body)
+        self.location = lit.location
+        value, kind = self.operand(rule.value)
+        self.env, self.uses.variables, self.location = outer, counted, where
+        return value, kind
+
+    def arguments(self, args: list[ir.Term]) -> list[Operand]:
+        """The operands of a call; one may use what iterating another binds."""
+        found: dict[int, Operand] = {}
+        while len(found) < len(args):
+            before = len(found)
+            for i, arg in enumerate(args):
+                if i not in found and self.evaluable(arg):
+                    found[i] = self.operand(arg)
+            if len(found) == before:
+                raise self.unit.refuse("operand is not bound", self.location)
+        return [found[i] for i in range(len(args))]
+
+    def _builtin(self, name: str, args: list[str], lit: ir.Call) -> Operand:
+        builtin = self.unit.builtins[name]
+        place = self.unit.place(lit.location)
+        kind = _RESULTS.get(str(builtin.result), "")
+        if name in self.unit.mocked:
+            key = self.unit.constant(function_key((name,)))
+            function = f"as_mock({self.unit.slow(name)}, {place})"
+            given = "".join(f", {arg}" for arg in args)
+            return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
+        given = ", ".join(([f"{self.state}.context"] if builtin.context else []) + args)
+        result = self.new()
+        self.line(f"try: {result} = {self.unit.builtin(name)}({given})")
+        self.line(f"except BuiltinError as e: {result} = {self.state}.fail({name!r}, e, {place})")
+        self.condition(f"{result} is not U")
+        return result, kind
+
+    def _relation(self, lit: ir.Call) -> None:
+        """A built-in with several results."""
+        args = [source for source, _ in self.arguments(lit.args)]
+        assert isinstance(lit.name, str)
+        builtin = self.unit.builtins[lit.name]
+        place = self.unit.place(lit.location)
+        given = ", ".join(([f"{self.state}.context"] if builtin.context else []) + args)
+        found = self.new()
+        self.line(f"try: {found} = {self.unit.builtin(lit.name)}({given})")
+        self.line(
+            f"except BuiltinError as e: {found} = {self.state}.fail({lit.name!r}, e, {place})"
+        )
+        self.condition(f"{found} is not U")
+        if lit.out is None:
+            return
+        value = self.new()
+        self.loop(value, found)
+        self.match(lit.out, (value, LIST))
+
+    def _special(self, lit: ir.Call) -> bool:
+        """Built-ins written inline; False where the general form is needed."""
+        name = lit.name
+        assert isinstance(name, str)
+        if name == "equal" and lit.out is None and not all(map(self.bound, lit.args)):
+            self.unify(*lit.args)
+            return True
+        if name in ("equal", "neq"):
+            a, b = self.arguments(lit.args)
+            source = self.equality(a, b)
+            self.truth(lit, source if name == "equal" else f"not ({source})")
+            return True
+        comparison = _COMPARISONS.get(name)
+        if comparison is not None:
+            a, b = ((self.name_of(x), kind) for x, kind in self.arguments(lit.args))
+            self.truth(lit, _compared(a, b, *comparison))
+            return True
+        if name == "internal.member_3":
+            given = ", ".join(source for source, _ in self.arguments(lit.args))
+            self.truth(lit, f"member_at({given})")
+            return True
+        inline = INLINE.get(name)
+        if inline is None:
+            return False
+        return inline(self, lit)
+
+    def truth(self, lit: ir.Call, source: str) -> None:
+        """A boolean result known as an expression."""
+        if lit.out is None:
+            self.condition(source)
+        else:
+            self.match(lit.out, (f"({source})", BOOL))
+
+
+_RESULTS: Final = {"string": STRING, "boolean": BOOL}
+
+
+def _compared(a: Operand, b: Operand, operator: str, general: str) -> str:
+    """A comparison: at once where a constant tells the kind, else by Rego's order."""
+    (x, kind), (y, other) = a, b
+    slow = general.format(x, y)
+    if kind == "i" and other == "i":
+        return f"{x} {operator} {y}"
+    if other == "i":
+        return f"({x} {operator} {y} if type({x}) is int else {slow})"
+    if kind == "i":
+        return f"({x} {operator} {y} if type({y}) is int else {slow})"
+    return f"({x} {operator} {y} if type({x}) is int and type({y}) is int else {slow})"
+
+
+def function_key(name: ir.Function | tuple[str, ...]) -> tuple[str, ...]:
+    """The key under which a function's replacement is looked up."""
+    return (name,) if isinstance(name, str) else tuple(name)
