@@ -147,11 +147,7 @@ def _kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
     listed = match.get("kinds") or ()
     if not listed:
         return lambda _: True
-    pairs = [
-        (_listed(item.get("apiGroups")), _listed(item.get("kinds")))
-        for item in listed
-        if item is not None
-    ] + [(None, None)] * sum(item is None for item in listed)
+    pairs = [(_listed(item.get("apiGroups")), _listed(item.get("kinds"))) for item in listed]
 
     def selects(key: Hashable) -> bool:
         assert isinstance(key, tuple), "the admission target's keys are groups with kinds"

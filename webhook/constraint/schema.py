@@ -87,7 +87,6 @@ def create_crd(template: Template, target: Target) -> dict[str, Any]:
             "group": GROUP,
             "names": names,
             "scope": "Cluster",
-            "preserveUnknownFields": False,
             "conversion": {"strategy": "None"},
             "versions": [
                 {

@@ -399,6 +399,43 @@ UNIQUE = (
             "[u].not.type: Forbidden: must be empty to be structural",
         ),
         ({"u": 3}, "[u]: Invalid value: must be an object"),
+        (
+            {"u": {"type": "object", "additionalProperties": False}},
+            "additionalProperties cannot be set to false",
+        ),
+        (
+            {
+                "u": {
+                    "type": "object",
+                    "properties": {"a": {"type": "string"}},
+                    "additionalProperties": {"type": "string"},
+                }
+            },
+            "additionalProperties and properties are mutual exclusive",
+        ),
+        (
+            {
+                "u": {
+                    "x-kubernetes-int-or-string": True,
+                    "x-kubernetes-preserve-unknown-fields": True,
+                }
+            },
+            "must be false if x-kubernetes-int-or-string is true",
+        ),
+        (
+            {"u": {"type": "string", "x-kubernetes-embedded-resource": True}},
+            "must be object if x-kubernetes-embedded-resource is true",
+        ),
+        (
+            {
+                "u": {
+                    "type": "object",
+                    "properties": {"a": {"type": "string"}},
+                    "anyOf": [{"properties": {"a": {"items": {"type": "string"}}}}],
+                }
+            },
+            "[u].anyOf[0].properties[a].items.type: Forbidden: must be empty to be structural",
+        ),
     ],
 )
 def test_a_schema_that_makes_no_crd_is_refused(properties, message):
@@ -409,6 +446,24 @@ def test_a_schema_that_makes_no_crd_is_refused(properties, message):
 
     assert message in str(refusal.value)
     assert str(refusal.value).startswith("invalid ConstraintTemplate: ")
+
+
+def test_names_that_make_no_crd_are_refused():
+    document = template("K8s_Deny")
+    document["spec"]["crd"]["spec"]["names"]["shortNames"] = ["A"]
+
+    with pytest.raises(InvalidTemplate) as refusal:
+        client(document)
+
+    assert 'spec.names.kind: Invalid value: "K8s_Deny": may have mixed case' in str(refusal.value)
+    assert 'spec.names.shortNames[0]: Invalid value: "A": a DNS-1035' in str(refusal.value)
+
+
+def test_int_or_string_may_be_written_as_alternatives():
+    alternatives = [{"type": "integer"}, {"type": "string"}]
+    port = {"x-kubernetes-int-or-string": True, "anyOf": alternatives}
+
+    assert client(template(schema={"type": "object", "properties": {"port": port}}))
 
 
 def test_a_legacy_schema_lets_any_parameter_in_and_older_versions_have_it_by_default():
