@@ -1,0 +1,101 @@
+"""byPod: one writer for each object, and no write without a difference."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.pod_status import (
+    CONSTRAINT,
+    TEMPLATE,
+    Pod,
+    StatusError,
+    constraint_subject,
+    pod_status,
+    template_subject,
+)
+from webhook.controllers.by_pod import merged_status, orphans, writer
+
+REPLICAS = st.sets(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=8)
+
+
+def template(**fields):
+    return {"kind": "ConstraintTemplate", "metadata": {"name": "t", "uid": "t-uid"}} | fields
+
+
+def template_status(pod, errors=()):
+    return pod_status(
+        Pod(pod, "waddle-system", f"{pod}-uid"), template_subject(template()), errors=errors
+    )
+
+
+def test_there_is_no_writer_without_replicas():
+    assert writer("key", []) is None
+
+
+@given(REPLICAS, st.text())
+def test_every_replica_chooses_the_same_writer(replicas, key):
+    assert writer(key, sorted(replicas)) == writer(key, sorted(replicas, reverse=True))
+    assert writer(key, replicas) in replicas
+
+
+@given(REPLICAS, st.text(), st.data())
+def test_only_the_share_of_a_replica_that_goes_moves(replicas, key, data):
+    gone = data.draw(st.sampled_from(sorted(replicas)))
+    before = writer(key, replicas)
+    after = writer(key, replicas - {gone})
+
+    assert before in {after, gone}
+
+
+def test_the_shares_are_about_equal():
+    counts = Counter(writer(f"constraint-{number}", ["a", "b", "c"]) for number in range(3000))
+
+    assert all(800 < count < 1200 for count in counts.values())
+
+
+def test_entries_are_copied_sorted_and_only_when_they_differ():
+    statuses = [template_status("b"), template_status("a")]
+    status = merged_status(template(), statuses, TEMPLATE)
+
+    assert [entry["id"] for entry in status["byPod"]] == ["a", "b"]
+    assert status["created"] is True
+    assert merged_status(template(status=status), statuses, TEMPLATE) is None
+
+
+def test_what_others_write_into_the_status_stays():
+    """Audit's totals stand beside byPod in a constraint's status."""
+    document = {
+        "kind": "K8sAlways",
+        "metadata": {"name": "all", "uid": "c-uid"},
+        "status": {"totalViolations": 3},
+    }
+    statuses = [
+        pod_status(Pod("a", "waddle-system", "u"), constraint_subject(document), enforced=True)
+    ]
+    status = merged_status(document, statuses, CONSTRAINT)
+
+    assert status["totalViolations"] == 3
+    assert status["byPod"][0]["enforced"] is True
+    assert "created" not in status
+
+
+def test_a_template_that_no_replica_could_use_is_not_created_and_stays_created():
+    broken = [template_status("a", [StatusError("ingest_error", "no")])]
+
+    assert "created" not in merged_status(template(), broken, TEMPLATE)
+    assert merged_status(template(status={"created": True}), broken, TEMPLATE)["created"] is True
+
+
+def test_statuses_of_pods_that_are_gone_do_not_count():
+    statuses = [template_status("a"), template_status("b")]
+    status = merged_status(template(), statuses, TEMPLATE, live=frozenset({"a-uid"}))
+
+    assert [entry["id"] for entry in status["byPod"]] == ["a"]
+    assert [name for _, name, _ in orphans(statuses, frozenset({"a-uid"}))] == ["b-t"]
+
+
+def test_the_last_entry_to_go_leaves_no_empty_list():
+    document = template(status={"byPod": [{"id": "a"}], "created": True})
+
+    assert merged_status(document, [], TEMPLATE) == {"created": True}

@@ -1,0 +1,79 @@
+"""``status.byPod``: what the replicas say, copied to the template, constraint or Config.
+
+Each object has one writer at a time, chosen without a leader by rendezvous
+hashing over the replicas there are: all of them compute the same choice, and
+when a replica comes or goes only its own share moves. Two that disagree for a
+moment write the same thing; nothing is written when nothing differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from webhook.api import pod_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import Json, StatusKind
+
+
+def writer(key: str, replicas: Iterable[str]) -> str | None:
+    """Which replica writes the object of this key; None when there are none.
+
+    The highest hash of replica and key wins (Thaler and Ravishankar's rendezvous).
+    """
+    return max(replicas, key=lambda replica: _weight(key, replica), default=None)
+
+
+def _weight(key: str, replica: str) -> tuple[bytes, str]:
+    digest = hashlib.blake2b(f"{replica}\0{key}".encode(), digest_size=16)
+    return digest.digest(), replica
+
+
+def merged_status(
+    document: Mapping[str, Any],
+    statuses: Sequence[Mapping[str, Any]],
+    kind: StatusKind,
+    live: frozenset[str] | None = None,
+) -> Json | None:
+    """The whole ``status`` that the object should have; None when it has it.
+
+    Only ``byPod`` and a template's ``created`` are touched: the rest is audit's.
+    ``live`` are the UIDs of the pods that count; a status whose pod is gone is
+    left out even before the garbage collector has taken it. None counts all.
+    """
+    current: Json = dict(document.get("status") or {})
+    counted = statuses if live is None else [item for item in statuses if _owner(item) in live]
+    entries = pod_status.by_pod(counted, kind, document["metadata"].get("uid", ""))
+    wanted = dict(current)
+    if entries:
+        wanted["byPod"] = entries
+    else:
+        wanted.pop("byPod", None)
+    # Once a template's CRD was made it stays created, as in Gatekeeper.
+    if kind is pod_status.TEMPLATE and any(not entry.get("errors") for entry in entries):
+        wanted["created"] = True
+    return None if wanted == current else wanted
+
+
+def _owner(status: Mapping[str, Any]) -> str:
+    """The UID of the pod that a status object belongs to."""
+    owners = status.get("metadata", {}).get("ownerReferences") or ()
+    return next((str(owner.get("uid", "")) for owner in owners if owner.get("kind") == "Pod"), "")
+
+
+def orphans(
+    statuses: Iterable[Mapping[str, Any]], live: frozenset[str]
+) -> list[tuple[str, str, str]]:
+    """The status objects whose pod is gone: kind, name and resourceVersion of each.
+
+    The garbage collector takes them where it runs; users have seen tens of
+    thousands where it did not.
+    """
+    return [
+        (item["kind"], item["metadata"]["name"], item["metadata"].get("resourceVersion", ""))
+        for item in statuses
+        if _owner(item) not in live
+    ]
