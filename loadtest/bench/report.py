@@ -53,7 +53,7 @@ Resident MiB after the same requests (`pod.json`) to both.
 
 Seconds from the start of the process until `/readyz` answers 200, with 12 constraints, median of
 five: **{start["ready_seconds"]:.2f}** (of which the interpreter alone takes
-{start["interpreter_seconds"]:.2f} and importing the libraries {start["libraries_seconds"]:.2f}).
+{start["interpreter_seconds"]:.2f} and, with it, the imports {start["imports_seconds"]:.2f}).
 Gatekeeper, whose policies come from an API server: {start["gatekeeper_seconds"]:.2f}.
 """
 

@@ -1,0 +1,103 @@
+"""The image: its steps of installing, run where no image can be built, and what its lines promise."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.programs import ROOT
+
+LINES = [
+    line
+    for line in (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    if line and not line.startswith("#")
+]
+
+NO_NETWORK = re.compile(r"name resolution|NewConnectionError|ConnectTimeout|ProxyError")
+
+
+def lines(instruction: str) -> list[str]:
+    """The arguments of an instruction, in order."""
+    return [line.split(maxsplit=1)[1] for line in LINES if line.startswith(f"{instruction} ")]
+
+
+def test_images_are_named_by_a_whole_version() -> None:
+    """A tag that moves would change what is built."""
+    for image in lines("FROM"):
+        assert re.match(r"python:\d+\.\d+\.\d+-[\w-]+( AS \w+)?$", image)
+
+
+def test_it_runs_as_a_user_without_rights() -> None:
+    """A number that is not 0: the kubelet can check it before it runs the image."""
+    (user,) = lines("USER")
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+
+
+def test_every_package_is_installed_by_its_hash() -> None:
+    """What pip installs from a registry has hashes; what is built here comes from no registry."""
+    for step in lines("RUN"):
+        if " pip install " in step:
+            assert "--require-hashes" in step or "--no-index" in step
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> None:
+    """The build stage's steps, in fresh folders, end in a `waddle` that explains itself."""
+    build = tmp_path / "build"
+    for step in (line for line in LINES if line.startswith(("COPY", "RUN"))):
+        instruction, arguments = step.split(maxsplit=1)
+        if arguments.startswith("--from"):
+            break  # the second stage copies what the first one made
+        if instruction == "COPY":
+            copy(arguments.split(), build)
+        else:
+            run(arguments, build, tmp_path)
+    waddle = tmp_path / "opt" / "waddle" / "bin" / "waddle"
+    for arguments in (["--help"], ["serve", "--help"]):
+        shown = subprocess.run(
+            [waddle, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert "serve" in shown.stdout
+    verified = subprocess.run(
+        [waddle, "verify", ROOT / "policies" / "general" / "probes"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def copy(names: list[str], build: Path) -> None:
+    """COPY of files and folders; a folder's content goes into the target."""
+    *sources, target = names
+    for source in sources:
+        if source.endswith("/"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / source, build / target, ignore=ignored)
+        else:
+            folder = build / target
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / source, folder)
+
+
+def run(command: str, build: Path, root: Path) -> None:
+    """RUN with this Python, absolute paths below a folder, and pip's cache in use."""
+    command = command.replace("/opt/", f"{root}/opt/").replace("--no-cache-dir ", "")
+    command = re.sub(r"^python ", f"{sys.executable} ", command)
+    finished = subprocess.run(
+        ["sh", "-ec", command], cwd=build, capture_output=True, text=True, timeout=600, check=False
+    )
+    if NO_NETWORK.search(finished.stderr):
+        pytest.skip(f"no package registry can be reached: {finished.stderr[-300:]}")
+    assert finished.returncode == 0, finished.stderr

@@ -1,0 +1,173 @@
+"""The repository's own rules: what it holds, what it must not hold, and that its papers agree."""
+
+import itertools
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.programs import ROOT
+from webhook import __version__
+
+LINES_MAX = 500
+TABLES = {"tests/webhook/rego/builtins/operand_tables.py"}  # data, not code
+BYTES_MAX = 1_000_000
+
+# Written in parts, so that this file does not hold them.
+REGISTRIES = ("pypi" + ".org", "python" + "hosted", "proxy.go" + "lang", "npm" + "js.org")
+MACHINES = ("/wo" + "rk/", "/tmp/go" + "build", "/ro" + "ot/", "/home/" + "runner")
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
+# Words for what is not in the repository (another project's issue is named as such).
+ELSEWHERE = re.compile(r"(?<!'s )\bissues? #?\d|\bbuilder H\d", re.IGNORECASE)
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Every file that is committed or about to be."""
+    finished = subprocess.run(
+        ["git", "ls-files", "--cached"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if finished.returncode != 0:
+        pytest.skip(f"not a git repository: {finished.stderr.strip()}")
+    paths = (ROOT / name for name in finished.stdout.splitlines())
+    return tuple(path for path in paths if path.is_file())
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """The text files among them, by path in the repository."""
+    found = {}
+    for path in tracked():
+        try:
+            found[path.relative_to(ROOT)] = path.read_text()
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def holding(words: tuple[str, ...]) -> list[str]:
+    """Files that hold one of these words."""
+    return [f"{path}: {word}" for path, text in texts().items() for word in words if word in text]
+
+
+def test_no_file_names_a_package_registry() -> None:
+    """Packages come from wherever the reader's clients are set up for."""
+    assert holding(REGISTRIES) == []
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    """What runs on one machine only is no part of the project."""
+    assert holding(MACHINES) == []
+
+
+def test_no_file_speaks_of_what_is_written_elsewhere() -> None:
+    """Numbers of tickets say nothing to a reader of the repository."""
+    found = [
+        f"{path}: {match[0]}"
+        for path, text in texts().items()
+        for match in ELSEWHERE.finditer(text)
+    ]
+    assert found == []
+
+
+def test_modules_fit_in_a_head() -> None:
+    """No module is longer than 500 lines."""
+    long = {
+        str(path): count
+        for path, text in texts().items()
+        if path.suffix == ".py"
+        and str(path) not in TABLES
+        and (count := text.count("\n")) > LINES_MAX
+    }
+    assert long == {}
+
+
+def test_names_say_what_is_in_a_module() -> None:
+    """No module or folder has a name that fits everything."""
+    assert [
+        str(path)
+        for path in texts()
+        if path.suffix == ".py" and VAGUE & {*path.parts[:-1], path.stem} - {"tests"}
+    ] == []
+
+
+def test_no_file_is_large() -> None:
+    """Data that large is fetched or made, not committed."""
+    assert [str(path) for path in tracked() if path.stat().st_size > BYTES_MAX] == []
+
+
+def test_the_version_is_the_newest_of_the_changelog() -> None:
+    """What is built and what is told have one version."""
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == __version__
+
+
+@pytest.mark.parametrize("name", ["run", "dev", "build"])
+def test_requirements_are_pinned_with_hashes(name: str) -> None:
+    """Each package has one version and its hashes, and no file says where from."""
+    lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+    starts = [number for number, line in enumerate(lines) if not line.startswith(" ")]
+    assert starts
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        assert re.match(r"[\w.-]+==[\w.]+( ; .+?)? \\$", lines[start]), lines[start]
+        assert all(
+            re.match(r" +--hash=sha256:[0-9a-f]{64}( \\)?$", x) for x in lines[start + 1 : end]
+        )
+
+
+def test_every_dependency_is_pinned() -> None:
+    """`make lock` was run after the last change of a dependency."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
+    names = {re.split(r"[<>=!~\[; ]", one)[0].lower() for one in wanted}
+    lines = (ROOT / "requirements" / "run.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0].lower() for line in lines}
+    assert names - pinned == set()
+
+
+def test_imports_point_down() -> None:
+    """The import contracts of pyproject.toml are kept."""
+    finished = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    """What a reader is told to run is what is run."""
+    assert "$ make test\n" in (ROOT / "README.md").read_text()
+    assert " test " in (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+
+
+def test_documents_name_targets_that_exist() -> None:
+    """Each `make TARGET` of a document is in the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path, text in texts().items():
+        if path.suffix == ".md":
+            for target in re.findall(r"(?:`|\$ )make ([a-z-]+)", text):
+                assert target in targets, f"{path}: make {target}"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """Each relative link of a document names a file or folder that is there."""
+    for path, text in texts().items():
+        if path.suffix == ".md":
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                if "://" not in link:
+                    assert (ROOT / path.parent / link).exists(), f"{path}: {link}"
