@@ -423,6 +423,9 @@ def divide(a: float, b: float) -> int | float:
             raise ZeroDivisionError
         if x and not x % y:
             return x // y
+        short = _short_quotient(x, y)
+        if short is not None:
+            return short
     divisor = binary(b)
     if not divisor[0]:
         raise ZeroDivisionError
@@ -430,6 +433,16 @@ def divide(a: float, b: float) -> int | float:
     if not dividend[0] and divisor[0] < 0:
         return Numeral("-0")
     return from_binary(_divide(dividend, divisor))
+
+
+def _short_quotient(a: int, b: int) -> float | None:
+    """The quotient where it is a short decimal, as a thousandth is: then no rounding shows."""
+    quotient = a / b
+    text = repr(quotient)
+    if len(text) > 15 or "e" in text:
+        return None
+    whole, _, part = text.partition(".")
+    return quotient if int(whole + part) * b == a * 10 ** len(part) else None
 
 
 def _small(value: int) -> bool:

@@ -134,6 +134,8 @@ def any_of(*members: Type) -> AnyOf:
 
 ARRAY: Final = array_of(ANY)
 OBJECT: Final = object_of(ANY, ANY)
+NAMED: Final = object_of(STRING, ANY)
+"""An object whose keys are strings."""
 SET: Final = set_of(ANY)
 
 

@@ -13,7 +13,7 @@ from webhook.rego.builtins.http_request import check_keys
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.text import display, json_text, utf8
-from webhook.rego.types import ANY, NUMBER, STRING, object_of
+from webhook.rego.types import NAMED, NUMBER, OBJECT
 from webhook.rego.values import RegoSet
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ _BYTES_A_STEP: Final = 32
 
 @builtin(
     "providers.aws.sign_req",
-    object_of(STRING, ANY),
-    object_of(STRING, ANY),
+    NAMED,
+    NAMED,
     NUMBER,
-    result=object_of(STRING, ANY),
+    result=OBJECT,
     context=True,
 )
 def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float) -> Value:

@@ -94,6 +94,8 @@ def to_number(x: Value) -> int | float:
 
 
 def _parse(x: str) -> int | float:
+    if len(x) < 18 and x.isascii() and x.isdigit():  # what nearly all are
+        return int(x)
     if not _DECIMAL.match(x):
         if x.lstrip("+-").lower() in {"inf", "infinity", "nan"}:
             wrong_operand(1, x, "valid number string")

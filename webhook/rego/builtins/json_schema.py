@@ -18,18 +18,37 @@ from webhook.rego.builtins.json_schema_validate import validate
 from webhook.rego.builtins.plain_json import plain
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.types import ANY, BOOLEAN, OBJECT, STRING, any_of, array_of, static_array
+from webhook.rego.types import (
+    BOOLEAN,
+    NULL,
+    OBJECT,
+    STRING,
+    ObjectType,
+    any_of,
+    array_of,
+    static_array,
+)
 from webhook.rego.values import RegoObject
 
 if TYPE_CHECKING:
     from webhook.rego.values import Value
 
 _DOCUMENT: Final = any_of(STRING, OBJECT)
+_FAULT: Final = ObjectType(
+    (("desc", STRING), ("error", STRING), ("field", STRING), ("type", STRING))
+)
 _CACHE: Final = "json.match_schema"
 _CHARACTERS_A_STEP: Final = 8
 
 
-@builtin("json.verify_schema", _DOCUMENT, result=static_array(BOOLEAN, ANY), context=True)
+@builtin(
+    "json.verify_schema",
+    _DOCUMENT,
+    result=static_array(BOOLEAN, any_of(NULL, STRING)),
+    context=True,
+    deterministic=False,
+    deterministic=False,
+)
 def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     """``[true, null]`` for a valid schema, else ``[false, message]``."""
     try:
@@ -43,7 +62,7 @@ def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     "json.match_schema",
     _DOCUMENT,
     _DOCUMENT,
-    result=static_array(BOOLEAN, array_of(OBJECT)),
+    result=static_array(BOOLEAN, array_of(_FAULT)),
     context=True,
 )
 def json_match_schema(context: Context, document: Value, schema: Value) -> list[Value]:

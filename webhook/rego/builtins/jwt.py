@@ -13,7 +13,7 @@ from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.builtins.strict_base64 import decode_url, encode_url
 from webhook.rego.errors import BuiltinError
 from webhook.rego.text import from_utf8, json_text, utf8
-from webhook.rego.types import BOOLEAN, OBJECT, STRING, static_array
+from webhook.rego.types import BOOLEAN, NAMED, OBJECT, STRING, static_array
 from webhook.rego.values import RegoObject, compare
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class _Constraints:
 @builtin(
     "io.jwt.decode_verify",
     STRING,
-    OBJECT,
+    NAMED,
     result=static_array(BOOLEAN, OBJECT, OBJECT),
     context=True,
     deterministic=False,
@@ -322,9 +322,9 @@ def _is_audience(claims: dict[str, Value], wanted: str) -> bool:
 
 @builtin(
     "io.jwt.encode_sign",
-    OBJECT,
-    OBJECT,
-    OBJECT,
+    NAMED,
+    NAMED,
+    NAMED,
     result=STRING,
     context=True,
     deterministic=False,

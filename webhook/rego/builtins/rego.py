@@ -12,7 +12,7 @@ from webhook.rego.builtins.module_json import module_json
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.parser import parse_module
-from webhook.rego.types import ANY, ARRAY, OBJECT, STRING
+from webhook.rego.types import ANY, ARRAY, NAMED, STRING
 
 if TYPE_CHECKING:
     from webhook.rego.values import Value
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _STEPS_A_CHARACTER: Final = 8
 
 
-@builtin("rego.parse_module", STRING, STRING, result=OBJECT, context=True)
+@builtin("rego.parse_module", STRING, STRING, result=NAMED, context=True)
 def rego_parse_module(context: Context, filename: str, source: str) -> dict[str, Any]:
     """The syntax tree of a module in v1 syntax, as OPA's JSON."""
     context.charge(_STEPS_A_CHARACTER * len(source))

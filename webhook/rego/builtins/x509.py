@@ -15,12 +15,14 @@ from webhook.rego.builtins import certificate, chain, jwk, keys, pem, strict_bas
 from webhook.rego.builtins.crypto import text_bytes
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.types import ANY, ARRAY, OBJECT, STRING
+from webhook.rego.types import BOOLEAN, NAMED, STRING, array_of, static_array
 from webhook.rego.values import RegoSet
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.certificate import Fields
     from webhook.rego.values import Value
+
+_VERIFIED: Final = static_array(BOOLEAN, array_of(NAMED))
 
 # Reading a certificate takes about 200 µs and checking a signature about 100 µs,
 # at 50 ns a step.
@@ -48,13 +50,13 @@ _KEY_USAGES: Final = {
 }
 
 
-@builtin("crypto.x509.parse_certificates", STRING, result=ARRAY, context=True)
+@builtin("crypto.x509.parse_certificates", STRING, result=array_of(NAMED), context=True)
 def parse_certificates(context: Context, certs: str) -> list[Fields]:
     """The certificates of PEM or base64 text, each with its URIs as strings too."""
     return [_with_uri_strings(fields) for fields in _certificates(context, certs)]
 
 
-@builtin("crypto.x509.parse_and_verify_certificates", STRING, result=ARRAY, context=True)
+@builtin("crypto.x509.parse_and_verify_certificates", STRING, result=_VERIFIED, context=True)
 def parse_and_verify_certificates(context: Context, certs: str) -> list[Any]:
     """``[true, chain]`` if the last certificate is issued under the first, for servers."""
     try:
@@ -67,8 +69,8 @@ def parse_and_verify_certificates(context: Context, certs: str) -> list[Any]:
 @builtin(
     "crypto.x509.parse_and_verify_certificates_with_options",
     STRING,
-    OBJECT,
-    result=ARRAY,
+    NAMED,
+    result=_VERIFIED,
     context=True,
 )
 def parse_and_verify_certificates_with_options(
@@ -150,7 +152,7 @@ def _with_uri_strings(fields: Fields) -> Fields:
     return fields | {"URIStrings": certificate.uri_strings(fields)}
 
 
-@builtin("crypto.x509.parse_certificate_request", STRING, result=OBJECT, context=True)
+@builtin("crypto.x509.parse_certificate_request", STRING, result=NAMED, context=True)
 def parse_certificate_request(context: Context, csr: str) -> Fields:
     """The PKCS #10 request of PEM or base64 text."""
     data = text_bytes(context, csr)
@@ -165,7 +167,7 @@ def parse_certificate_request(context: Context, csr: str) -> Fields:
     return certificate.parse_request(data)
 
 
-@builtin("crypto.x509.parse_keypair", STRING, STRING, result=OBJECT, context=True)
+@builtin("crypto.x509.parse_keypair", STRING, STRING, result=NAMED, context=True)
 def parse_keypair(context: Context, cert: str, key: str) -> dict[str, Any]:
     """A certificate with its private key, which must belong to it."""
     context.charge(_STEPS_A_CERTIFICATE)
@@ -251,7 +253,7 @@ def _pair_private_key(data: bytes) -> Any:
     return key
 
 
-@builtin("crypto.x509.parse_rsa_private_key", STRING, result=ANY, context=True)
+@builtin("crypto.x509.parse_rsa_private_key", STRING, result=NAMED, context=True)
 def parse_rsa_private_key(context: Context, pem_text: str) -> dict[str, str] | None:
     """The first private key of PEM or base64 text, as a JSON web key; any kind, despite the name."""
     if not pem_text:
@@ -263,7 +265,7 @@ def parse_rsa_private_key(context: Context, pem_text: str) -> dict[str, str] | N
     return jwk.from_private_key(found[0]) if found else None
 
 
-@builtin("crypto.parse_private_keys", STRING, result=ANY, context=True)
+@builtin("crypto.parse_private_keys", STRING, result=array_of(NAMED), context=True)
 def parse_private_keys(context: Context, pem_text: str) -> list[Any] | None:
     """Every private key of PEM or base64 text, in Go's JSON form."""
     if not pem_text:
