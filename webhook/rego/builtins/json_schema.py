@@ -47,7 +47,6 @@ _CHARACTERS_A_STEP: Final = 8
     result=static_array(BOOLEAN, any_of(NULL, STRING)),
     context=True,
     deterministic=False,
-    deterministic=False,
 )
 def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     """``[true, null]`` for a valid schema, else ``[false, message]``."""
