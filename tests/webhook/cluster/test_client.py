@@ -1,0 +1,249 @@
+"""The client at a real API server."""
+
+import asyncio
+import json
+
+import pytest
+import yaml
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+
+CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
+
+
+def config_map(name, **data):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": data,
+    }
+
+
+def with_client(credentials, work):
+    async def run():
+        async with Client(credentials) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def credentials(cluster):
+    return load_credentials(cluster.kubeconfig)
+
+
+def test_kinds_are_found_with_their_plural_and_scope(credentials):
+    async def work(client):
+        discovery = Discovery(client)
+        found = await discovery.resource(GroupVersionKind("apps", "v1", "Deployment"))
+        assert (found.plural, found.namespaced) == ("deployments", True)
+        assert found.path("x", "y", subresource="status") == (
+            "/apis/apps/v1/namespaces/y/deployments/x/status"
+        )
+        namespace = await discovery.resource(GroupVersionKind("", "v1", "Namespace"))
+        assert (namespace.plural, namespace.namespaced) == ("namespaces", False)
+        before = client.requests
+        await discovery.resource(GroupVersionKind("apps", "v1", "StatefulSet"))
+        assert client.requests == before
+        for missing in (
+            GroupVersionKind("apps", "v1", "Nothing"),
+            GroupVersionKind("no.such", "v1", "Thing"),
+        ):
+            with pytest.raises(UnknownKindError):
+                await discovery.resource(missing)
+
+    with_client(credentials, work)
+
+
+def test_of_two_writers_that_swap_one_is_told_of_the_conflict(credentials):
+    async def work(client):
+        made = await client.create(CONFIG_MAP, config_map("swap", a="1"), "default")
+        await client.replace(CONFIG_MAP, made | {"data": {"a": "2"}})
+        with pytest.raises(ApiError) as caught:
+            await client.replace(CONFIG_MAP, made | {"data": {"a": "3"}})
+        assert caught.value.is_conflict
+        assert caught.value.reason == "Conflict"
+        assert (await client.get(CONFIG_MAP, "swap", "default"))["data"] == {"a": "2"}
+        await client.delete(CONFIG_MAP, "swap", "default")
+
+    with_client(credentials, work)
+
+
+def test_updates_of_many_writers_are_all_kept(credentials):
+    async def work(client):
+        await client.create(CONFIG_MAP, config_map("many"), "default")
+
+        async def add(name):
+            def change(current):
+                return current | {"data": {**current.get("data", {}), name: "x"}}
+
+            await client.update(CONFIG_MAP, "many", "default", change)
+
+        async with asyncio.TaskGroup() as tasks:
+            for name in "abcd":
+                tasks.create_task(add(name))
+        assert (await client.get(CONFIG_MAP, "many", "default"))["data"].keys() == set("abcd")
+
+        def nothing(_current):
+            return None
+
+        before = client.requests
+        assert await client.update(CONFIG_MAP, "many", "default", nothing) is None
+        assert client.requests == before + 1
+        await client.delete(CONFIG_MAP, "many", "default")
+
+    with_client(credentials, work)
+
+
+def test_fields_that_are_applied_belong_to_waddle(credentials):
+    async def work(client):
+        first = await client.apply(CONFIG_MAP, config_map("ours", a="1"))
+        again = await client.apply(CONFIG_MAP, config_map("ours", a="1"))
+        assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+        assert [one["manager"] for one in again["metadata"]["managedFields"]] == ["waddle"]
+        patched = await client.merge(CONFIG_MAP, "ours", "default", {"data": {"b": "2"}})
+        assert patched["data"] == {"a": "1", "b": "2"}
+        await client.delete(CONFIG_MAP, "ours", "default", uid=first["metadata"]["uid"])
+        await client.delete(CONFIG_MAP, "ours", "default")
+
+    with_client(credentials, work)
+
+
+def test_an_object_that_was_made_anew_is_not_deleted_by_its_old_uid(credentials):
+    async def work(client):
+        await client.create(CONFIG_MAP, config_map("anew"), "default")
+        with pytest.raises(ApiError) as caught:
+            await client.delete(CONFIG_MAP, "anew", "default", uid="another")
+        assert caught.value.is_conflict
+        await client.delete(CONFIG_MAP, "anew", "default")
+
+    with_client(credentials, work)
+
+
+def service_account(cluster, folder, name):
+    """A kubeconfig whose token stands in a file, and what writes a new token there."""
+    namespace = "/api/v1/namespaces/default"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    cluster.api.apply(f"{namespace}/serviceaccounts/{name}", account)
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "cluster-admin",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}"
+    cluster.api.apply(path, binding)
+    token_file = folder / "token"
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"tokenFile": str(token_file)}
+    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
+
+    def renew(bound_to):
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": bound_to}}
+        made = cluster.api.apply(f"{namespace}/secrets/{bound_to}", secret)
+        reference = {
+            "kind": "Secret",
+            "apiVersion": "v1",
+            "name": bound_to,
+            "uid": made["metadata"]["uid"],
+        }
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"boundObjectRef": reference},
+        }
+        answer = cluster.api.request("POST", f"{namespace}/serviceaccounts/{name}/token", request)
+        token_file.write_text(answer["status"]["token"])
+
+    return folder / "kubeconfig", renew
+
+
+def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, tmp_path):
+    """Deleting the object that a token is bound to revokes it; the file has a new one by then."""
+    kubeconfig, renew = service_account(cluster, tmp_path, "rotated")
+    renew("first")
+    credentials = load_credentials(kubeconfig)
+
+    async def work(client):
+        await client.request("GET", "/api/v1/namespaces/default")
+        renew("second")
+        cluster.api.request("DELETE", "/api/v1/namespaces/default/secrets/first")
+        # The API server believes a token that it knows for some seconds.
+        async with asyncio.timeout(60):
+            while not client.unauthorized:
+                await client.request("GET", "/api/v1/namespaces/default")
+                await asyncio.sleep(0.2)
+        assert credentials.rereads == 1
+
+    with_client(credentials, work)
+
+
+def test_a_server_that_is_not_there_is_unreachable(cluster, tmp_path):
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+
+    async def work(client):
+        with pytest.raises(UnreachableError):
+            await client.request("GET", "/version")
+
+    with_client(load_credentials(path), work)
+
+
+def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
+    """The real one is not easily made busy: a socket plays it."""
+    answers = [
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ]
+
+    async def work():
+        async def serve(reader, writer):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(answers.pop(0))
+                if not answers:
+                    break
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            config = {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+                "users": [{"name": "u", "user": {}}],
+            }
+            path = tmp_path / "kubeconfig"
+            path.write_text(json.dumps(config))
+            async with Client(load_credentials(path)) as client:
+                assert await client.request("GET", "/x") == {}
+                assert client.requests == 2
+
+    asyncio.run(work())
+
+
+def test_credentials_that_are_missing_or_unsafe_say_so(cluster, tmp_path):
+    with pytest.raises(CredentialsError, match=r"cannot read credentials from .*nothing"):
+        load_credentials(tmp_path / "nothing")
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    del config["clusters"][0]["cluster"]["certificate-authority-data"]
+    config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    with pytest.raises(CredentialsError, match="insecure-skip-tls-verify"):
+        load_credentials(path)

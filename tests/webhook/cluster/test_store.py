@@ -1,0 +1,56 @@
+"""What counts as a change of a kind's objects."""
+
+from webhook.cluster.store import Key, Store, slim
+
+
+def obj(name, version="1", uid="u", namespace=""):
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": version}
+    }
+
+
+def told(changes):
+    return [(change.kind, change.key.name) for change in changes]
+
+
+def test_an_object_seen_twice_at_one_version_is_one_change():
+    store = Store()
+    assert told(store.set(obj("a"))) == [("set", "a")]
+    assert store.set(obj("a")) == []
+    assert told(store.set(obj("a", "2"))) == [("set", "a")]
+
+
+def test_a_new_object_of_an_old_name_deletes_the_old_one_first():
+    store = Store()
+    store.set(obj("a", uid="one"))
+    assert told(store.set(obj("a", "2", uid="two"))) == [("delete", "a"), ("set", "a")]
+
+
+def test_a_deletion_that_comes_late_leaves_the_new_object():
+    store = Store()
+    store.set(obj("a", "5", uid="two"))
+    assert store.delete(obj("a", "3", uid="one")) == []
+    assert store.get("", "a") is not None
+
+
+def test_what_a_list_lacks_has_been_deleted():
+    store = Store()
+    for name in "abc":
+        store.set(obj(name))
+    changes = store.replace([obj("b"), obj("c", "2"), obj("d")])
+    assert told(changes) == [("delete", "a"), ("set", "c"), ("set", "d")]
+    assert len(store) == 3
+
+
+def test_objects_of_one_name_in_two_namespaces_are_two():
+    store = Store()
+    store.set(obj("a", namespace="x"))
+    assert told(store.set(obj("a", namespace="y"))) == [("set", "a")]
+    assert store.delete(obj("a", namespace="y"))[0].key == Key("y", "a")
+    assert store.get("x", "a") is not None
+
+
+def test_the_history_of_an_objects_writers_is_dropped():
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+    found = slim({"metadata": {"managedFields": [1], "annotations": {applied: "{}", "a": "b"}}})
+    assert found == {"metadata": {"annotations": {"a": "b"}}}

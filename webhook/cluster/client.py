@@ -1,0 +1,302 @@
+"""Requests to the API server: raw JSON in and out, each with a deadline.
+
+Watches share the session of plain requests but not their limits: each has a
+connection of its own (aiohttp's default of 100 connections would starve the
+101st watch), ends only by inactivity, and is not counted as a request in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import aiohttp
+import orjson
+
+from webhook import __version__
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError, api_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from types import TracebackType
+
+    from webhook.cluster.credentials import Credentials
+    from webhook.cluster.resource import Resource
+
+FIELD_MANAGER: Final = "waddle"
+"""Who owns the fields that server-side apply writes."""
+
+DEADLINE_SECONDS: Final = 30.0
+"""Of a plain request with its retries; the API server gives up after 60 by itself."""
+
+IN_FLIGHT_MAX: Final = 32
+"""Plain requests at once: the priority level of a service account has some 50 seats for all."""
+
+RETRY_AFTER_SECONDS_MAX: Final = 15.0
+"""Longest wait that an answer may ask for; longer ones are a load balancer's idea."""
+
+_CONNECT_SECONDS: Final = 10.0
+_CONFLICT_TRIES: Final = 6
+_RETRIED: Final = frozenset((429, 503, 504))
+_JSON: Final = "application/json"
+_APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
+_MERGE: Final = "application/merge-patch+json"
+
+Object = dict[str, Any]
+
+
+class Client:
+    """A session at one API server; use it as an async context manager."""
+
+    def __init__(self, credentials: Credentials, *, user_agent: str = "") -> None:
+        self.credentials = credentials
+        self._user_agent = user_agent or f"waddle/{__version__}"
+        self._session: aiohttp.ClientSession | None = None
+        self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self.requests = 0
+        self.unauthorized = 0
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(
+            limit=0, limit_per_host=0, ssl=self.credentials.tls or True, ttl_dns_cache=60
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self._user_agent, "Accept": _JSON},
+            auto_decompress=True,
+            raise_for_status=False,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+        self._session = None
+
+    # --- plain requests -----------------------------------------------------------------------
+
+    async def request(  # each is a part of an HTTP request
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = _JSON,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> Any:
+        """The decoded answer.
+
+        A busy server is asked again as it says, within the deadline. Raises
+        :class:`ApiError` for a refusal, :class:`UnreachableError` for no answer.
+        """
+        data = None if body is None else orjson.dumps(body)
+        backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
+        try:
+            async with asyncio.timeout(deadline_seconds), self._in_flight:
+                while True:
+                    try:
+                        return await self._once(method, path, query, data, content_type)
+                    except ApiError as error:
+                        if error.status not in _RETRIED:
+                            raise
+                        asked = error.retry_after_seconds
+                        if asked is None:
+                            asked = backoff.next_seconds()
+                        if asked > deadline_seconds:
+                            raise
+                        await asyncio.sleep(min(asked, RETRY_AFTER_SECONDS_MAX))
+        except TimeoutError:
+            raise UnreachableError(
+                f"{method} {path}: no answer within {deadline_seconds:g} s"
+            ) from None
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        content_type: str,
+    ) -> Any:
+        headers = {} if data is None else {"Content-Type": content_type}
+        async with self._respond(method, path, query, headers=headers, data=data) as response:
+            try:
+                body = await response.read()
+            except (aiohttp.ClientError, OSError) as error:
+                raise UnreachableError(f"{method} {path}: {_described(error)}") from error
+        return orjson.loads(body) if body else None
+
+    @asynccontextmanager
+    async def _respond(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        inactivity_seconds: float | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response that is a success; after a 401 once more with the token read anew."""
+        for attempt in (1, 2):
+            response = await self._send(method, path, query, headers, data, inactivity_seconds)
+            async with response:
+                if response.status == 401 and attempt == 1:
+                    self.unauthorized += 1
+                    self.credentials.reread()
+                    continue
+                if response.status >= 400:
+                    body = await response.read()
+                    raise api_error(response.status, body, response.headers.get("Retry-After"))
+                yield response
+                return
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
+        data: bytes | None,
+        inactivity_seconds: float | None,
+    ) -> aiohttp.ClientResponse:
+        assert self._session is not None, "the client is not open"
+        self.requests += 1
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=_CONNECT_SECONDS, sock_read=inactivity_seconds
+        )
+        try:
+            return await self._session.request(
+                method,
+                self.credentials.server + path,
+                params=query,
+                data=data,
+                headers={**self.credentials.headers(), **(headers or {})},
+                timeout=timeout,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(f"{method} {path}: {_described(error)}") from error
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        """One object. Raises :class:`ApiError` with ``is_absent`` where there is none."""
+        found: Object = await self.request("GET", resource.path(name, namespace))
+        return found
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str], *, inactivity_seconds: float
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """The bytes of a watch; ends with :class:`UnreachableError` after silence."""
+        async with self._respond(
+            "GET", path, query, inactivity_seconds=inactivity_seconds
+        ) as response:
+            yield response.content
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def create(self, resource: Resource, body: Object, namespace: str = "") -> Object:
+        """Make an object. Raises :class:`ApiError` with ``is_conflict`` where it exists."""
+        path, query = resource.collection(namespace), {"fieldManager": FIELD_MANAGER}
+        made: Object = await self.request("POST", path, query=query, body=body)
+        return made
+
+    async def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        """Compare and swap: write the object if its ``resourceVersion`` is still the current one."""
+        metadata = body["metadata"]
+        assert metadata.get("resourceVersion"), "a swap compares with a resourceVersion"
+        path = resource.path(
+            metadata["name"], metadata.get("namespace", ""), subresource=subresource
+        )
+        made: Object = await self.request(
+            "PUT", path, query={"fieldManager": FIELD_MANAGER}, body=body
+        )
+        return made
+
+    async def update(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        change: Callable[[Object], Object | None],
+        *,
+        subresource: str = "",
+    ) -> Object | None:
+        """Read, ``change`` and swap until no other writer was faster.
+
+        ``change`` gets the current object and returns the wanted one, or ``None``
+        where nothing differs: then nothing is written, and ``None`` returned.
+        """
+        backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
+        for attempt in range(1, _CONFLICT_TRIES + 1):
+            wanted = change(await self.get(resource, name, namespace))
+            if wanted is None:
+                return None
+            try:
+                return await self.replace(resource, wanted, subresource=subresource)
+            except ApiError as error:
+                if not error.is_conflict or attempt == _CONFLICT_TRIES:
+                    raise
+            await asyncio.sleep(backoff.next_seconds())
+        raise AssertionError("the last attempt returns or raises")
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Object,
+        *,
+        subresource: str = "",
+        force: bool = True,
+    ) -> Object:
+        """Server-side apply: own these fields of the object, which is made if need be."""
+        metadata = body["metadata"]
+        path = resource.path(
+            metadata["name"], metadata.get("namespace", ""), subresource=subresource
+        )
+        query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
+        made: Object = await self.request(
+            "PATCH", path, query=query, body=body, content_type=_APPLY
+        )
+        return made
+
+    async def merge(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Object,
+        *,
+        subresource: str = "",
+    ) -> Object:
+        """A JSON merge patch, for fields that have one writer."""
+        path = resource.path(name, namespace, subresource=subresource)
+        query = {"fieldManager": FIELD_MANAGER}
+        made: Object = await self.request(
+            "PATCH", path, query=query, body=patch, content_type=_MERGE
+        )
+        return made
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = ""
+    ) -> None:
+        """Delete an object, if it still is the one with this uid; none there is fine too."""
+        body = {"preconditions": {"uid": uid}} if uid else None
+        try:
+            await self.request("DELETE", resource.path(name, namespace), body=body)
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+
+
+def _described(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,107 @@
+"""Where the API server is and who we are: kubeconfig or service account.
+
+The ``kubernetes`` package reads both, and does so for every scheme that users
+have (exec plugins, OIDC, client certificates). Its import costs 1.7 s and
+48 MiB, so it happens here only, and once. Tokens rotate: they are read again
+each minute, and everything is read again after a 401.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOKEN_SECONDS_MAX: Final = 60.0
+"""How long a token is used before it is read again; the kubelet renews it long before its end."""
+
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class CredentialsError(Exception):
+    """There is no usable configuration; the message says which was looked for."""
+
+
+class Credentials:
+    """An API server and an identity at it."""
+
+    def __init__(self, load: Callable[[], Any], namespace: str) -> None:
+        self._load = load
+        self._configuration = load()
+        self._read_at = 0.0
+        self._headers: dict[str, str] = {}
+        self.namespace = namespace
+        self.server = str(self._configuration.host).rstrip("/")
+        self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
+        self.rereads = 0
+
+    def headers(self) -> dict[str, str]:
+        """The headers that identify us: none where a client certificate does."""
+        if not self._read_at or time.monotonic() - self._read_at > TOKEN_SECONDS_MAX:
+            self._read_token()
+        return self._headers
+
+    def reread(self) -> None:
+        """Read the whole configuration again: what was sent has been refused."""
+        self.rereads += 1
+        self._configuration = self._load()
+        self._read_token()
+
+    def _read_token(self) -> None:
+        self._read_at = time.monotonic()
+        # The package's hook renews what expires by its own knowledge.
+        value = self._configuration.get_api_key_with_prefix("BearerToken")
+        self._headers = {"Authorization": value.strip()} if value else {}
+
+
+def load_credentials(
+    kubeconfig: str | Path | None = None, *, context: str | None = None
+) -> Credentials:
+    """The credentials of a kubeconfig, else of the pod, else of the user's own kubeconfig.
+
+    Raises :class:`CredentialsError`.
+    """
+    in_pod = kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    source = "the pod's service account" if in_pod else str(kubeconfig or "the kubeconfig")
+
+    def load() -> Any:
+        from kubernetes import config  # noqa: PLC0415  # 1.7 s and 48 MiB: only who needs it pays
+        from kubernetes.client import Configuration  # noqa: PLC0415
+
+        configuration = Configuration()
+        try:
+            if in_pod:
+                config.load_incluster_config(client_configuration=configuration)
+            else:
+                config.load_kube_config(
+                    None if kubeconfig is None else str(kubeconfig),
+                    context=context,
+                    client_configuration=configuration,
+                    persist_config=False,
+                )
+        except (config.ConfigException, OSError, ValueError) as error:
+            raise CredentialsError(f"cannot read credentials from {source}: {error}") from error
+        return configuration
+
+    namespace = _NAMESPACE_FILE.read_text("utf-8").strip() if in_pod else "default"
+    return Credentials(load, namespace)
+
+
+def _tls(configuration: Any) -> ssl.SSLContext:
+    if not configuration.verify_ssl:
+        raise CredentialsError(
+            "the kubeconfig turns verification off (insecure-skip-tls-verify): an API server that "
+            "anyone can play is not where policies come from"
+        )
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise CredentialsError(f"cannot load the credentials' certificates: {error}") from error
+    return context

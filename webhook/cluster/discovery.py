@@ -1,0 +1,78 @@
+"""Which kinds the API server serves, under which plural and scope."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.errors import ApiError
+from webhook.cluster.resource import Resource, group_path
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client
+
+FRESH_SECONDS: Final = 600.0
+"""How long a list of resources is believed; what it lacks is looked up anew, at most each second."""
+
+_MISSING_SECONDS: Final = 1.0
+
+
+class UnknownKindError(Exception):
+    """The API server serves no such kind (yet)."""
+
+
+@dataclass(slots=True)
+class _Served:
+    """The resources of one group and version, as they were at some time."""
+
+    at: float
+    resources: dict[GroupVersionKind, Resource] = field(default_factory=dict)
+
+
+class Discovery:
+    """Looks kinds up, group by group, and remembers them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._groups: dict[tuple[str, str], _Served] = {}
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        """The kind's resource; raises :class:`UnknownKindError`, and what requests raise."""
+        served = self._groups.get((gvk.group, gvk.version))
+        age = time.monotonic() - served.at if served else FRESH_SECONDS
+        limit = FRESH_SECONDS if served and gvk in served.resources else _MISSING_SECONDS
+        if served is None or age >= limit:
+            served = await self._look_up(gvk.group, gvk.version)
+        found = served.resources.get(gvk)
+        if found is None:
+            raise UnknownKindError(f"the API server serves no {gvk}")
+        return found
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """Look the kind up anew next time: its definition changed."""
+        self._groups.pop((gvk.group, gvk.version), None)
+
+    async def kinds(self, group: str, version: str) -> list[Resource]:
+        """Every kind of a group and version; none where it is not served."""
+        served = await self._look_up(group, version)
+        return list(served.resources.values())
+
+    async def _look_up(self, group: str, version: str) -> _Served:
+        served = _Served(time.monotonic())
+        try:
+            answer = await self._client.request("GET", group_path(group, version))
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+            answer = {"resources": []}
+        for entry in answer["resources"]:
+            if "/" in entry["name"]:  # a subresource
+                continue
+            gvk = GroupVersionKind(group, version, entry["kind"])
+            served.resources.setdefault(
+                gvk, Resource(gvk, entry["name"], bool(entry["namespaced"]))
+            )
+        self._groups[group, version] = served
+        return served

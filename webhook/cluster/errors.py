@@ -1,0 +1,82 @@
+"""What can go wrong at the API server, told apart by what a caller does about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+
+class ApiError(Exception):
+    """The API server refused a request.
+
+    ``status`` is the HTTP status, ``reason`` the machine-readable word of the
+    answer's ``Status`` object (``Conflict``, ``NotFound`` …, empty without one),
+    ``retry_after_seconds`` what the server asked to wait.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        reason: str = "",
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status = status
+        self.message = message
+        self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether another writer was faster, or the object exists already."""
+        return self.status == 409
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the object, or its whole kind, does not exist."""
+        return self.status == 404
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether a resource version or a continue token is too old: list anew."""
+        return self.status == 410
+
+
+class UnreachableError(Exception):
+    """The API server did not answer: no connection, a torn one, or no answer in time."""
+
+
+def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """The error that an answer is."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if not isinstance(answer, dict):
+        answer = {"message": body[:512].decode("utf-8", "replace").strip()}
+    return status_error(answer, status, _seconds(retry_after))
+
+
+def status_error(
+    status_object: dict[str, Any], default_code: int, retry_after_seconds: float | None = None
+) -> ApiError:
+    """The error that a ``Status`` object is, also one that comes as an event of a watch."""
+    code = status_object.get("code")
+    details = status_object.get("details")
+    if retry_after_seconds is None and isinstance(details, dict):
+        seconds = details.get("retryAfterSeconds")
+        retry_after_seconds = float(seconds) if isinstance(seconds, int) and seconds else None
+    return ApiError(
+        code if isinstance(code, int) and code else default_code,
+        str(status_object.get("message", "")),
+        reason=str(status_object.get("reason", "")),
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    """``Retry-After`` in seconds; its other form, a date, is not used by API servers."""
+    return float(text) if text and text.isdecimal() else None

@@ -1,0 +1,345 @@
+"""List and watch of one kind: the API server's objects, here, in order, none lost or twice.
+
+The state is a resource version, which is opaque. While the watch lives, events
+advance it; when it ends, the next one begins where it stopped; when the server
+has forgotten that place (410, as status, as event or within a list), everything
+is listed anew and compared with what was known, so that deletions missed are
+found. A connection without a byte for :attr:`Settings.inactivity_seconds` is
+taken for dead: bookmarks come about every minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import aiohttp
+import orjson
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError, status_error
+from webhook.cluster.lines import LineTooLongError, read_lines
+from webhook.cluster.store import Change, Store, slim
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from webhook.cluster.client import Client, Object
+    from webhook.cluster.resource import Resource
+
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_GONE: Final = 410
+_MISSING: Final = frozenset((403, 404))
+# What an API server answers that does not serve WatchList for this kind.
+_NO_WATCH_LIST: Final = frozenset((400, 422))
+# A watch that ended sooner than this, and with nothing in it, was refused politely.
+_SHORT_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A reflector's figures, in seconds unless they say otherwise.
+
+    The watch's own timeout is drawn between the two, so that a thousand watches
+    that begin together do not end together (client-go: 5 to 10 minutes).
+    """
+
+    page_objects: int = 500
+    watch_seconds_min: float = 300.0
+    watch_seconds_max: float = 600.0
+    inactivity_seconds: float = 90.0
+    list_seconds_max: float = 60.0
+    missing_seconds: float = 10.0
+    backoff_initial_seconds: float = 0.8
+    backoff_max_seconds: float = 30.0
+    watch_list: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of the kind: of one namespace, with these fields and labels; or all."""
+
+    namespace: str = ""
+    fields: str = ""
+    labels: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """As parameters of a list or watch."""
+        selectors = {"fieldSelector": self.fields, "labelSelector": self.labels}
+        return {name: text for name, text in selectors.items() if text}
+
+
+class Receiver(Protocol):
+    """Who gets the changes; called on the event loop, and must not wait or fail."""
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """These happened, in this order."""
+
+    def synced(self) -> None:
+        """Every object of a whole list has been handed over; called after each list."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a reflector has seen: counts since its start, and how it is now."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    bookmarks: int = 0
+    gone: int = 0
+    errors: int = 0
+    silences: int = 0
+    objects: int = 0
+    synced: bool = False
+    absent: bool = False
+    last_error: str = ""
+    last_event_at: float = field(default=0.0)
+
+
+class _GoneError(Exception):
+    """The place where the watch should go on is forgotten: list anew."""
+
+
+class Reflector:
+    """Keeps :attr:`store` as the API server has the kind; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        receiver: Receiver,
+        *,
+        selection: Selection | None = None,
+        settings: Settings | None = None,
+        transform: Callable[[Object], Object] = slim,
+        source: random.Random | None = None,
+    ) -> None:
+        selection = selection or Selection()
+        self._client = client
+        self._resource = resource
+        self._receiver = receiver
+        self._path = resource.collection(selection.namespace)
+        self._query = selection.query
+        self._settings = settings or Settings()
+        self._transform = transform
+        self._random = source or random.Random()  # noqa: S311  # jitter is no secret
+        self._backoff = Backoff(
+            self._settings.backoff_initial_seconds,
+            self._settings.backoff_max_seconds,
+            source=self._random,
+        )
+        self._watch_list = self._settings.watch_list
+        self._resource_version = ""
+        self._wake = asyncio.Event()
+        self._was_synced = asyncio.Event()
+        self._statistics = Statistics()
+        self.store = Store()
+
+    def statistics(self) -> Statistics:
+        """The counts, with the number of objects as it is now."""
+        self._statistics.objects = len(self.store)
+        return self._statistics
+
+    async def wait_synced(self) -> None:
+        """Return once a whole list has been handed over."""
+        await self._was_synced.wait()
+
+    def wake(self) -> None:
+        """Do not wait out a pause: what was missing may be there now."""
+        self._wake.set()
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                if not self._resource_version:
+                    await self._list()
+                if self._resource_version:
+                    await self._watch()
+            except _GoneError:
+                # Forgotten, not failed; but a server that forgets at once is not asked at once.
+                self._statistics.gone += 1
+                self._resource_version = ""
+                await self._pause(self._random.uniform(0, 0.2))
+            except (ApiError, UnreachableError, LineTooLongError) as error:
+                await self._pause(self._after(error))
+
+    def _after(self, error: Exception) -> float:
+        """Note a failure; how many seconds to wait after it."""
+        self._statistics.errors += 1
+        self._statistics.last_error = str(error)
+        if not isinstance(error, ApiError):
+            return self._backoff.next_seconds()
+        if error.status in _MISSING:
+            if error.is_absent:
+                self._take_absence()
+            limit = self._settings.missing_seconds
+            return self._random.uniform(limit / 2, limit)
+        return max(self._backoff.next_seconds(), error.retry_after_seconds or 0.0)
+
+    def _take_absence(self) -> None:
+        """The kind is gone, and with it every object."""
+        self._statistics.absent = True
+        self._resource_version = ""
+        if changes := self.store.replace([]):
+            self._receiver.change(changes)
+
+    async def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    # --- lists --------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        """Get everything, by a stream where the server serves that, else page by page."""
+        if self._watch_list:
+            try:
+                await self._stream_from_nothing()
+            except ApiError as error:
+                if error.status not in _NO_WATCH_LIST:
+                    raise
+                self._watch_list = False
+            else:
+                return
+        objects, version = await self._pages()
+        self._take_list(objects, version)
+
+    async def _pages(self) -> tuple[list[Object], str]:
+        """The whole list; begun anew without pages where a page's place is forgotten."""
+        limit = str(self._settings.page_objects)
+        objects: list[Object] = []
+        query = {**self._query, "limit": limit}
+        while True:
+            try:
+                page = await self._client.request(
+                    "GET",
+                    self._path,
+                    query=query,
+                    deadline_seconds=self._settings.list_seconds_max,
+                )
+            except ApiError as error:
+                if not error.is_expired or "limit" not in query:
+                    raise
+                self._statistics.gone += 1
+                objects, query = [], dict(self._query)
+                continue
+            objects += self._items(page)
+            token = page["metadata"].get("continue")
+            if not token:
+                return objects, page["metadata"]["resourceVersion"]
+            query = {**self._query, "limit": limit, "continue": token}
+
+    def _items(self, page: dict[str, Any]) -> list[Object]:
+        """A page's objects; lists do not repeat the kind in each, which changes must have."""
+        gvk = self._resource.gvk
+        found = []
+        for item in page["items"] or ():
+            item.setdefault("apiVersion", gvk.group_version)
+            item.setdefault("kind", gvk.kind)
+            found.append(self._transform(item))
+        return found
+
+    def _take_list(self, objects: Iterable[Object], version: str) -> None:
+        self._statistics.lists += 1
+        self._statistics.absent = False
+        self._statistics.synced = True
+        self._statistics.last_event_at = time.monotonic()
+        if changes := self.store.replace(objects):
+            self._receiver.change(changes)
+        self._resource_version = version
+        self._receiver.synced()
+        self._was_synced.set()
+
+    async def _stream_from_nothing(self) -> None:
+        """WatchList (KEP 3157): the objects as events up to a marked bookmark, then the watch."""
+        query = {
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "resourceVersion": "",
+        }
+        listed: list[Object] | None = []
+        async for event in self._events(query):
+            if listed is None:
+                self._take_event(event)
+                continue
+            obj = event["object"]
+            if event["type"] != "BOOKMARK":
+                listed.append(self._transform(obj))
+                continue
+            metadata = obj["metadata"]
+            if (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) == "true":
+                self._take_list(listed, metadata["resourceVersion"])
+                listed = None
+        if listed is not None:
+            raise UnreachableError(f"{self._path}: the watch ended within its initial events")
+
+    # --- watches ------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Follow the events until the stream ends, as it does from time to time."""
+        begun, events = time.monotonic(), 0
+        async for event in self._events({"resourceVersion": self._resource_version}):
+            events += 1
+            self._take_event(event)
+        if not events and time.monotonic() - begun < _SHORT_SECONDS:
+            raise UnreachableError(f"{self._path}: the watch ended at once")
+
+    async def _events(self, query: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
+        settings = self._settings
+        seconds = self._random.uniform(settings.watch_seconds_min, settings.watch_seconds_max)
+        query = {
+            **self._query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, round(seconds))),
+            **query,
+        }
+        self._statistics.watches += 1
+        try:
+            async with self._client.stream(
+                self._path, query, inactivity_seconds=settings.inactivity_seconds
+            ) as content:
+                async for line in read_lines(content):
+                    event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        raise self._event_error(event["object"])
+                    yield event
+        except ApiError as error:
+            if error.is_expired:
+                raise _GoneError from error
+            raise
+        except TimeoutError as error:
+            self._statistics.silences += 1
+            message = f"{self._path}: no byte within {settings.inactivity_seconds:g} s"
+            raise UnreachableError(message) from error
+        except (aiohttp.ClientError, OSError, orjson.JSONDecodeError) as error:
+            message = f"{self._path}: the watch was torn: {str(error) or type(error).__name__}"
+            raise UnreachableError(message) from error
+
+    def _event_error(self, status: dict[str, Any]) -> ApiError:
+        return status_error(status, 500)
+
+    def _take_event(self, event: dict[str, Any]) -> None:
+        obj, kind = event["object"], event["type"]
+        self._statistics.last_event_at = time.monotonic()
+        if kind == "BOOKMARK":
+            self._statistics.bookmarks += 1
+            self._resource_version = obj["metadata"]["resourceVersion"]
+            return
+        self._statistics.events += 1
+        obj = self._transform(obj)
+        changes = self.store.delete(obj) if kind == "DELETED" else self.store.set(obj)
+        if changes:
+            self._receiver.change(changes)
+        self._resource_version = obj["metadata"]["resourceVersion"]

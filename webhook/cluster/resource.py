@@ -1,0 +1,44 @@
+"""A kind as the API server serves it: its paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from webhook.api.gvk import GroupVersionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind with its plural name and its scope."""
+
+    gvk: GroupVersionKind
+    plural: str
+    namespaced: bool
+
+    @property
+    def root(self) -> str:
+        """``/api/v1`` or ``/apis/<group>/<version>``."""
+        return group_path(self.gvk.group, self.gvk.version)
+
+    def collection(self, namespace: str = "") -> str:
+        """The path of all objects, of one namespace or of all."""
+        if self.namespaced and namespace:
+            return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+        return f"{self.root}/{self.plural}"
+
+    def path(self, name: str, namespace: str = "", *, subresource: str = "") -> str:
+        """The path of one object, or of a subresource of it."""
+        assert name, "the path of an object needs its name"
+        assert bool(namespace) == self.namespaced, f"{self.gvk}: namespace {namespace!r}"
+        suffix = f"/{subresource}" if subresource else ""
+        return f"{self.collection(namespace)}/{quote(name, safe='')}{suffix}"
+
+
+def group_path(group: str, version: str) -> str:
+    """Where the resources of a group and version are served."""
+    if not group:
+        return f"/api/{quote(version, safe='')}"
+    return f"/apis/{quote(group, safe='')}/{quote(version, safe='')}"

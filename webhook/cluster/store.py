@@ -1,0 +1,111 @@
+"""The objects of one kind as this replica knows them, and what changes between two states.
+
+Every change that leaves is one that happened: an object seen twice at the same
+version is no change, a list is compared with what was known, and what it lacks
+has been deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Object = dict[str, Any]
+
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Key(NamedTuple):
+    """An object's namespace (empty for cluster-wide kinds) and name."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object is there in this state, or is there no more (with its last known state)."""
+
+    kind: Literal["set", "delete"]
+    key: Key
+    object: Object
+
+
+def slim(obj: Object) -> Object:
+    """The object without what no policy reads and every object carries: its writers' history."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, dict):
+            annotations.pop(_LAST_APPLIED, None)
+    return obj
+
+
+def key_of(obj: Object) -> Key:
+    """Where the object is stored."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
+
+
+class Store:
+    """The known objects of one kind."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, Object] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(list(self._objects.values()))
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """One object, if it is known."""
+        return self._objects.get(Key(namespace, name))
+
+    def set(self, obj: Object) -> list[Change]:
+        """Take in an object; what changed by that."""
+        key = key_of(obj)
+        known = self._objects.get(key)
+        if known is not None and _same(known, obj):
+            return []
+        self._objects[key] = obj
+        changes = [Change("set", key, obj)]
+        if known is not None and _uid(known) != _uid(obj):
+            # Another object of the same name: the first one's deletion was not seen.
+            changes.insert(0, Change("delete", key, known))
+        return changes
+
+    def delete(self, obj: Object) -> list[Change]:
+        """Take out an object; what changed by that."""
+        key = key_of(obj)
+        known = self._objects.get(key)
+        if known is None or _uid(known) != _uid(obj):
+            return []
+        del self._objects[key]
+        return [Change("delete", key, obj)]
+
+    def replace(self, objects: Iterable[Object]) -> list[Change]:
+        """Take the whole list in; what it lacks has been deleted."""
+        listed = {key_of(obj): obj for obj in objects}
+        gone = [key for key in self._objects if key not in listed]
+        changes = [Change("delete", key, self._objects.pop(key)) for key in gone]
+        for obj in listed.values():
+            changes += self.set(obj)
+        return changes
+
+
+def _uid(obj: Object) -> Any:
+    return obj["metadata"].get("uid")
+
+
+def _same(one: Object, other: Object) -> bool:
+    ours, theirs = one["metadata"], other["metadata"]
+    return bool(
+        ours.get("uid") == theirs.get("uid")
+        and ours.get("resourceVersion") == theirs.get("resourceVersion")
+    )
