@@ -63,6 +63,7 @@ def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     _DOCUMENT,
     result=static_array(BOOLEAN, array_of(_FAULT)),
     context=True,
+    deterministic=False,
 )
 def json_match_schema(context: Context, document: Value, schema: Value) -> list[Value]:
     """Whether a document matches a schema, and what is wrong with it."""
