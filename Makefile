@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check format lint types docs programs bench bench-quick
+.PHONY: help setup lock run test check format lint types docs programs conformance bench bench-quick bench-rego
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -6,8 +6,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-anno
   --no-emit-index-url --no-emit-find-links --python-version 3.11
 PYTEST := $(BIN)/pytest
 SOURCES := webhook tests loadtest
-# Seconds that `make fuzz` searches for a difference to OPA.
-FUZZ_SECONDS ?= 600
+CONFORMANCE ?= $(or $(WADDLE_CONFORMANCE),../shared/conformance)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,8 +53,15 @@ docs: setup ## the repository's own rules, and tables in docs/ against the code
 programs: setup ## build the Go programs that tests and benchmarks compare with
 	$(BIN)/python -m tests.programs
 
+conformance: setup ## OPA's own cases and Gatekeeper's library, from CONFORMANCE
+	$(BIN)/python -m tests.conformance.opa $(CONFORMANCE)/opa
+	$(BIN)/waddle verify $(CONFORMANCE)/gatekeeper-library
+
 bench: setup ## against Gatekeeper, over TLS, at most 30 minutes; results in loadtest/results/
 	$(BIN)/python -m loadtest.bench
 
 bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 	$(BIN)/python -m loadtest.bench --quick
+
+bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
+	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
