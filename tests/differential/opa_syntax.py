@@ -10,7 +10,10 @@ from webhook.rego import ast
 
 _SCALARS = {ast.String: "string", ast.Var: "var", ast.Boolean: "boolean"}
 _SEQUENCES = {ast.Array: "array", ast.Set: "set"}
-_COMPREHENSIONS = {ast.ArrayComprehension: "arraycomprehension", ast.SetComprehension: "setcomprehension"}
+_COMPREHENSIONS = {
+    ast.ArrayComprehension: "arraycomprehension",
+    ast.SetComprehension: "setcomprehension",
+}
 
 
 def module_json(module: ast.Module) -> dict[str, Any]:
@@ -90,7 +93,11 @@ def term_json(term: Any, *, bare: bool = False) -> dict[str, Any]:
     if isinstance(term, ast.TemplateString):
         parts = [_part(part) for part in term.parts]
         return {"type": "templatestring", "value": {"parts": parts, "multi_line": term.raw}}
-    for kinds, of in ((_SCALARS, _scalar), (_SEQUENCES, _sequence), (_COMPREHENSIONS, _comprehension)):
+    for kinds, of in (
+        (_SCALARS, _scalar),
+        (_SEQUENCES, _sequence),
+        (_COMPREHENSIONS, _comprehension),
+    ):
         if type(term) in kinds:
             return {"type": kinds[type(term)], "value": of(term)}
     raise AssertionError(f"no term: {term!r}")
@@ -168,7 +175,17 @@ def _terms(literal: Any) -> Any:
     }
 
 
-_DROPPED = {"index", "generated", "location", "annotations", "name", "explicit_body", "explicit_lhs", "explicit_rhs", "comments"}
+_DROPPED = {
+    "index",
+    "generated",
+    "location",
+    "annotations",
+    "name",
+    "explicit_body",
+    "explicit_lhs",
+    "explicit_rhs",
+    "comments",
+}
 
 
 def comparable(found: Any) -> Any:

@@ -66,7 +66,8 @@ class Source:
                 starts.append(at + 1)
                 at = find("\n", at + 1)
         row = bisect_right(starts, offset)
-        return row, offset - starts[row - 1] + 1
+        at_end = offset >= len(self.text)  # like OPA, the end is where the last character is
+        return row, offset - starts[row - 1] + (0 if at_end else 1)
 
 
 class SourceLocation(Location):
@@ -249,7 +250,10 @@ def _template(
 
 
 def _illegal(text: str, start: int) -> tuple[str, int]:
-    """What is wrong with the text at ``start``, which begins no token, and where to go on."""
+    """What is wrong with the text at ``start``, which begins no token, and where to go on.
+
+    Complaints are lines; there may be none, for a character that no token has.
+    """
     first = text[start]
     if first == '"':
         end = text.find("\n", start)
@@ -259,14 +263,12 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
     number = _NUMBER_LIKE.match(text, start)
     if number is not None:
         fraction, exponent, letters = number.groups()
-        if fraction == ".":
-            return "expected fraction", number.end()
+        found = ["expected fraction"] if fraction == "." else []
         if exponent and not exponent[-1].isdigit():
-            return "expected exponent", number.end()
+            found.append("expected exponent")
         if letters:
-            return "illegal number format", number.end()
-        # A sound number with a dot behind it: the parser refuses the reference.
-        return "expected fraction", number.end()
+            found.append("illegal number format")
+        return "\n".join(found), number.end()
     complaints = {
         "!": "illegal ! character",
         "$": "illegal $ character",

@@ -6,6 +6,7 @@ OPA's code, message, row and column.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego import tokens as t
@@ -19,7 +20,6 @@ from webhook.rego.ast import (
     Module,
     Ref,
     Rule,
-    Set,
     SomeDecl,
     SomeIn,
     String,
@@ -194,7 +194,7 @@ class _Statements(Rules):
         if followers is not None and kinds[self.i + 1] in followers:
             self.refuse(f"{t.NAMES[kind]} keyword cannot be used for rule name")
         if kind == t.ILLEGAL and self.texts[self.i]:
-            raise Refused([self.error(self.texts[self.i])])
+            raise Refused(self.scan_errors())
         place = self.here()
         is_path = kind in t.PATHS
         if is_path and kinds[self.i + 1] not in (t.DOT_ATTACHED, t.LBRACK_ATTACHED):
@@ -227,11 +227,13 @@ class _Statements(Rules):
     def _fault(self, message: str, location: Location) -> RegoLoadError:
         return RegoLoadError("rego_parse_error", message, location)
 
-    def _path(self) -> Term:
-        """The term of a package clause or import, whose first name may be a keyword."""
+    def _step_to_path(self) -> None:
         self.i += 1
         if not self.is_name(self.i):
             self.illegal()
+
+    def _path(self) -> Term:
+        """The term of a package clause or import, whose first name may be a keyword."""
         kind = self.kinds[self.i]
         self.kinds[self.i] = t.IDENT
         at = self.i
@@ -241,6 +243,7 @@ class _Statements(Rules):
             self.kinds[at] = kind
 
     def _package(self, first: bool, place: Location) -> None:
+        self._step_to_path()
         term = self._path()
         path: list[Term] = []
         if isinstance(term, Ref):
@@ -267,6 +270,7 @@ class _Statements(Rules):
 
     def _import(self) -> None:
         start = self.i
+        self._step_to_path()
         try:
             term = self._path()
         except Refused as refusal:
@@ -348,9 +352,9 @@ class _Statements(Rules):
             self.refuse("invalid import, must be `future.keywords`", path.location)
         if alias is not None:
             self.refuse("`future` imports cannot be aliased", alias)
-        if len(names) == 1:
+        if len(names) != 2:  # longer ones, too: OPA looks at no further name
             self._import_keywords(_FUTURE)
-        elif len(names) == 2:
+        else:
             if names[1] not in _FUTURE:
                 allowed = " ".join(sorted(_FUTURE))
                 self.refuse(f"unexpected keyword, must be one of [{allowed}]", path.location)
@@ -416,7 +420,7 @@ def _rule_of_term(term: Term, place: Location) -> Written:
             if len(term.args) != 2:
                 raise _NoRule("assignment requires two operands")
             return _constant(term.args[0], term.args[1], name == "assign", place)
-        if name in _OPERATORS or name in BUILTINS:
+        if name in _OPERATORS or _is_builtin(name):
             raise _NoRule("rule name conflicts with built-in function")
         if not term.args:
             raise _NoRule("rule argument list must take at least one argument")
@@ -433,13 +437,17 @@ def _rule_of_term(term: Term, place: Location) -> Written:
     raise _NoRule(f"{KINDS_OF_TERM[type(term)]} cannot be used for rule name")
 
 
+def _is_builtin(name: str) -> bool:
+    """Whether a built-in has this name; those that parse modules themselves stand above us."""
+    import_module("webhook.rego.builtins.families")
+    return name in BUILTINS
+
+
 def _constant(left: Term, value: Term, assign: bool, place: Location) -> Written:
     """``p = value``, ``p[k] = value`` and ``f(x) = value``."""
     args: tuple[Term, ...] | None = None
     if isinstance(left, Call):
         args, left = left.args, left.operator
-    elif isinstance(left, Set) and not left.items:
-        args, left = (), Var("set", location=left.location)
     if not isinstance(left, Var | Ref):
         raise _NoRule(f"{KINDS_OF_TERM[type(left)]} cannot be used for rule name")
     head = Head(_head_ref(left), args, value=value, assign=assign, location=place)
@@ -455,8 +463,10 @@ def _head_ref(term: Var | Ref) -> Ref:
 
 
 def _dotted(ref: Ref) -> str:
-    """The name of a built-in as written; the text of any other reference."""
-    return ref.location.text
+    """The names of a reference joined, as those of built-ins are; its text if it has others."""
+    names = [ref.head.name] if isinstance(ref.head, Var) else []
+    names += [part.value for part in ref.path if isinstance(part, String)]
+    return ".".join(names) if len(names) == len(ref.path) + 1 else ref.location.text
 
 
 def _check_v1(written: Written) -> list[RegoLoadError]:

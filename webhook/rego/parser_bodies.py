@@ -67,6 +67,8 @@ class Bodies(Terms):
                 self.i += 1
             elif kind == end:
                 break
+            elif kind == t.ILLEGAL and self.texts[self.i]:
+                raise Refused(self.scan_errors())
             elif self.i not in self.newlines:
                 self._hint_at_missing_import()
                 self.illegal(f"expected \\n or ; or {t.NAMES[end]}")

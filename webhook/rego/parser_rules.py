@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from webhook.rego import tokens as t
 from webhook.rego.ast import (
     ArrayComprehension,
+    Boolean,
     Call,
     Expr,
     Head,
@@ -19,10 +20,11 @@ from webhook.rego.ast import (
     TemplateString,
     Var,
 )
+from webhook.rego.errors import RegoLoadError
 from webhook.rego.ground import is_ground
 from webhook.rego.parser_bodies import Bodies
 from webhook.rego.parser_state import Refused
-from webhook.rego.parser_terms import KINDS_OF_TERM
+from webhook.rego.parser_terms import KINDS_OF_TERM, WHITESPACE
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Term
@@ -85,9 +87,11 @@ class Rules(Bodies):
         if self.kinds[self.i] == t.ELSE and not self.keyword_begins_reference():
             if head.ref.path and not all(map(is_ground, head.ref.path)):
                 self.refuse("else keyword cannot be used on rules with variables in head")
-            if head.key is not None:
+            single = head.args is None and len(head.ref.path) == 1
+            keyed = single and (not has_if or isinstance(head.ref.path[0], Ref))
+            if head.key is not None or keyed:
                 self.refuse("else keyword cannot be used on multi-value rules")
-            branches = self._else(head, has_if)
+            branches = self._else(head)
         place = self.since(self.starts[start])
         else_ = branches[0].rule if branches else None
         rule = Rule(head, body, else_=else_, location=place)
@@ -133,8 +137,6 @@ class Rules(Bodies):
         args: tuple[Term, ...] | None = None
         if isinstance(term, Call):
             args, term = term.args, term.operator
-        elif isinstance(term, Set):
-            args, term = (), Var("set", location=term.location)
         if isinstance(term, Var):
             term = Ref(term, (), location=term.location)
         if not isinstance(term, Ref) or not isinstance(term.head, Var):
@@ -190,6 +192,13 @@ class Rules(Bodies):
 
     def _also(self, refusal: Refused, note: str) -> NoReturn:
         """Give up with one more error, which says what was expected."""
+        last = refusal.errors[-1]
+        if last.message.startswith(WHITESPACE):
+            message = f"{WHITESPACE}: {note}"
+            again = RegoLoadError(last.code, message, last.location, details=last.details)
+            raise Refused([*refusal.errors, again]) from None
+        if self.kinds[self.i] == t.ILLEGAL:
+            raise Refused([*refusal.errors, self.error("illegal token")]) from None
         try:
             self.illegal(note)
         except Refused as described:
@@ -200,7 +209,10 @@ class Rules(Bodies):
     def _default(self, head: Head, start: int) -> Written:
         place = self.since(self.starts[start])
         if head.value is None:
-            self.refuse("illegal default rule (must have a value)", place)
+            if len(head.ref.path) == 1 and not head.args:
+                self.refuse("illegal default rule (must have a value)", place)
+            head = replace(head, value=Boolean(value=True, location=place))
+            assert head.value is not None
         for kind in _not_constant(head.value):
             self.refuse(f"illegal default rule (value cannot contain {kind})", place)
         seen: set[str] = set()
@@ -264,7 +276,7 @@ class Rules(Bodies):
         self.i += 1
         return body
 
-    def _else(self, head: Head, has_if: bool) -> list[Written]:
+    def _else(self, head: Head) -> list[Written]:
         """The chain of else branches from here, the first of them linked to the rest."""
         self.enter()
         start = self.i
@@ -284,18 +296,18 @@ class Rules(Bodies):
         kind = self.kinds[self.i]
         body: Body = ()
         written = kind in t.BODY_OPENERS
-        has_if = has_if or kind == t.IF
-        if kind == t.IF:
+        has_if = kind == t.IF
+        if has_if:
             self.i += 1
         if self.kinds[self.i] == t.LBRACE and written:
             body = self._braced()
-        elif kind == t.IF:
+        elif has_if:
             if self.kinds[self.i] == t.EOF:
                 self.illegal("rule body expected")
             body = (self.literal(),)
         branches: list[Written] = []
         if written and self.kinds[self.i] == t.ELSE:
-            branches = self._else(head, has_if)
+            branches = self._else(head)
         self.depth -= 1
         rule = Rule(
             own,

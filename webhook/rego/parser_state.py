@@ -146,11 +146,15 @@ class State:
         details = source_lines(self.source.text, place.offset)
         return RegoLoadError("rego_parse_error", message, place, details=details)
 
+    def scan_errors(self) -> list[RegoLoadError]:
+        """What the lexer says of the current token."""
+        if self.kinds[self.i] != t.ILLEGAL or not self.texts[self.i]:
+            return []
+        return [self.error(text) for text in self.texts[self.i].split("\n")]
+
     def refuse(self, message: str, location: Location | None = None) -> NoReturn:
         """Give up this reading with a message."""
-        errors = []
-        if self.kinds[self.i] == t.ILLEGAL and self.texts[self.i]:
-            errors.append(self.error(self.texts[self.i]))
+        errors = self.scan_errors()
         errors.append(self.error(message, location))
         raise Refused(errors)
 

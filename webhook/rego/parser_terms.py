@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego import tokens as t
 from webhook.rego.ast import (
@@ -15,6 +13,7 @@ from webhook.rego.ast import (
     Call,
     Every,
     Expr,
+    Location,
     Null,
     Number,
     Object,
@@ -28,13 +27,16 @@ from webhook.rego.ast import (
     TemplateString,
     Var,
 )
-from webhook.rego.parser_state import Refused, State
+from webhook.rego.lexer import SourceLocation
+from webhook.rego.parser_scalars import Scalars, without_brace_escapes
+from webhook.rego.parser_state import Refused
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Term
 
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NO_REFERENCE: Final = (Null, Boolean, Number, String, Ref, TemplateString)
+
+WHITESPACE: Final = "unexpected whitespace token"
 
 KINDS_OF_TERM: Final[dict[type, str]] = {
     Null: "null",
@@ -55,7 +57,7 @@ KINDS_OF_TERM: Final[dict[type, str]] = {
 """OPA's name of each kind of term, as its messages give it."""
 
 
-class Terms(State):
+class Terms(Scalars):
     """The part of the parser that reads terms."""
 
     @abstractmethod
@@ -152,10 +154,10 @@ class Terms(State):
             found = self.variable(i)
             self.i = i + 1
         elif kind in t.STRINGS:
-            found = self._string(i, kind)
+            found = self.string(i, kind)
             self.i = i + 1
         elif kind in t.NUMBERS:
-            found = self._number("", i)
+            found = self.number("", i)
         elif kind in t.COLLECTIONS:
             found = self._collection(i, kind)
         elif kind in t.BOOLEANS:
@@ -179,14 +181,6 @@ class Terms(State):
             return self.reference(found)
         return found
 
-    def variable(self, i: int) -> Var:
-        """The variable that the name at ``i`` stands for; each ``_`` is one of its own."""
-        name = self.texts[i]
-        if name == "_":
-            name = f"${self.wildcards}"
-            self.wildcards += 1
-        return Var(name, location=self.at(i))
-
     def _group(self, first: int) -> Term:
         self.i = first + 1
         self.enter()
@@ -203,7 +197,7 @@ class Terms(State):
             self.i = first + 1
             if kind not in t.NUMBERS:
                 self.illegal("expected number")
-            number: Term = self._number("-", first)
+            number: Term = self.number("-", first)
             return self.reference(number) if self.kinds[self.i] >= t.DOT_ATTACHED else number
         self.i = first + 2
         operand: Term = self.variable(first + 1)
@@ -214,36 +208,6 @@ class Terms(State):
         return Call(
             Var("minus", location=place), (zero, operand), location=self.since(self.starts[first])
         )
-
-    def _number(self, prefix: str, first: int) -> Number:
-        if self.kinds[self.i] != t.NUMBER:
-            self.i += 1
-            prefix += "."
-            if self.kinds[self.i] != t.NUMBER:
-                self.illegal("expected number")
-        digits = self.texts[self.i]
-        if not prefix.endswith(".") and digits[0] == "0" and digits[1:2].isdigit():
-            self.illegal("expected number without leading zero")
-        if prefix.endswith(".") and "." in digits:
-            self.illegal("expected number")
-        self.i += 1
-        return Number(prefix + digits, location=self.since(self.starts[first]))
-
-    def _string(self, i: int, kind: int) -> String:
-        written = self.texts[i]
-        if kind == t.RAW_STRING:
-            return String(written[1:-1], raw=True, location=self.at(i))
-        if "\\" not in written:
-            return String(written[1:-1], location=self.at(i))
-        return String(self._unescape(written, i, "string literal"), location=self.at(i))
-
-    def _unescape(self, written: str, i: int, what: str) -> str:
-        try:
-            decoded: str = json.loads(written)
-        except ValueError:
-            self.refuse(f"illegal {what}: {written}", self.at(i))
-        # Half a pair of surrogates is no character: like OPA, which decodes as Go does.
-        return _LONE_SURROGATE.sub("\ufffd", decoded)
 
     # --- templates -------------------------------------------------------------------------
 
@@ -259,9 +223,7 @@ class Terms(State):
             if raw:
                 text = text.replace("\\{", "{")
             elif "\\" in text:
-                text = self._unescape(
-                    f'"{_without_brace_escapes(text)}"', i, "template-string part"
-                )
+                text = self.unescape(f'"{without_brace_escapes(text)}"', i, "template-string part")
             if text:
                 parts.append(text)
             self.i = i + 1
@@ -320,7 +282,7 @@ class Terms(State):
             if kind == t.DOT_ATTACHED:
                 i += 1
                 if self.starts[i] != self.ends[i - 1]:
-                    self.refuse("unexpected whitespace token: expected identifier")
+                    self._refuse_space(self.ends[i - 1])
                 self.i = i
                 if not self.is_name(i):
                     self.illegal("expected identifier")
@@ -342,6 +304,14 @@ class Terms(State):
                 break
         self.depth -= 1
         return Ref(head, tuple(path), location=self.since(start)) if path else head
+
+    def _refuse_space(self, at: int) -> NoReturn:
+        """Refuse a space behind a dot, at its place as OPA counts: a new line is the next's."""
+        place = SourceLocation(self.source, at, at + 1)
+        where = Location(place.file, place.row, place.col, at)
+        if self.source.text[at] == "\n":
+            where = Location(place.file, place.row + 1, 0, at)
+        self.refuse(f"{WHITESPACE}: expected identifier", where)
 
     def _call(self, head: Term, path: list[Term], start: int) -> Term:
         operator: Var | Ref
@@ -498,8 +468,3 @@ class Terms(State):
             pairs.append((key, self.expression(pairs=False)))
         self.i += 1
         return tuple(pairs)
-
-
-def _without_brace_escapes(text: str) -> str:
-    r"""Template text without the backslash of each ``\{``; ``\\{`` has none."""
-    return re.sub(r"\\(.)", lambda match: "{" if match[1] == "{" else match[0], text)

@@ -119,6 +119,7 @@ func evaluate(asked request, modules map[string]*ast.Module) answer {
 	if asked.Version == "v0" {
 		compiler = ast.NewCompiler().WithDefaultRegoVersion(ast.RegoV0)
 	}
+	compiler = compiler.WithEnablePrintStatements(true)
 	if len(asked.Capabilities) > 0 {
 		compiler = compiler.WithCapabilities(without(asked.Capabilities))
 	}
@@ -235,18 +236,18 @@ func failed(stage string, err error) answer {
 	var one *ast.Error
 	var stopped *topdown.Error
 	switch {
+	case errors.As(err, &stopped): // first: it may wrap what a built-in met
+		each := fault{Code: stopped.Code, Message: stopped.Message}
+		if stopped.Location != nil {
+			each.File, each.Row, each.Col = stopped.Location.File, stopped.Location.Row, stopped.Location.Col
+		}
+		found.Errors = append(found.Errors, each)
 	case errors.As(err, &many):
 		for _, each := range many {
 			found.Errors = append(found.Errors, ofLoading(each))
 		}
 	case errors.As(err, &one):
 		found.Errors = append(found.Errors, ofLoading(one))
-	case errors.As(err, &stopped):
-		each := fault{Code: stopped.Code, Message: stopped.Message}
-		if stopped.Location != nil {
-			each.File, each.Row, each.Col = stopped.Location.File, stopped.Location.Row, stopped.Location.Col
-		}
-		found.Errors = append(found.Errors, each)
 	default:
 		found.Errors = append(found.Errors, fault{Code: "unknown", Message: err.Error()})
 	}
