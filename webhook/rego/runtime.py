@@ -7,6 +7,7 @@ full of them; :mod:`webhook.rego.compiler.generate` says what each is for.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import BuiltinError, EvaluationError
@@ -20,6 +21,7 @@ from webhook.rego.values import (
     equal,
     key,
     make_object,
+    ordered,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +88,8 @@ def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callabl
     return called
 
 
+_name = itemgetter(0)
+
 COMPLETE: Final = "complete rules must not produce multiple outputs"
 FUNCTION: Final = "functions must not produce multiple outputs for same inputs"
 KEYS: Final = "object keys must be unique"
@@ -147,6 +151,27 @@ def pairs(value: Value) -> Iterable[tuple[Value, Value]]:
     if kind is RegoSet:
         return ((item, item) for item in value)
     return ()
+
+
+def values_in_order(value: Value) -> Sequence[Value]:
+    """The values of a collection in the order in which OPA iterates: by key."""
+    if type(value) is dict:
+        return [value[name] for name in sorted(value)]
+    if type(value) is RegoSet:
+        return ordered(value)
+    return [item for _, item in pairs_in_order(value)]
+
+
+def pairs_in_order(value: Value) -> Iterable[tuple[Value, Value]]:
+    """Keys with values in the order in which OPA iterates."""
+    kind = type(value)
+    if kind is list:
+        return enumerate(value)
+    if kind is dict:
+        return sorted(value.items(), key=_name)
+    if kind is RegoSet:
+        return [(item, item) for item in ordered(value)]
+    return [(name, value.get(name)) for name in ordered(value.keys())] if kind is RegoObject else ()
 
 
 def size(value: Value) -> int:
@@ -442,7 +467,7 @@ def explore(
         return
     base = path(state.data, names)
     seen = []
-    for name, _ in list(pairs(base)) if type(base) is not RegoSet else ():
+    for name, _ in pairs_in_order(base):
         state.context.charge(1)
         seen.append(name)
         for found in _descend(state, node, names, name, rest):
@@ -486,7 +511,7 @@ def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[
             yield from inside(state, found, rest[1:])
         return
     state.context.charge(size(value))
-    for name, item in pairs(value):
+    for name, item in pairs_in_order(value):
         for more in inside(state, item, rest[1:]):
             yield (name, *more)
 

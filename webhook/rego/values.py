@@ -81,7 +81,9 @@ class RegoSet:
     _list: list[Value] | None
 
     def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items = {key(item): item for item in items}
+        self._items = {}
+        for item in items:
+            self._items.setdefault(key(item), item)
         self._list = None
 
     @classmethod
@@ -97,7 +99,9 @@ class RegoSet:
         # Only reached while _items is not set: see lazy().
         if name != "_items" or self._list is None:
             raise AttributeError(name)
-        self._items = items = {key(item): item for item in self._list}
+        self._items = items = {}
+        for item in self._list:
+            items.setdefault(key(item), item)
         return items
 
     def add(self, item: Value) -> None:

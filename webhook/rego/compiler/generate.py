@@ -92,6 +92,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "member": runtime.member,
     "member_at": runtime.member_at,
     "pairs": runtime.pairs,
+    "pairs_in_order": runtime.pairs_in_order,
     "path": runtime.path,
     "pattern": pattern,
     "print_values": runtime.print_values,
@@ -108,6 +109,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "too_long": runtime.too_long,
     "undefined": _undefined,
     "values": runtime.values,
+    "values_in_order": runtime.values_in_order,
 }
 """What generated code may name, besides what it defines."""
 

@@ -121,9 +121,10 @@ class BodyWriter(CallWriter):
             return
         name = self.name_of(source)
         if kind == "":
-            self.line(f"{result}[{name} if type({name}) is str else key({name})] = {name}")
+            self.line(f"if type({name}) is str: {result}[{name}] = {name}")
+            self.line(f"else: {result}.setdefault(key({name}), {name})")
         else:
-            self.line(f"{result}[key({name})] = {name}")
+            self.line(f"{result}.setdefault(key({name}), {name})")
 
     def _add_entry(self, result: str, name: Operand, value: Operand) -> None:
         self.line(f"put({result}, {name[0]}, {value[0]}, {self._place()})")

@@ -154,10 +154,11 @@ class ReferenceWriter(Writer):
         source, kind = current
         value = self.new()
         if self.single_use(part):
-            if kind in (LIST, SET):
+            if kind == LIST or (kind == SET and self.repeats):
                 items = source
             else:
-                items = self.assign(f"{source} if type({source}) is list else values({source})")
+                values = "values" if self.repeats else "values_in_order"
+                items = self.assign(f"{source} if type({source}) is list else {values}({source})")
             self.charge(f"len({items})")
             self.loop(value, items)
             self.env[part.name] = ("None", "")  # type: ignore[union-attr]  # nobody reads it
@@ -170,6 +171,8 @@ class ReferenceWriter(Writer):
             return value, ""
         self.charge(f"size({source})")
         items = f"{source}.items() if type({source}) is dict else pairs({source})"
+        if not self.repeats:
+            items = f"pairs_in_order({source})"
         self.loop(f"{name}, {value}", items)
         self.match(part, (name, STRING if kind == DICT else ""))
         return value, ""
@@ -269,7 +272,8 @@ class ReferenceWriter(Writer):
         items = self.assign(f"{self.unit.want(kind, node)}({self.state})")
         self.charge(f"size({items})" if kind == "d" else f"len({items})")
         value = self.new()
-        self.loop(value, items if kind == "i" else f"values({items})")
+        values = "values" if self.repeats else "values_in_order"
+        self.loop(value, items if kind == "i" else f"{values}({items})")
         self.match(part, (value, ""))
         return self.steps((value, ""), path, at + 1)
 
