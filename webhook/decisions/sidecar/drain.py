@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.decisions.backoff import Backoff
+from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
 from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
 
@@ -89,6 +90,7 @@ class Drain(threading.Thread):
         self.counters = DrainCounters(durable_offset=self.reader.cursor.offset)
         self._saved = self._synced = self.reader.cursor
         self._saved_at = 0.0
+        self._losses = (0, 0)
         self._backoff = Backoff(settings.backoff_initial_seconds, settings.backoff_max_seconds)
         self._stop_requested = threading.Event()
         self._drain_only = threading.Event()
@@ -119,9 +121,14 @@ class Drain(threading.Thread):
 
     def run(self) -> None:
         """Feed the sink; ends by :meth:`finish` or :meth:`stop`."""
+        with crash_on_bug(f"draining to {self.sink_name}", self._logger):
+            self._drain()
+
+    def _drain(self) -> None:
         try:
             while not self._stop_requested.is_set():
                 lines = self.reader.peek(self._settings.max_records, self._settings.max_bytes)
+                self._tell_losses()
                 if lines:
                     self._deliver(lines)
                     self._save(sync=False)
@@ -134,6 +141,14 @@ class Drain(threading.Thread):
             self._save(sync=True)
             self._sink.close()
             self._dead_letters.close()
+
+    def _tell_losses(self) -> None:
+        losses = self.reader.dropped, self.reader.corrupt
+        if losses != self._losses:
+            self._losses = losses
+            self._logger.error(
+                "records lost", sink=self.sink_name, dropped=losses[0], corrupt=losses[1]
+            )
 
     def _told_to_stop(self) -> bool:
         return self._stop_requested.is_set() or self._drain_only.is_set()

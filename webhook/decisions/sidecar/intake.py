@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.backoff import Backoff
+from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Intake:
         self._room = asyncio.Event()
         self._room.set()
         self._listeners: dict[object, Callable[[], None]] = {}
-        self._thread = threading.Thread(target=self._commit_all, name="commit", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="commit", daemon=True)
         self._done = asyncio.Event()
         self.received = 0
         self.committed = 0
@@ -133,6 +134,10 @@ class Intake:
             self._condition.notify()
         self._log.wake()
 
+    def _run(self) -> None:
+        with crash_on_bug("committing", self._logger):
+            self._commit_all()
+
     def _commit_all(self) -> None:
         while True:
             with self._condition:
@@ -160,7 +165,9 @@ class Intake:
             except OSError as error:
                 self.commit_failures += 1
                 self.blocked = True
-                self._logger.fault("commit failed", error)
+                failures = backoff.failures
+                if failures & (failures + 1) == 0:  # the first, and each doubling
+                    self._logger.warning("commit failed", error=str(error), failures=failures + 1)
                 self._log.wait_trimmed(backoff.next_seconds())
             else:
                 self.blocked = False

@@ -112,7 +112,10 @@ class Reader:
             try:
                 lines = self._lines_at(part, max_bytes)
             except FileNotFoundError:
-                continue  # dropped as the oldest between the look and the read
+                # Dropped as the oldest between the look and the read; or deleted by somebody.
+                if self._log.first <= part.first:
+                    self._skip_rest(part)
+                continue
             if lines:
                 return lines
 
@@ -145,6 +148,9 @@ class Reader:
                 self.corrupt += 1
                 self.cursor = Cursor(here.offset + 1, part.first, here.position + after)
                 return
+        self._skip_rest(part)
+
+    def _skip_rest(self, part: Segment) -> None:
         self.corrupt += part.end - self.cursor.offset
         self.cursor = Cursor(part.end)
 
@@ -156,7 +162,7 @@ class Reader:
             try:
                 lines = self._lines_at(part, CHUNK_BYTES)
             except FileNotFoundError:
-                self.cursor = Cursor(target)
+                self._skip_rest(part)
                 return False
             if not lines:
                 return False

@@ -1,0 +1,1 @@
+"""What the tests of the decision log share: processes, sinks and a disk that forgets."""

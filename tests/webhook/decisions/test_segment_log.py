@@ -1,0 +1,299 @@
+"""The segment log: what is read back, after crashes, on full and on damaged disks."""
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.decisions.framing import StreamID
+from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.disk import AppendFile, OSDisk
+from webhook.decisions.sidecar.log import LogFull, LogLimits, SegmentLog
+from webhook.decisions.sidecar.reader import (
+    Cursor,
+    Reader,
+    cursor_path,
+    load_cursor,
+    save_cursor,
+)
+
+STREAM = StreamID("pod", "process")
+SMALL = LogLimits(segment_bytes=400, max_bytes=20_000, min_free_bytes=0)
+TIGHT = LogLimits(segment_bytes=400, max_bytes=2000, min_free_bytes=0)
+
+
+def record(number: int, padding: int = 0) -> bytes:
+    return orjson.dumps(
+        {"podUID": "pod", "process": "process", "sequence": number, "x": "y" * padding}
+    )
+
+
+def fill(log: SegmentLog, numbers: range, batch: int = 2) -> None:
+    for start in range(numbers.start, numbers.stop, batch):
+        part = range(start, min(start + batch, numbers.stop))
+        log.append([record(number) for number in part], {STREAM: part[-1]})
+
+
+def drain(reader: Reader, at_a_time: int = 3) -> list[int]:
+    found: list[int] = []
+    while lines := reader.peek(at_a_time, 10_000):
+        found += [orjson.loads(line)["sequence"] for line in lines]
+        reader.advance(len(lines))
+    return found
+
+
+def test_what_was_appended_is_read_in_order_across_segments(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 20))
+    assert len(list(tmp_path.glob("*.segment"))) > 2
+    assert drain(Reader(log, None)) == list(range(1, 20))
+
+
+def test_a_new_process_finds_everything_and_how_far_each_stream_has_come(tmp_path: Path) -> None:
+    fill(SegmentLog(OSDisk(), tmp_path, SMALL), range(1, 20))
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    assert log.marks == {STREAM: 19}
+    assert drain(Reader(log, None)) == list(range(1, 20))
+    fill(log, range(20, 30))
+    assert drain(Reader(log, None)) == list(range(1, 30))
+
+
+def test_marks_outlive_the_records_they_came_from(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 20))
+    log.append([b"{}"] * 40, {})
+    log.append([b"{}"] * 40, {})
+    log.trim(log.end)
+    assert SegmentLog(OSDisk(), tmp_path, SMALL).marks == {STREAM: 19}
+
+
+@given(cut=st.integers(1, 150))
+@settings(max_examples=40, deadline=None)
+def test_a_torn_tail_costs_only_what_was_never_acknowledged(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    """Whatever a crash leaves of the last append, everything before it is whole."""
+    folder = tmp_path_factory.mktemp("log")
+    log = SegmentLog(OSDisk(), folder, LogLimits(min_free_bytes=0))
+    fill(log, range(1, 9))
+    path = next(folder.glob("*.segment"))
+    whole = path.stat().st_size
+    log.append([record(9), record(10)], {STREAM: 10})
+    os.truncate(path, whole + min(cut, path.stat().st_size - whole - 1))
+    log = SegmentLog(OSDisk(), folder, LogLimits(min_free_bytes=0))
+    found = drain(Reader(log, None))
+    assert found in (list(range(1, 9)), list(range(1, 10)))
+    assert log.marks == {STREAM: found[-1]}
+    fill(log, range(found[-1] + 1, 15))
+    assert drain(Reader(SegmentLog(OSDisk(), folder, SMALL), None)) == list(range(1, 15))
+
+
+def test_a_segment_whose_header_was_torn_is_begun_again(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 5))
+    (tmp_path / segment.file_name(log.end)).write_bytes(segment.MAGIC[:5])
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    assert log.torn_bytes == 5
+    fill(log, range(5, 20))
+    assert drain(Reader(log, None)) == list(range(1, 20))
+
+
+def test_damage_costs_the_records_it_hits_and_is_counted(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 30), batch=1)
+    first = min(tmp_path.glob("*.segment"))
+    content = bytearray(first.read_bytes())
+    at = content.index(b'"sequence":2')
+    content[at] ^= 0xFF
+    first.write_bytes(content)
+    reader = Reader(log, None)
+    assert drain(reader) == [1, *range(3, 30)]
+    assert reader.corrupt == 1
+
+
+def test_a_damaged_length_costs_the_rest_of_its_segment_and_is_counted(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 30), batch=1)
+    first, second = sorted(tmp_path.glob("*.segment"))[:2]
+    content = bytearray(first.read_bytes())
+    at = content.index(record(2)) - segment.FRAME.size
+    content[at : at + 4] = b"\xff\xff\xff\xff"
+    first.write_bytes(content)
+    reader = Reader(log, None)
+    begins = segment.first_offset(second.name)
+    assert begins is not None
+    assert drain(reader) == [1, *range(begins + 1, 30)]
+    assert reader.corrupt == begins - 1
+
+
+def test_a_full_log_takes_nothing_until_it_is_trimmed(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, TIGHT)
+    taken = 0
+
+    def fill_up() -> None:
+        nonlocal taken
+        while True:
+            fill(log, range(taken + 1, taken + 2))
+            taken += 1
+
+    with pytest.raises(LogFull, match="the limit is 2000"):
+        fill_up()
+    assert log.size_bytes <= 2000 + 200  # a header more
+    reader = Reader(log, None)
+    assert drain(reader) == list(range(1, taken + 1))
+    log.trim(reader.cursor.offset)
+    fill(log, range(taken + 1, taken + 2))
+    assert drain(reader) == [taken + 1]
+
+
+def test_dropping_the_oldest_is_counted_by_each_reader(tmp_path: Path) -> None:
+    limits = LogLimits(segment_bytes=400, max_bytes=2000, min_free_bytes=0, drop_oldest=True)
+    log = SegmentLog(OSDisk(), tmp_path, limits)
+    slow, quick = Reader(log, None), Reader(log, None)
+    seen: list[int] = []
+    for number in range(1, 101):
+        fill(log, range(number, number + 1))
+        seen += drain(quick)
+    found = drain(slow)
+    assert seen == list(range(1, 101))
+    assert found == list(range(100 - len(found) + 1, 101))
+    assert (slow.dropped, quick.dropped) == (100 - len(found), 0)
+    assert log.size_bytes <= 2000 + 200  # a header more
+
+
+class FailingFile:
+    """Fails in one call, after a part of the data."""
+
+    def __init__(self, file: AppendFile, disk: "FailingDisk") -> None:
+        self._file = file
+        self._disk = disk
+
+    def write(self, data: bytes) -> None:
+        if self._disk.fails("write"):
+            self._file.write(data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "full")
+        self._file.write(data)
+
+    def sync(self) -> None:
+        if self._disk.fails("sync"):
+            raise OSError(errno.EIO, "broken")
+        self._file.sync()
+
+    def truncate(self, size: int) -> None:
+        if self._disk.fails("truncate"):
+            raise OSError(errno.EIO, "broken")
+        self._file.truncate(size)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FailingDisk(OSDisk):
+    """Fails when told to, a number of times for each operation."""
+
+    def __init__(self) -> None:
+        self.failing: dict[str, int] = {}
+
+    def fails(self, operation: str) -> bool:
+        left = self.failing.get(operation, 0)
+        self.failing[operation] = left - 1
+        return left > 0
+
+    def append(self, path: Path) -> AppendFile:
+        return FailingFile(super().append(path), self)
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        {"write": 1},
+        {"sync": 1},
+        {"write": 2},
+        {"write": 1, "truncate": 1},
+        {"sync": 1, "truncate": 1},
+        {"sync": 3},
+    ],
+)
+def test_a_failed_append_leaves_nothing_and_may_be_tried_again(
+    tmp_path: Path, failing: dict[str, int]
+) -> None:
+    """Neither half a batch nor the batch twice, now or after a restart."""
+    disk = FailingDisk()
+    log = SegmentLog(disk, tmp_path, SMALL)
+    fill(log, range(1, 4))
+    disk.failing = dict(failing)
+    for number in range(4, 8):
+        while True:
+            try:
+                fill(log, range(number, number + 1))
+            except OSError:
+                continue
+            break
+    assert drain(Reader(log, None)) == list(range(1, 8))
+    assert drain(Reader(SegmentLog(OSDisk(), tmp_path, SMALL), None)) == list(range(1, 8))
+
+
+def test_a_cursor_is_found_again_where_it_was_left(tmp_path: Path) -> None:
+    disk = OSDisk()
+    log = SegmentLog(disk, tmp_path, SMALL)
+    fill(log, range(1, 20))
+    reader = Reader(log, None)
+    done = len(reader.peek(5, 10_000))
+    reader.advance(done)
+    path = cursor_path(tmp_path, "sink")
+    save_cursor(disk, path, reader.cursor, sync=True)
+    assert drain(Reader(log, load_cursor(disk, path))) == list(range(done + 1, 20))
+
+
+def test_a_cursor_without_its_place_finds_it_by_offset(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 30))
+    for offset in range(29):
+        assert drain(Reader(log, Cursor(offset))) == list(range(offset + 1, 30))
+
+
+def test_an_unreadable_cursor_begins_with_the_oldest_record(tmp_path: Path) -> None:
+    path = tmp_path / "sink.cursor"
+    path.write_bytes(b"{")
+    assert load_cursor(OSDisk(), path) is None
+    assert load_cursor(OSDisk(), tmp_path / "none") is None
+
+
+def test_a_record_longer_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, LogLimits(min_free_bytes=0))
+    log.append([record(1, 900_000), record(2)], {STREAM: 2})
+    assert drain(Reader(log, None), at_a_time=1) == [1, 2]
+    assert SegmentLog(OSDisk(), tmp_path, LogLimits(min_free_bytes=0)).marks == {STREAM: 2}
+
+
+def test_a_reader_keeps_up_while_another_thread_appends(tmp_path: Path) -> None:
+    limits = LogLimits(segment_bytes=2000, max_bytes=10_000_000, min_free_bytes=0)
+    log = SegmentLog(OSDisk(), tmp_path, limits)
+    writer = threading.Thread(target=fill, args=(log, range(1, 1001), 10))
+    writer.start()
+    reader = Reader(log, None)
+    found: list[int] = []
+    while len(found) < 1000:
+        log.wait_for_more(reader.cursor.offset, 10, lambda: False)
+        found += drain(reader)
+        log.trim(reader.cursor.offset)
+    writer.join()
+    assert found == list(range(1, 1001))
+    assert len(list(tmp_path.glob("*.segment"))) == 1
+
+
+def test_a_segment_that_somebody_deleted_is_counted_and_passed(tmp_path: Path) -> None:
+    log = SegmentLog(OSDisk(), tmp_path, SMALL)
+    fill(log, range(1, 30), batch=1)
+    first, second, *_ = sorted(tmp_path.glob("*.segment"))
+    first.unlink()
+    reader = Reader(log, None)
+    begins = segment.first_offset(second.name)
+    assert begins is not None
+    assert drain(reader) == list(range(begins + 1, 30))
+    assert reader.corrupt == begins

@@ -1,0 +1,30 @@
+"""A thread with a bug takes the process with it.
+
+A sidecar that receives and no longer drains, or the other way round, would
+look healthy and fill the disk. What is durable stays so, and the kubelet
+starts the container again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.log import Logger
+
+EXIT_CODE: Final = 70
+"""sysexits' EX_SOFTWARE."""
+
+
+@contextlib.contextmanager
+def crash_on_bug(what: str, logger: Logger) -> Iterator[None]:
+    """Log an exception that nobody expected, and end the process."""
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001  # a thread's boundary
+        logger.fault(f"bug while {what}: ending", error)
+        os._exit(EXIT_CODE)
