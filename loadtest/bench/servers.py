@@ -79,7 +79,7 @@ def running(
             stderr=output,
         )
     try:
-        _await_ready(process, health_port, log)
+        _await_ready(name, process, health_port, log)
         seconds = time.perf_counter() - started
         yield Server(name, f"https://127.0.0.1:{port}/v1/admit?timeout=30s", process, seconds)
     finally:
@@ -91,12 +91,12 @@ def running(
             process.wait()
 
 
-def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _await_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     end = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < end:
         if process.poll() is not None:
             tail = "\n".join(log.read_text().splitlines()[-10:])
-            raise RuntimeError(f"{process.args} ended:\n{tail}")
+            raise RuntimeError(f"{name} ended:\n{tail}")
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
             try:
@@ -106,7 +106,7 @@ def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None
             finally:
                 connection.close()
         time.sleep(POLL_SECONDS)
-    raise RuntimeError(f"{process.args} is not ready after {READY_SECONDS_MAX} s: see {log}")
+    raise RuntimeError(f"{name} is not ready after {READY_SECONDS_MAX} s: see {log}")
 
 
 def waddle(
