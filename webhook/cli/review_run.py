@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.expansion import (
+    Expansion,
+    InvalidExpansion,
+    Resultant,
+    read_expansion_template,
+    with_implied,
+)
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, Document
 from webhook.policies.manifests import (
@@ -22,13 +30,15 @@ from webhook.policies.manifests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.documents import Document as Text
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
 
 STDIN: Final = Path("-")
+
+_MUTATIONS: Final = "mutations.gatekeeper.sh"
 
 # The Namespace that every cluster has, for objects in it where nobody gave it.
 _DEFAULT_NAMESPACE: Final = {
@@ -141,14 +151,59 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> list
         lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
     )
     namespaces = {"default": _DEFAULT_NAMESPACE, **client.snapshot.namespaces}
+    expansion = _expansion(sources.manifests)
     findings = []
     for manifest in sources.manifests:
         obj = manifest.document
         namespace = namespaces.get(namespace_of(obj))
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
         responses = _review(client, AugmentedObject(obj, namespace), shown, printed)
+        implied = [
+            (
+                item,
+                _review(
+                    client, AugmentedObject(item.object, namespace, "", "Generated"), shown, printed
+                ),
+            )
+            for item in _expand(expansion, obj, namespace)
+        ]
+        responses = with_implied(responses, implied) if implied else responses
         findings += [Finding(result, _subject(obj), obj) for result in responses.results]
     return _ordered(findings)
+
+
+def _expansion(manifests: Sequence[Manifest]) -> Expansion:
+    """The ExpansionTemplates among the manifests.
+
+    gator lets mutators change what is expanded; unknown here, they are refused
+    rather than left out.
+    """
+    found = [
+        item for item in manifests if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
+    ]
+    mutators = [item for item in manifests if item.gvk.group == _MUTATIONS]
+    if found and mutators:
+        first = mutators[0]
+        raise CannotTest(
+            f"auditing objects: {first.file}:{first.line}: mutators are not applied to expanded "
+            "resources: review without them, or without ExpansionTemplates"
+        )
+    try:
+        return Expansion([read_expansion_template(item.document) for item in found])
+    except InvalidExpansion as error:
+        raise CannotTest(f"auditing objects: error creating expander: {error}") from None
+
+
+def _expand(
+    expansion: Expansion, obj: dict[str, Any], namespace: Mapping[str, Any] | None
+) -> list[Resultant]:
+    try:
+        return expansion.expand(obj, namespace)
+    except InvalidExpansion as error:
+        name = name_of(obj)
+        raise CannotTest(
+            f"auditing objects: expanding resource {name}: error expanding resource {name}: {error}"
+        ) from None
 
 
 def _subject(obj: dict[str, Any]) -> str:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidData, SchemaViolation
+from webhook.constraint.expansion import (
+    Expansion,
+    InvalidExpansion,
+    read_expansion_template,
+    with_implied,
+)
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.policies.assertion import AssertionFailure
@@ -70,8 +77,7 @@ class SuiteRunner:
         return SuiteTestResult(test.name, error, seconds=time.perf_counter() - start, cases=cases)
 
     def _run_cases(self, client: Client, folder: Path, test: SuiteTest) -> tuple[CaseResult, ...]:
-        if test.expansion:
-            raise _Failure("expansion is not supported: resources are reviewed as they are")
+        expansion = _expansion(folder, test.expansion)
         results = []
         for case in test.cases:
             if case.skip or not self._filter.selects_case(test.name, case.name):
@@ -81,7 +87,7 @@ class SuiteRunner:
             printed: list[str] = []
             error = ""
             try:
-                _check_case(client.copy(), folder, case, printed)
+                _check_case(client.copy(), expansion, folder, case, printed)
             except (_Failure, AssertionFailure) as failure:
                 error = str(failure)
             seconds = time.perf_counter() - start
@@ -148,7 +154,24 @@ def _read(path: Path, what: str) -> list[dict[str, Any]]:
         raise _Failure(f'reading {what} from "{path}": {error.fault.message}') from None
 
 
-def _check_case(client: Client, folder: Path, case: Case, printed: list[str]) -> None:
+def _expansion(folder: Path, name: str) -> Expansion:
+    if not name:
+        return Expansion()
+    path = _join(folder, name)
+    documents = _read(path, "ExpansionTemplate")
+    if not documents or any(
+        gvk_of(document).group_kind != (expansions.GROUP, expansions.KIND) for document in documents
+    ):
+        raise _Failure(f'not an Expansion Template: "{path}"')
+    try:
+        return Expansion([read_expansion_template(document) for document in documents])
+    except InvalidExpansion as error:
+        raise _Failure(str(error)) from None
+
+
+def _check_case(
+    client: Client, expansion: Expansion, folder: Path, case: Case, printed: list[str]
+) -> None:
     if not case.object:
         raise _Failure("invalid Case: must define object")
     if not case.assertions:
@@ -164,7 +187,8 @@ def _check_case(client: Client, folder: Path, case: Case, printed: list[str]) ->
         )
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
-    messages = [result.msg for result in _review(client, documents[0], printed).results]
+    responses = _review(client, expansion, documents[0], printed)
+    messages = [result.msg for result in responses.results]
     for assertion in case.assertions:
         assertion.check(messages)
 
@@ -183,17 +207,33 @@ def _add_inventory(client: Client, path: Path) -> None:
             ) from None
 
 
-def _review(client: Client, document: dict[str, Any], printed: list[str]) -> Responses:
+def _review(
+    client: Client, expansion: Expansion, document: dict[str, Any], printed: list[str]
+) -> Responses:
     gvk = gvk_of(document)
-    subject: Any
     if gvk.kind == "AdmissionReview" and gvk.group == _REVIEW_GROUP:
-        subject, shown = _admission_review(document), "AdmissionReview"
-    else:
-        subject = AugmentedObject(document)
-        shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
-    limits = Limits(print_=lambda _, line: printed.append(line))
+        return _ask(client, _admission_review(document), "AdmissionReview", printed)
+    shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
+    responses = _ask(client, AugmentedObject(document), shown, printed)
+    try:
+        resultants = expansion.expand(document)
+    except InvalidExpansion as error:
+        name = name_of(document)
+        raise _Failure(
+            f"expanding resource {name}: error expanding resource {name}: {error}"
+        ) from None
+    implied = [
+        (item, _ask(client, AugmentedObject(item.object, source="Generated"), shown, printed))
+        for item in resultants
+    ]
+    return with_implied(responses, implied) if implied else responses
+
+
+def _ask(client: Client, subject: Any, shown: str, printed: list[str]) -> Responses:
     responses = client.snapshot.review(
-        subject, enforcement_point=enforcement.COMMAND_LINE, limits=limits
+        subject,
+        enforcement_point=enforcement.COMMAND_LINE,
+        limits=Limits(print_=lambda _, line: printed.append(line)),
     )
     if responses.faults:
         faults = "; ".join(str(fault) for fault in responses.faults)

@@ -10,7 +10,7 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.programs import program
-from tests.webhook.constraint.policies import constraint, pod, template
+from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
 
 REGO = """package p
 violation[{"msg": msg, "details": {"a": [1], "b": {2, 1}}}] {
@@ -116,6 +116,50 @@ def test_gator_reports_the_same(policies, tmp_path, output):
     read = {"text": str.splitlines, "json": json.loads, "yaml": yaml.safe_load}[output]
     assert read(theirs.stdout) == read(ours.stdout)
     assert theirs.returncode == ours.returncode
+
+
+@pytest.mark.slow
+def test_gator_expands_the_same(policies, tmp_path):
+    cron = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": {"jobTemplate": {"spec": {"template": {"spec": {}}}}},
+    }
+    jobs = {"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]}
+    thing = manifest(
+        tmp_path,
+        expands(),
+        expands("jobs", "spec.jobTemplate.spec.template", applies=jobs, enforcementAction="warn"),
+        deployment(),
+        cron,
+    )
+    arguments = ["test", "-f", policies, "-f", thing, "-o", "json"]
+
+    theirs = subprocess.run(
+        [program("gator"), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ours = waddle(*arguments)
+
+    assert "[Implied by jobs] " in theirs.stdout
+    assert json.loads(ours.stdout) == json.loads(theirs.stdout)
+    assert ours.returncode == theirs.returncode == 1
+
+
+def test_mutators_beside_expansion_are_refused_not_left_out(tmp_path):
+    mutator = {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "Assign",
+        "metadata": {"name": "m"},
+    }
+    run = waddle("test", "-f", manifest(tmp_path, expands(), mutator))
+
+    assert run.returncode == 1
+    assert "mutators are not applied to expanded resources" in run.stderr
 
 
 def test_a_cluster_scoped_object_is_decided_as_admission_does(tmp_path):

@@ -105,3 +105,36 @@ def pod(name="web", namespace="shop", **metadata: Any) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, **metadata},
     }
+
+
+def expands(
+    name: str = "pods",
+    source: str = "spec.template",
+    generated: Any = None,
+    applies: Any = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """An ExpansionTemplate from Deployments to Pods."""
+    return {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": name},
+        "spec": {
+            "applyTo": [
+                applies or {"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}
+            ],
+            "templateSource": source,
+            "generatedGVK": generated or {"group": "", "version": "v1", "kind": "Pod"},
+            **spec,
+        },
+    }
+
+
+def deployment(**metadata: Any) -> dict[str, Any]:
+    """A Deployment with a Pod's template."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "Web", "namespace": "shop", **metadata},
+        "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}},
+    }

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.webhook.constraint.policies import client, constraint, pod, template
+from tests.webhook.constraint.policies import (
+    client,
+    constraint,
+    deployment,
+    expands,
+    pod,
+    template,
+)
 from webhook.policies.assertion import Assertion, AssertionFailure
 from webhook.policies.suite import InvalidSuite, SuiteTest, find_suites
 from webhook.policies.suite_filter import Filter, InvalidFilter
@@ -198,7 +205,8 @@ def test_a_case_that_cannot_be_run_says_why(suites, fields, error):
         ({"template": "pod.yaml"}, "not a ConstraintTemplate"),
         ({"constraint": "pod.yaml"}, "not a Constraint"),
         ({"template": "none.yaml"}, "reading ConstraintTemplate from"),
-        ({"expansion": "e.yaml"}, "expansion is not supported"),
+        ({"expansion": "none.yaml"}, "reading ExpansionTemplate from"),
+        ({"expansion": "pod.yaml"}, "not an Expansion Template"),
         (
             {"invalid": True},
             (
@@ -220,6 +228,25 @@ def test_an_invalid_constraint_is_what_an_invalid_test_wants(suites):
     assert "unknown fields: [spec.match.zork] but want schema validation failed" in suites.error(
         invalid=True
     )
+
+
+def test_expanded_resources_are_reviewed_too(suites):
+    suites.write("expansion.yaml", expands())
+    suites.write("constraint.yaml", constraint(match={"kinds": [{"kinds": ["Pod"]}]}))
+    suites.write("deployment.yaml", deployment())
+    suites.write("empty.yaml", {**deployment(), "spec": {}})
+
+    result = suites.run(
+        case(
+            object="deployment.yaml",
+            assertions=[{"violations": 1, "message": r"^\[Implied by pods\] no$"}],
+        ),
+        case(object="empty.yaml"),
+        expansion="expansion.yaml",
+    )
+
+    assert result.cases[0].error == ""
+    assert 'could not find source field "spec.template"' in result.cases[1].error
 
 
 def test_inventory_is_there_for_its_case_alone(suites):

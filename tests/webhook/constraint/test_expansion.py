@@ -1,0 +1,123 @@
+"""Expansion: what generators imply, reviewed with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.webhook.constraint.policies import client, constraint, deployment, expands, template
+from webhook.constraint.expansion import (
+    Expansion,
+    InvalidExpansion,
+    read_expansion_template,
+    with_implied,
+)
+from webhook.constraint.review import AugmentedObject
+
+
+def expansion(*documents):
+    return Expansion([read_expansion_template(document) for document in documents])
+
+
+def test_a_generator_implies_what_its_template_holds():
+    (resultant,) = expansion(expands()).expand(deployment())
+
+    assert resultant.object == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "labels": {"a": "b"},
+            "namespace": "shop",
+            "name": "web-pod",
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "Web", "uid": ""}
+            ],
+        },
+        "spec": {"containers": []},
+    }
+    assert deployment()["spec"]["template"]["metadata"] == {"labels": {"a": "b"}}
+
+
+def test_other_kinds_imply_nothing():
+    assert expansion(expands()).expand({**deployment(), "apiVersion": "apps/v1beta1"}) == []
+    assert Expansion().expand(deployment()) == []
+
+
+def test_what_is_implied_may_imply_more_and_comes_after_it():
+    cron = expands(
+        "jobs",
+        "spec.jobTemplate",
+        {"group": "batch", "version": "v1", "kind": "Job"},
+        {"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]},
+    )
+    job = expands("pods", applies={"groups": ["batch"], "versions": ["v1"], "kinds": ["Job"]})
+    thing = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "c"},
+        "spec": {"jobTemplate": {"spec": {"template": {"spec": {}}}}},
+    }
+
+    found = expansion(job, cron).expand(thing)
+
+    assert [(item.object["kind"], item.object["metadata"]["name"]) for item in found] == [
+        ("Pod", "c-job-pod"),
+        ("Job", "c-job"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({**expands(), "metadata": {}}, "ExpansionTemplate has empty name field"),
+        (expands("x" * 64), "name must be less than 64 characters"),
+        (expands(source=""), "pods has empty source field"),
+        (expands(generated={"kind": ""}), "pods has empty generatedGVK field"),
+        (expands(applyTo=[]), "pods must specify ApplyTo"),
+        (expands(applyTo=3), "pods has fields of a wrong type"),
+        (
+            expands(generated={"group": "apps", "version": "v1", "kind": "Deployment"}),
+            "generates GVK apps/v1, Kind=Deployment, but also applies to that same GVK",
+        ),
+    ],
+)
+def test_a_template_that_is_none_is_refused(document, message):
+    with pytest.raises(InvalidExpansion, match=message):
+        read_expansion_template(document)
+
+
+def test_templates_that_go_round_are_refused():
+    kinds = ["A", "B", "C"]
+    documents = [
+        expands(
+            f"t{number}",
+            generated={"group": "", "version": "v1", "kind": kinds[(number + 1) % 3]},
+            applies={"groups": [""], "versions": ["v1"], "kinds": [kinds[number]]},
+        )
+        for number in range(3)
+    ]
+
+    assert expansion(*documents[:2])
+    with pytest.raises(InvalidExpansion, match="upserting template t2: template forms expansion"):
+        expansion(*documents)
+
+
+def test_a_generator_without_the_source_cannot_be_expanded():
+    with pytest.raises(
+        InvalidExpansion, match=r'could not find source field "spec\.template" in resource Web'
+    ):
+        expansion(expands()).expand({**deployment(), "spec": {}})
+
+
+def test_implied_results_say_so_and_take_the_templates_action():
+    subject = client(
+        template(), constraint(match={"kinds": [{"kinds": ["Pod"]}], "source": "Generated"})
+    ).snapshot
+    parent = subject.review(AugmentedObject(deployment()))
+    (resultant,) = expansion(expands(enforcementAction="warn")).expand(deployment())
+    child = subject.review(AugmentedObject(resultant.object, source="Generated"))
+
+    answer = with_implied(parent, [(resultant, child)])
+
+    assert [(result.msg, result.enforcement_action) for result in answer.results] == [
+        ("[Implied by pods] no", "warn")
+    ]

@@ -1,0 +1,211 @@
+"""Expansion: the resources that a generator would make, reviewed with it.
+
+An ExpansionTemplate says which resources (a Deployment) hold the source of which
+others (``spec.template`` of a Pod), so that a policy for Pods speaks when the
+Deployment is made. Names, order of checks and messages are Gatekeeper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.result import Responses, answer_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+GROUP: Final = "expansion.gatekeeper.sh"
+KIND: Final = "ExpansionTemplate"
+DEPTH_MAX: Final = 30
+NAME_MAX: Final = 63
+
+
+class InvalidExpansion(ConstraintFrameworkError):  # noqa: N818  # as InvalidTemplate
+    """An ExpansionTemplate that cannot be used, or a resource that it cannot expand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionTemplate:
+    """``applies_to`` the generators, whose ``source`` becomes a resource of kind ``generates``."""
+
+    name: str
+    applies_to: frozenset[GroupVersionKind]
+    source: tuple[str, ...]
+    generates: GroupVersionKind
+    enforcement_action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resultant:
+    """A resource that a generator implies, and the template that says so."""
+
+    object: dict[str, Any]
+    template: ExpansionTemplate
+
+
+def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
+    """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
+    name = name_of(document)
+    spec = document.get("spec") or {}
+    if not name:
+        raise InvalidExpansion("ExpansionTemplate has empty name field")
+    if len(name.encode()) > NAME_MAX:
+        raise InvalidExpansion("ExpansionTemplate name must be less than 64 characters")
+    try:
+        source, generated = spec.get("templateSource") or "", spec.get("generatedGVK") or {}
+        generates = GroupVersionKind(
+            *(str(generated.get(part) or "") for part in ("group", "version", "kind"))
+        )
+        applies_to = frozenset(
+            GroupVersionKind(group, version, kind)
+            for entry in spec.get("applyTo") or ()
+            for group in entry.get("groups") or ()
+            for version in entry.get("versions") or ()
+            for kind in entry.get("kinds") or ()
+        )
+        action, path = spec.get("enforcementAction") or "", tuple(source.split("."))
+    except (AttributeError, TypeError):
+        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type") from None
+    if not source:
+        raise InvalidExpansion(f"ExpansionTemplate {name} has empty source field")
+    if not any(generates):
+        raise InvalidExpansion(f"ExpansionTemplate {name} has empty generatedGVK field")
+    if not spec.get("applyTo"):
+        raise InvalidExpansion(f"ExpansionTemplate {name} must specify ApplyTo")
+    if generates in applies_to:
+        raise InvalidExpansion(
+            f"ExpansionTemplate {name} generates GVK {generates}, but also applies to that same GVK"
+        )
+    return ExpansionTemplate(name, applies_to, path, generates, action)
+
+
+class Expansion:
+    """Some ExpansionTemplates, ready to expand resources. Immutable."""
+
+    def __init__(self, templates: Iterable[ExpansionTemplate] = ()) -> None:
+        """Raises :class:`InvalidExpansion` where templates would expand in a circle."""
+        self._by_kind: dict[GroupVersionKind, list[ExpansionTemplate]] = {}
+        for template in templates:
+            for gvk in template.applies_to:
+                self._by_kind.setdefault(gvk, []).append(template)
+            if self._reaches(template.generates, template, set()):
+                raise InvalidExpansion(
+                    f"error upserting template {template.name}: template forms expansion cycle"
+                )
+        for found in self._by_kind.values():
+            found.sort(key=lambda item: item.name)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_kind)
+
+    def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate, seen: set[str]) -> bool:
+        """Whether expanding this kind leads to a template again."""
+        for template in self._by_kind.get(gvk, ()):
+            if template.name == wanted.name:
+                return True
+            if template.name not in seen:
+                seen.add(template.name)
+                if self._reaches(template.generates, wanted, seen):
+                    return True
+        return False
+
+    def expand(
+        self, obj: dict[str, Any], namespace: Mapping[str, Any] | None = None
+    ) -> list[Resultant]:
+        """Everything that a resource implies, what is implied by those first.
+
+        ``namespace`` is the resource's Namespace, where the caller has it.
+        Raises :class:`InvalidExpansion`.
+        """
+        return self._expand(obj, namespace, 0) if self._by_kind else []
+
+    def _expand(
+        self, obj: dict[str, Any], namespace: Mapping[str, Any] | None, depth: int
+    ) -> list[Resultant]:
+        if depth >= DEPTH_MAX:
+            raise InvalidExpansion(f"maximum recursion depth of {DEPTH_MAX} reached")
+        gvk = gvk_of(obj)
+        if not any(gvk):
+            raise InvalidExpansion(f"cannot expand resource {name_of(obj)} with empty GVK")
+        own = [
+            Resultant(_resultant(obj, namespace, template), template)
+            for template in self._by_kind.get(gvk, ())
+        ]
+        below = [
+            implied
+            for resultant in own
+            for implied in self._expand(resultant.object, namespace, depth + 1)
+        ]
+        return below + own
+
+
+def _resultant(
+    obj: dict[str, Any], namespace: Mapping[str, Any] | None, template: ExpansionTemplate
+) -> dict[str, Any]:
+    source: Any = obj
+    for name in template.source:
+        source = source.get(name) if type(source) is dict else None
+    if type(source) is not dict:
+        raise InvalidExpansion(
+            f'could not find source field "{".".join(template.source)}" in resource {name_of(obj)}'
+        )
+    metadata = source.get("metadata")
+    metadata = dict(metadata) if type(metadata) is dict else {}
+    place = namespace_of(obj) if namespace is None else name_of(namespace)
+    if place:
+        metadata["namespace"] = place
+    elif namespace is not None:
+        metadata.pop("namespace", None)
+    kind = template.generates.kind
+    metadata["name"] = f"{name_of(obj)}-{kind}".lower() if kind else name_of(obj).lower()
+    _own(metadata, obj)
+    return {
+        **source,
+        "apiVersion": template.generates.group_version,
+        "kind": kind,
+        "metadata": metadata,
+    }
+
+
+def _own(metadata: dict[str, Any], owner: dict[str, Any]) -> None:
+    """Name the generator as an owner, unless it is one or cannot be named."""
+    identity = {
+        "apiVersion": owner.get("apiVersion"),
+        "kind": owner.get("kind"),
+        "name": name_of(owner),
+    }
+    if not all(identity.values()):
+        return
+    owners = metadata.get("ownerReferences")
+    owners = owners if type(owners) is list else []
+    for other in owners:
+        if type(other) is dict and identity.items() <= other.items():
+            return
+    metadata["ownerReferences"] = [*owners, {**identity, "uid": ""}]
+
+
+def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
+    """A generator's responses with those of what it implies, which say by which template."""
+    results = list(parent.results)
+    faults = list(parent.faults)
+    for resultant, responses in implied:
+        template = resultant.template
+        faults += responses.faults
+        results += [
+            replace(
+                result,
+                msg=f"[Implied by {template.name}] {result.msg}",
+                enforcement_action=template.enforcement_action or result.enforcement_action,
+            )
+            for result in responses.results
+        ]
+    return Responses(
+        results=tuple(sorted(results, key=answer_order)),
+        faults=tuple(faults),
+        deadline_exceeded=parent.deadline_exceeded
+        or any(responses.deadline_exceeded for _, responses in implied),
+        evaluated=parent.evaluated + sum(responses.evaluated for _, responses in implied),
+    )
