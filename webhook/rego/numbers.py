@@ -13,24 +13,15 @@ of 64 bits (OPA v1/topdown/arithmetic.go), so that ``0.1 + 0.2`` is ``0.3``.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
-from webhook.rego.errors import EvaluationError
+from webhook.rego import bigfloat
+from webhook.rego.bigfloat import Binary, int_from_text, int_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PRECISION: Final = 64
-"""Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
-
-MAX_EXPONENT: Final = 100_000
-"""Largest binary exponent of a number that may be read (OPA v1/ast/term.go, maxNumberExp)."""
-
-MAX_BITS: Final = 1 << 20
-"""Largest number that may be computed: 315,653 digits; OPA has no limit here."""
 
 _PLAIN: Final = 1 << 53
 """Below it every integral float is the integer that it prints as."""
@@ -103,22 +94,6 @@ def _ratio(text: str) -> Fraction:
     return -value if sign else value
 
 
-def int_from_text(digits: str) -> int:
-    """The integer, however long: Python's own limit is for text of unknown origin."""
-    try:
-        return int(digits)
-    except ValueError:
-        return int(Decimal(digits))
-
-
-def int_text(value: int) -> str:
-    """The integer's decimal digits, however many."""
-    try:
-        return str(value)
-    except ValueError:
-        return format(Decimal(value), "f")
-
-
 def exact(value: float) -> Fraction:
     """The decimal value that a number stands for, as a fraction."""
     if type(value) is Numeral:
@@ -142,13 +117,13 @@ def number(text: str) -> int | float:
 def _check_exponent(text: str) -> None:
     mantissa, _, exponent = text.lower().partition("e")
     power = int(exponent) if len(exponent) < 9 else 10**9
-    if len(mantissa) + abs(power) <= MAX_EXPONENT // 4:
+    if len(mantissa) + abs(power) <= bigfloat.MAX_EXPONENT // 4:
         return
     if power < 10**9:
         digits = mantissa.lstrip("+-").replace(".", "").lstrip("0")
         point = len(mantissa.lstrip("+-").lstrip("0").partition(".")[0])
         # log2(10) bits a digit; a value of zero has exponent 0 whatever is written.
-        if not digits or abs(power + point) * 3.3219 <= MAX_EXPONENT:
+        if not digits or abs(power + point) * 3.3219 <= bigfloat.MAX_EXPONENT:
             return
     raise ValueError("invalid number: number too big")
 
@@ -222,51 +197,16 @@ def as_index(value: float) -> int | None:
     return value if -(1 << 63) <= value < 1 << 63 else None
 
 
-# --- 64 bits of mantissa ---------------------------------------------------------------------
-
-Binary = tuple[int, int]
-"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with."""
-
-
-def _rounded(numerator: int, denominator: int = 1) -> Binary:
-    """The quotient rounded to nearest, ties to even."""
-    if not numerator:
-        return 0, 0
-    size = abs(numerator)
-    shift = PRECISION + 1 - (size.bit_length() - denominator.bit_length())
-    if shift >= 0:
-        mantissa, rest = divmod(size << shift, denominator)
-    else:
-        mantissa, rest = divmod(size, denominator << -shift)
-    exponent = -shift
-    extra = mantissa.bit_length() - PRECISION
-    half = 1 << (extra - 1)
-    low = mantissa & ((half << 1) - 1)
-    mantissa >>= extra
-    exponent += extra
-    if low > half or (low == half and (rest or mantissa & 1)):
-        mantissa += 1
-        if mantissa >> PRECISION:
-            mantissa >>= 1
-            exponent += 1
-    return (mantissa if numerator > 0 else -mantissa), exponent
-
-
-def number_too_large() -> EvaluationError:
-    """The end of an evaluation that computes beyond :data:`MAX_BITS`."""
-    return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
-
-
 @lru_cache(maxsize=2048)
 def _binary_of_text(text: str) -> Binary:
     ratio = _ratio(text)
-    return _rounded(ratio.numerator, ratio.denominator)
+    return bigfloat.nearest(ratio.numerator, ratio.denominator)
 
 
 def binary(value: float) -> Binary:
     """The number in 64 bits of mantissa, as ``big.Float`` reads its text."""
     if isinstance(value, int):
-        return _rounded(value)
+        return bigfloat.nearest(value)
     if type(value) is float:
         return _binary_of_text(repr(value))
     return _binary_of_text(number_text(value))
@@ -275,117 +215,20 @@ def binary(value: float) -> Binary:
 def from_binary(value: Binary) -> int | float:
     """The number, an ``int`` where it is integral."""
     mantissa, exponent = value
-    if abs(exponent) > MAX_EXPONENT:
-        raise number_too_large()
+    if abs(exponent) > bigfloat.MAX_EXPONENT:
+        raise bigfloat.number_too_large()
     if exponent > 0:
-        digits, point = _shortest(mantissa, exponent)
+        digits, point = bigfloat.shortest(mantissa, exponent)
         whole: int = int_from_text(digits) * 10 ** (point - len(digits))
         return whole if mantissa > 0 else -whole
-    if exponent > -PRECISION and not mantissa & ((1 << -exponent) - 1):
+    if exponent > -bigfloat.PRECISION and not mantissa & ((1 << -exponent) - 1):
         return mantissa >> -exponent
-    text = _general(*_shortest(mantissa, exponent), negative=mantissa < 0)
+    text = _general(*bigfloat.shortest(mantissa, exponent), negative=mantissa < 0)
     plain = float(text)
     return plain if float_text(plain) == text else Numeral(text)
 
 
-_DIGITS_ENOUGH: Final = 40
-"""Twice the digits that 64 bits of mantissa ever need."""
-
-
-def _decimal_digits(mantissa: int, exponent: int) -> tuple[str, int]:
-    """Significant digits, cut where the number is so large or small that they are many."""
-    if 0 <= exponent < 1000:
-        text = int_text(mantissa << exponent)
-        return text.rstrip("0"), len(text)
-    if -1000 < exponent < 0:
-        text = int_text(mantissa * 5**-exponent)
-        return text.rstrip("0"), len(text) + exponent
-    power = _DIGITS_ENOUGH - int((mantissa.bit_length() + exponent) * 0.30103)
-    if power >= 0:
-        scaled = mantissa * _power_of_ten(power)
-        scaled = scaled >> -exponent if exponent < 0 else scaled << exponent
-    else:
-        scaled = (mantissa << exponent) // _power_of_ten(-power)
-    text = str(scaled)
-    return text.rstrip("0"), len(text) - power
-
-
-@lru_cache(maxsize=16)
-def _power_of_ten(power: int) -> int:
-    return 10**power  # type: ignore[no-any-return]  # an integer, as the power is not negative
-
-
-def _shortest(mantissa: int, exponent: int) -> tuple[str, int]:
-    """The fewest digits, and where the point stands in them, that read back as the same 64 bits.
-
-    Go's math/big does it so (ftoa.go, roundShortest).
-    """
-    size = abs(mantissa)
-    digits, point = _decimal_digits(size, exponent)
-    lower, _ = _decimal_digits(2 * size - 1, exponent - 1)
-    upper, _ = _decimal_digits(2 * size + 1, exponent - 1)
-    inclusive = size & 1 == 0
-    for place, digit in enumerate(digits):
-        low = lower[place] if place < len(lower) else "0"
-        high = upper[place] if place < len(upper) else "0"
-        down = low != digit or (inclusive and place + 1 == len(lower))
-        up = digit != high and (inclusive or ord(digit) + 1 < ord(high) or place + 1 < len(upper))
-        if down or up:
-            if down and up:
-                up = _rounds_up(digits, place + 1)
-            return _cut(digits, point, place + 1, up=up)
-    return digits, point
-
-
-def _rounds_up(digits: str, count: int) -> bool:
-    if count >= len(digits):
-        return False
-    if digits[count] == "5" and count + 1 == len(digits):
-        return count > 0 and (ord(digits[count - 1]) - 48) & 1 != 0
-    return digits[count] >= "5"
-
-
-def _cut(digits: str, point: int, count: int, *, up: bool) -> tuple[str, int]:
-    kept = digits[:count]
-    if not up:
-        return kept.rstrip("0"), point
-    kept = kept.rstrip("9")
-    if not kept:
-        return "1", point + 1
-    return kept[:-1] + chr(ord(kept[-1]) + 1), point
-
-
 # --- operations ------------------------------------------------------------------------------
-
-
-def _scaled(a: Binary, b: Binary) -> tuple[int, int, int]:
-    """Both mantissas at the smaller exponent."""
-    exponent = min(a[1], b[1])
-    return a[0] << (a[1] - exponent), b[0] << (b[1] - exponent), exponent
-
-
-def _shifted(mantissa: int, exponent: int) -> Binary:
-    result, shift = _rounded(mantissa)
-    return result, (shift + exponent if result else 0)
-
-
-def _add(a: Binary, b: Binary) -> Binary:
-    x, y, exponent = _scaled(a, b)
-    return _shifted(x + y, exponent)
-
-
-def _subtract(a: Binary, b: Binary) -> Binary:
-    x, y, exponent = _scaled(a, b)
-    return _shifted(x - y, exponent)
-
-
-def _multiply(a: Binary, b: Binary) -> Binary:
-    return _shifted(a[0] * b[0], a[1] + b[1])
-
-
-def _divide(a: Binary, b: Binary) -> Binary:
-    mantissa, exponent = _rounded(a[0] if b[0] > 0 else -a[0], abs(b[0]))
-    return mantissa, (exponent + a[1] - b[1] if mantissa else 0)
 
 
 def _binary_operation(
@@ -399,17 +242,17 @@ def _binary_operation(
 
 def add(a: float, b: float) -> int | float:
     """``a + b``."""
-    return _binary_operation(a, b, int.__add__, _add)
+    return _binary_operation(a, b, int.__add__, bigfloat.add)
 
 
 def subtract(a: float, b: float) -> int | float:
     """``a - b``."""
-    return _binary_operation(a, b, int.__sub__, _subtract)
+    return _binary_operation(a, b, int.__sub__, bigfloat.subtract)
 
 
 def multiply(a: float, b: float) -> int | float:
     """``a * b``; the caller has paid for long integers."""
-    result = _binary_operation(a, b, int.__mul__, _multiply)
+    result = _binary_operation(a, b, int.__mul__, bigfloat.multiply)
     if result == 0 and (a < 0) != (b < 0) and (as_int(a) is None or as_int(b) is None):
         return Numeral("-0")
     return result
@@ -432,7 +275,7 @@ def divide(a: float, b: float) -> int | float:
     dividend = binary(a)
     if not dividend[0] and divisor[0] < 0:
         return Numeral("-0")
-    return from_binary(_divide(dividend, divisor))
+    return from_binary(bigfloat.divide(dividend, divisor))
 
 
 def _short_quotient(a: int, b: int) -> float | None:
@@ -465,22 +308,14 @@ def truncated(value: float) -> int:
     return -whole if mantissa < 0 else whole
 
 
-_HALF: Final = _rounded(1, 2)
-_ONE: Final = _rounded(1)
-
-
-def _integer_part(value: Binary) -> int:
-    mantissa, exponent = value
-    if exponent >= 0:
-        return mantissa << exponent
-    whole = abs(mantissa) >> -exponent
-    return -whole if mantissa < 0 else whole
-
-
 def rounded(value: float) -> int:
     """To the nearest integer, halves away from zero."""
     number_ = binary(value)
-    return _integer_part(_subtract(number_, _HALF) if number_[0] < 0 else _add(number_, _HALF))
+    return bigfloat.integer_part(
+        bigfloat.subtract(number_, bigfloat.HALF)
+        if number_[0] < 0
+        else bigfloat.add(number_, bigfloat.HALF)
+    )
 
 
 def absolute(value: float) -> int | float:
@@ -494,13 +329,13 @@ def absolute(value: float) -> int | float:
 
 def ceiling(value: float) -> int:
     """Rounded up; between -1 and 0 it is 1, as in OPA (arithmetic.go, arithCeil)."""
-    whole = _integer_part(binary(value))
+    whole = bigfloat.integer_part(binary(value))
     return whole if whole < 0 or _is_whole(value) else whole + 1
 
 
 def floor(value: float) -> int:
     """Rounded down; between -1 and 0 it is 0, as in OPA (arithmetic.go, arithFloor)."""
-    whole = _integer_part(binary(value))
+    whole = bigfloat.integer_part(binary(value))
     return whole if whole >= 0 or _is_whole(value) else whole - 1
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.numbers import float_text, int_text, number_text
+from webhook.rego.bigfloat import int_text
+from webhook.rego.numbers import float_text, number_text
 from webhook.rego.text import (
     MAX_CHARACTERS,
     argument_text,

@@ -21,9 +21,9 @@ from webhook.rego.template_syntax import (
     Nodes,
     Operand,
     Pipe,
-    TemplateError,
     Text,
 )
+from webhook.rego.template_tokens import TemplateError
 from webhook.rego.text import MAX_CHARACTERS, from_utf8, quote, text_too_large, utf8
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from webhook.rego.template_tokens import KEYWORDS, TemplateError, Token, tokens
 from webhook.rego.text import quote
 
 MAX_NESTING: Final = 100
@@ -41,10 +42,6 @@ FUNCTIONS: Final = frozenset(
         "urlquery",
     ]
 ) - {"break", "continue"}
-
-
-class TemplateError(ValueError):
-    """The template cannot be read or executed; the message is Go's."""
 
 
 # --- nodes -----------------------------------------------------------------------------------
@@ -121,172 +118,17 @@ Node: TypeAlias = Text | Action | Branch | Jump | Inclusion
 Nodes: TypeAlias = tuple[Node, ...]
 
 
-# --- tokens ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    line: int
-    column: int
-
-
-_INSIDE: Final = re.compile(
-    r"""(?P<space>[ \t\r\n]+) | (?P<declare>:=) | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
-    | (?P<raw>`[^`]*`) | (?P<char>'(?:[^'\\\n]|\\[^\n])*') | (?P<variable>\$\w*)
-    | (?P<number>[+-]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+
-        |(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?)(?!\w))
-    | (?P<field>\.\w+) | (?P<dot>\.) | (?P<name>\w+) | (?P<sign>[=|(),])""",
-    re.VERBOSE,
-)
-_SPACES: Final = " \t\r\n"
-_KEYWORDS: Final = frozenset(
-    [
-        "block",
-        "break",
-        "continue",
-        "define",
-        "else",
-        "end",
-        "if",
-        "nil",
-        "range",
-        "template",
-        "with",
-    ]
-)
-_TERMINATORS: Final = frozenset(" \t\r\n.,|:)(")
-
-
-class _Lexer:
-    """The whole template as tokens: text, and between delimiters what stands in actions."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.at = 0
-        self.tokens: list[_Token] = []
-
-    def error(self, message: str) -> TemplateError:
-        line = self.source.count("\n", 0, self.at) + 1
-        return TemplateError(f"template: template:{line}: {message}")
-
-    def add(self, kind: str, text: str, at: int) -> None:
-        line = self.source.count("\n", 0, at) + 1
-        column = at - (self.source.rfind("\n", 0, at) + 1)
-        self.tokens.append(_Token(kind, text, line, column))
-
-    def run(self) -> list[_Token]:
-        source = self.source
-        while self.at < len(source):
-            opening = source.find("{{", self.at)
-            text = source[self.at :] if opening < 0 else source[self.at : opening]
-            trims = opening >= 0 and source[opening + 2 : opening + 3] == "-"
-            trims = trims and source[opening + 3 : opening + 4] in set(_SPACES) - {""}
-            shown = text.rstrip(_SPACES) if trims else text
-            if shown:
-                self.add("text", shown, self.at)
-            if opening < 0:
-                self.at = len(source)
-                break
-            self.at = opening + 2 + (2 if trims else 0)
-            if source.startswith("/*", self.at):
-                self.comment()
-            else:
-                self.action(opening)
-        self.add("end of file", "", len(source))
-        return self.tokens
-
-    def comment(self) -> None:
-        closing = self.source.find("*/", self.at + 2)
-        if closing < 0:
-            raise self.error("unclosed comment")
-        self.at = closing + 2
-        if not self.close():
-            raise self.error("comment ends before closing delimiter")
-
-    def close(self) -> bool:
-        """Pass a right delimiter, if one stands here."""
-        trim = re.compile(r"[ \t\r\n]-\}\}").match(self.source, self.at)
-        if trim:
-            self.at = trim.end()
-            rest = self.source[self.at :]
-            self.at += len(rest) - len(rest.lstrip(_SPACES))
-            return True
-        if self.source.startswith("}}", self.at):
-            self.at += 2
-            return True
-        return False
-
-    def action(self, opening: int) -> None:
-        self.add("open", "{{", opening)
-        depth = 0
-        while True:
-            start = self.at
-            if self.close():
-                if depth:
-                    raise self.error("unclosed left paren")
-                self.add("close", "}}", start)
-                return
-            match = _INSIDE.match(self.source, self.at)
-            if match is None:
-                raise self.fault()
-            kind, text = match.lastgroup or "", match[0]
-            if kind == "space" and re.compile(r"[ \t\r\n]-\}\}").match(
-                self.source, match.end() - 1
-            ):
-                text = text[:-1]
-                if not text:
-                    continue
-            self.at += len(text)
-            if kind in {"field", "variable", "name"} and not self.terminated():
-                raise self.error(f"bad character {_shown(self.source[self.at])}")
-            depth += {"(": 1, ")": -1}.get(text, 0) if kind == "sign" else 0
-            if depth < 0:
-                raise self.error("unexpected right paren")
-            if kind == "sign":
-                kind = text
-            elif kind == "name":
-                kind = text if text in _KEYWORDS else "bool" if text in {"true", "false"} else kind
-            self.add(kind, text, start)
-
-    def terminated(self) -> bool:
-        rest = self.source[self.at : self.at + 1]
-        return not rest or rest in _TERMINATORS or self.source.startswith("}}", self.at)
-
-    def fault(self) -> TemplateError:
-        rest = self.source[self.at : self.at + 1]
-        if not rest:
-            return self.error("unclosed action")
-        if rest in "\"`'":
-            kind = {'"': "quoted string", "`": "raw quoted string", "'": "character constant"}
-            return self.error(f"unterminated {kind[rest]}")
-        if rest == ":":
-            return self.error("expected :=")
-        if rest in "+-0123456789":
-            word = re.compile(r"[+\-.\w]+").match(self.source, self.at)
-            return self.error(f"bad number syntax: {quote(word[0] if word else rest)}")
-        if "!" <= rest <= "~":
-            return self.error(f"unexpected {quote(rest)} in operand")
-        return self.error(f"unrecognized character in action: {_shown(rest)}")
-
-
-def _shown(character: str) -> str:
-    shown = f" '{character}'" if character.isprintable() else ""
-    return f"U+{ord(character):04X}{shown}"
-
-
 # --- parser ----------------------------------------------------------------------------------
 
 
 def parse(source: str) -> dict[str, Nodes]:
     """The templates by name; the text itself is ``template``."""
-    return _Parser(_Lexer(source).run()).run()
+    return _Parser(tokens(source)).run()
 
 
 @dataclass(slots=True)
 class _Parser:
-    tokens: list[_Token]
+    tokens: list[Token]
     at: int = 0
     variables: list[str] = field(default_factory=lambda: ["$"])
     templates: dict[str, Nodes] = field(default_factory=dict)
@@ -297,27 +139,27 @@ class _Parser:
         line = self.tokens[min(self.at, len(self.tokens) - 1)].line
         return TemplateError(f"template: template:{line}: {message}")
 
-    def unexpected(self, token: _Token, context: str) -> TemplateError:
+    def unexpected(self, token: Token, context: str) -> TemplateError:
         shown = {"end of file": "EOF", "close": quote("}}"), "open": quote("{{")}.get(token.kind)
         if shown is None:
-            keyword = token.kind in _KEYWORDS or token.kind == "dot"
+            keyword = token.kind in KEYWORDS or token.kind == "dot"
             shown = f"<{token.text}>" if keyword else quote(token.text)
         return self.error(f"unexpected {shown} in {context}")
 
-    def peek(self) -> _Token:
+    def peek(self) -> Token:
         return self.tokens[self.at]
 
-    def next(self) -> _Token:
+    def next(self) -> Token:
         token = self.tokens[self.at]
         self.at = min(self.at + 1, len(self.tokens) - 1)
         return token
 
-    def skip_space(self) -> _Token:
+    def skip_space(self) -> Token:
         while self.peek().kind == "space":
             self.next()
         return self.peek()
 
-    def expect(self, kind: str, context: str) -> _Token:
+    def expect(self, kind: str, context: str) -> Token:
         token = self.skip_space()
         if token.kind != kind:
             raise self.unexpected(token, context)
@@ -364,7 +206,7 @@ class _Parser:
                 continue
             nodes.append(self.action(keyword))
 
-    def action(self, keyword: _Token) -> Node:
+    def action(self, keyword: Token) -> Node:
         kind = keyword.kind
         if kind in {"if", "with", "range"}:
             self.next()
@@ -522,7 +364,7 @@ class _Parser:
             text += following.text
         return Operand(kind, value, tuple(fields), text, place.line, place.column)
 
-    def term(self, token: _Token) -> tuple[str, Any]:
+    def term(self, token: Token) -> tuple[str, Any]:
         kind = token.kind
         if kind in {"dot", "nil", "field"}:
             return kind, None
@@ -543,7 +385,7 @@ class _Parser:
             return "constant", self.constant(token)
         raise self.unexpected(token, "operand" if kind in {",", ")"} else "command")
 
-    def constant(self, token: _Token) -> Any:
+    def constant(self, token: Token) -> Any:
         if token.kind == "bool":
             return token.text == "true"
         if token.kind in {"string", "raw", "char"}:
@@ -575,7 +417,7 @@ _SIMPLE: Final = {
 }
 
 
-def unquote(parser: _Parser, token: _Token) -> str:
+def unquote(parser: _Parser, token: Token) -> str:
     """The string or character that a Go literal writes."""
     inner = token.text[1:-1]
     if token.kind == "raw":

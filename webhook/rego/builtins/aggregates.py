@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import numbers
+from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.types import (
     ANY,
@@ -94,8 +94,8 @@ def product(context: Context, collection: Value) -> int | float:
 
     def multiply(a: int, b: int) -> int:
         size = a.bit_length() + b.bit_length()
-        if size > numbers.MAX_BITS:
-            raise numbers.number_too_large()
+        if size > bigfloat.MAX_BITS:
+            raise bigfloat.number_too_large()
         # Schoolbook multiplication: a machine word each 0.05 step.
         context.charge(1 + a.bit_length() * b.bit_length() // 80_000)
         return a * b

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import numbers
+from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.types import NUMBER, SET, any_of
@@ -65,8 +65,8 @@ LONG = 1 << 4096
 
 
 def _long_product(context: Context, a: int, b: int) -> int:
-    if a.bit_length() + b.bit_length() > numbers.MAX_BITS:
-        raise numbers.number_too_large()
+    if a.bit_length() + b.bit_length() > bigfloat.MAX_BITS:
+        raise bigfloat.number_too_large()
     context.charge(1 + a.bit_length() * b.bit_length() // 80_000)
     return a * b
 

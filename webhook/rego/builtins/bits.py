@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import numbers
+from webhook.rego import bigfloat
 from webhook.rego.builtins.operands import big_integer
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
@@ -58,8 +58,8 @@ def lsh(context: Context, x: Value, y: Value) -> int:
     places = _shift(y)
     if not value:
         return 0
-    if value.bit_length() + places > numbers.MAX_BITS:
-        raise numbers.number_too_large()
+    if value.bit_length() + places > bigfloat.MAX_BITS:
+        raise bigfloat.number_too_large()
     context.charge(1 + places // 1000)
     return value << places
 
@@ -68,4 +68,4 @@ def lsh(context: Context, x: Value, y: Value) -> int:
 def rsh(x: Value, y: Value) -> int:
     """Return the number with its bits ``y`` places further right."""
     value = big_integer(1, x)
-    return value >> min(_shift(y), numbers.MAX_BITS)
+    return value >> min(_shift(y), bigfloat.MAX_BITS)

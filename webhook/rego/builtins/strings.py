@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from webhook.rego import numbers
+from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
@@ -236,7 +236,7 @@ def format_int(number: float, base: float) -> str:
     if code is None:
         raise BuiltinError("operand 2 must be one of {2, 8, 10, 16}", kind="type")
     whole = number if isinstance(number, int) else numbers.truncated(number)
-    return numbers.int_text(whole) if code == "d" else format(whole, code)
+    return bigfloat.int_text(whole) if code == "d" else format(whole, code)
 
 
 @builtin("lower", STRING, result=STRING, context=True, check=False)

@@ -1,0 +1,184 @@
+"""Numbers of 64 bits of mantissa, as Go's ``big.Float`` computes and prints them.
+
+The precision is what ``big.Float.SetString`` gives a number without one, which
+is how OPA reads every number that is no integer (v1/topdown/builtins).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from webhook.rego.errors import EvaluationError
+
+PRECISION: Final = 64
+"""Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
+
+MAX_EXPONENT: Final = 100_000
+"""Largest binary exponent of a number that may be read (OPA v1/ast/term.go, maxNumberExp)."""
+
+MAX_BITS: Final = 1 << 20
+"""Largest number that may be computed: 315,653 digits; OPA has no limit here."""
+
+
+def int_from_text(digits: str) -> int:
+    """The integer, however long: Python's own limit is for text of unknown origin."""
+    try:
+        return int(digits)
+    except ValueError:
+        return int(Decimal(digits))
+
+
+def int_text(value: int) -> str:
+    """The integer's decimal digits, however many."""
+    try:
+        return str(value)
+    except ValueError:
+        return format(Decimal(value), "f")
+
+
+Binary: TypeAlias = tuple[int, int]
+"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with."""
+
+
+def nearest(numerator: int, denominator: int = 1) -> Binary:
+    """The quotient rounded to nearest, ties to even."""
+    if not numerator:
+        return 0, 0
+    size = abs(numerator)
+    shift = PRECISION + 1 - (size.bit_length() - denominator.bit_length())
+    if shift >= 0:
+        mantissa, rest = divmod(size << shift, denominator)
+    else:
+        mantissa, rest = divmod(size, denominator << -shift)
+    exponent = -shift
+    extra = mantissa.bit_length() - PRECISION
+    half = 1 << (extra - 1)
+    low = mantissa & ((half << 1) - 1)
+    mantissa >>= extra
+    exponent += extra
+    if low > half or (low == half and (rest or mantissa & 1)):
+        mantissa += 1
+        if mantissa >> PRECISION:
+            mantissa >>= 1
+            exponent += 1
+    return (mantissa if numerator > 0 else -mantissa), exponent
+
+
+def number_too_large() -> EvaluationError:
+    """The end of an evaluation that computes beyond :data:`MAX_BITS`."""
+    return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
+
+
+_DIGITS_ENOUGH: Final = 40
+"""Twice the digits that 64 bits of mantissa ever need."""
+
+
+def _decimal_digits(mantissa: int, exponent: int) -> tuple[str, int]:
+    """Significant digits, cut where the number is so large or small that they are many."""
+    if 0 <= exponent < 1000:
+        text = int_text(mantissa << exponent)
+        return text.rstrip("0"), len(text)
+    if -1000 < exponent < 0:
+        text = int_text(mantissa * 5**-exponent)
+        return text.rstrip("0"), len(text) + exponent
+    power = _DIGITS_ENOUGH - int((mantissa.bit_length() + exponent) * 0.30103)
+    if power >= 0:
+        scaled = mantissa * _power_of_ten(power)
+        scaled = scaled >> -exponent if exponent < 0 else scaled << exponent
+    else:
+        scaled = (mantissa << exponent) // _power_of_ten(-power)
+    text = str(scaled)
+    return text.rstrip("0"), len(text) - power
+
+
+@lru_cache(maxsize=16)
+def _power_of_ten(power: int) -> int:
+    return 10**power  # type: ignore[no-any-return]  # an integer, as the power is not negative
+
+
+def shortest(mantissa: int, exponent: int) -> tuple[str, int]:
+    """The fewest digits, and where the point stands in them, that read back as the same 64 bits.
+
+    Go's math/big does it so (ftoa.go, roundShortest).
+    """
+    size = abs(mantissa)
+    digits, point = _decimal_digits(size, exponent)
+    lower, _ = _decimal_digits(2 * size - 1, exponent - 1)
+    upper, _ = _decimal_digits(2 * size + 1, exponent - 1)
+    inclusive = size & 1 == 0
+    for place, digit in enumerate(digits):
+        low = lower[place] if place < len(lower) else "0"
+        high = upper[place] if place < len(upper) else "0"
+        down = low != digit or (inclusive and place + 1 == len(lower))
+        up = digit != high and (inclusive or ord(digit) + 1 < ord(high) or place + 1 < len(upper))
+        if down or up:
+            if down and up:
+                up = _rounds_up(digits, place + 1)
+            return _cut(digits, point, place + 1, up=up)
+    return digits, point
+
+
+def _rounds_up(digits: str, count: int) -> bool:
+    if count >= len(digits):
+        return False
+    if digits[count] == "5" and count + 1 == len(digits):
+        return count > 0 and (ord(digits[count - 1]) - 48) & 1 != 0
+    return digits[count] >= "5"
+
+
+def _cut(digits: str, point: int, count: int, *, up: bool) -> tuple[str, int]:
+    kept = digits[:count]
+    if not up:
+        return kept.rstrip("0"), point
+    kept = kept.rstrip("9")
+    if not kept:
+        return "1", point + 1
+    return kept[:-1] + chr(ord(kept[-1]) + 1), point
+
+
+def _scaled(a: Binary, b: Binary) -> tuple[int, int, int]:
+    """Both mantissas at the smaller exponent."""
+    exponent = min(a[1], b[1])
+    return a[0] << (a[1] - exponent), b[0] << (b[1] - exponent), exponent
+
+
+def _shifted(mantissa: int, exponent: int) -> Binary:
+    result, shift = nearest(mantissa)
+    return result, (shift + exponent if result else 0)
+
+
+def add(a: Binary, b: Binary) -> Binary:
+    """``a + b``."""
+    x, y, exponent = _scaled(a, b)
+    return _shifted(x + y, exponent)
+
+
+def subtract(a: Binary, b: Binary) -> Binary:
+    """``a - b``."""
+    x, y, exponent = _scaled(a, b)
+    return _shifted(x - y, exponent)
+
+
+def multiply(a: Binary, b: Binary) -> Binary:
+    """``a * b``."""
+    return _shifted(a[0] * b[0], a[1] + b[1])
+
+
+def divide(a: Binary, b: Binary) -> Binary:
+    """``a / b``, where ``b`` is not nought."""
+    mantissa, exponent = nearest(a[0] if b[0] > 0 else -a[0], abs(b[0]))
+    return mantissa, (exponent + a[1] - b[1] if mantissa else 0)
+
+
+HALF: Final = nearest(1, 2)
+
+
+def integer_part(value: Binary) -> int:
+    """Towards nought."""
+    mantissa, exponent = value
+    if exponent >= 0:
+        return mantissa << exponent
+    whole = abs(mantissa) >> -exponent
+    return -whole if mantissa < 0 else whole
