@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from tests.conformance.gatekeeper import waddle
 from tests.programs import program
+from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
 
 REGO = """package p
