@@ -1,0 +1,118 @@
+"""CRDs of constraints at a real API server: made once, changed with the template, else left alone."""
+
+from pathlib import Path
+
+import pytest
+import uvloop
+import yaml
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.client import Client as ApiClient
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.resource import Resource
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.constraint_crds import overlay_crd, owned
+
+POLICIES = Path(__file__).parents[3] / "policies"
+CRD = Resource(
+    GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    "customresourcedefinitions",
+    namespaced=False,
+)
+
+
+def templates():
+    return [yaml.safe_load(file.read_text()) for file in sorted(POLICIES.rglob("template.yaml"))]
+
+
+def wanted(template):
+    template["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001"
+    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    return owned(client.create_crd(template), template)
+
+
+@pytest.fixture
+def with_api(cluster):
+    """Run a coroutine function with a client of the cluster."""
+
+    def run(work):
+        async def main():
+            async with ApiClient(load_credentials(cluster.kubeconfig)) as api:
+                await work(api)
+
+        uvloop.run(main())
+
+    return run
+
+
+def test_what_the_api_server_fills_in_is_no_difference(with_api):
+    """For every template of our library; else each replica would write at each start."""
+
+    async def work(api):
+        assert templates()
+        for template in templates():
+            crd = wanted(template)
+            # No such owner exists here, and the garbage collector would take the CRD along.
+            crd["metadata"].pop("ownerReferences")
+            crd["metadata"]["labels"]["tests"] = "fills-in"
+            name = crd["metadata"]["name"]
+            try:
+                made = await api.create(CRD, crd)
+                assert overlay_crd(crd, made) is None, name
+            finally:
+                await api.delete(CRD, name)
+
+    with_api(work)
+
+
+def test_a_changed_schema_is_written_and_accepted(with_api):
+    async def work(api):
+        crd = wanted(templates()[0])
+        crd["metadata"].pop("ownerReferences")
+        crd["metadata"]["name"] = "k8schanged.constraints.gatekeeper.sh"
+        crd["spec"]["names"] = {"kind": "K8sChanged", "plural": "k8schanged"}
+        try:
+            made = await api.create(CRD, crd)
+            spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            spec["properties"]["parameters"] = {
+                "type": "object",
+                "properties": {"only": {"type": "string"}},
+            }
+            assert overlay_crd(crd, made) is not None
+            name = crd["metadata"]["name"]
+            made = await api.update(CRD, name, "", lambda current: overlay_crd(crd, current))
+            assert overlay_crd(crd, made) is None
+        finally:
+            await api.delete(CRD, crd["metadata"]["name"])
+
+    with_api(work)
+
+
+def test_what_others_add_is_kept_and_what_is_ours_is_put_right():
+    crd = wanted(templates()[0])
+    current = {
+        **crd,
+        "metadata": {
+            **crd["metadata"],
+            "labels": {"another": "label"},
+            "resourceVersion": "7",
+        },
+        "status": {"acceptedNames": {}},
+    }
+    changed = overlay_crd(crd, current)
+
+    assert changed["metadata"]["labels"]["another"] == "label"
+    assert changed["metadata"]["labels"]["gatekeeper.sh/constraint"] == "yes"
+    assert changed["metadata"]["resourceVersion"] == "7"
+    assert overlay_crd(crd, changed) is None
+
+
+def test_a_property_that_the_template_lost_goes():
+    crd = wanted(templates()[0])
+    current = yaml.safe_load(yaml.safe_dump(crd))
+    schema = current["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["earlier"] = {"type": "string"}
+
+    assert overlay_crd(crd, current)["spec"] == crd["spec"]

@@ -1,0 +1,191 @@
+"""Status objects at a real API server: written when they differ, and never otherwise."""
+
+import asyncio
+import uuid
+from pathlib import Path
+
+import pytest
+import uvloop
+import yaml
+
+from webhook.api import pod_status
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.pod_status import Pod
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.errors import ApiError
+from webhook.cluster.resource import Resource
+from webhook.controllers.object_writer import ObjectWriter, differences
+from webhook.controllers.statuses import overlay_status, own_statuses
+from webhook.log import open_log
+
+CRDS = Path(__file__).parents[3] / "manifests" / "crds"
+TEMPLATE_STATUS = Resource(
+    GroupVersionKind("status.gatekeeper.sh", "v1beta1", "ConstraintTemplatePodStatus"),
+    "constrainttemplatepodstatuses",
+    namespaced=True,
+)
+POD = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
+CRD = Resource(
+    GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    "customresourcedefinitions",
+    namespaced=False,
+)
+ADDITIONS = {
+    "activeGeneration": 2,
+    "since": "2026-01-01T00:00:00Z",
+    "missingData": [{"group": "", "version": "v1", "kind": "Service"}],
+}
+SECONDS_MAX = 30
+
+
+def status_of(pod, template, generation=3, **options):
+    subject = pod_status.template_subject(
+        {"metadata": {"name": template, "uid": f"{template}-uid", "generation": generation}}
+    )
+    return pod_status.pod_status(pod, subject, additions=ADDITIONS, **options)
+
+
+def by_name(*documents):
+    return {document["metadata"]["name"]: document for document in documents}
+
+
+def test_only_differences_are_written():
+    pod = Pod("p", "ns", "u")
+    same, changed, new = (status_of(pod, name) for name in ("same", "changed", "new"))
+    found = by_name(
+        same | {"metadata": same["metadata"] | {"resourceVersion": "1"}},
+        status_of(pod, "changed", generation=1)
+        | {"metadata": changed["metadata"] | {"resourceVersion": "2"}},
+        status_of(pod, "gone"),
+    )
+    writes = differences(by_name(same, changed, new), found, overlay_status, prune=True)
+
+    assert [(write.action, write.name) for write in writes] == [
+        ("replace", "p-changed"),
+        ("create", "p-new"),
+        ("delete", "p-gone"),
+    ]
+    assert writes[0].document["metadata"]["resourceVersion"] == "2"
+    assert [write.name for write in differences({}, found, overlay_status, prune=False)] == []
+
+
+@pytest.fixture
+def namespace():
+    return f"status-writer-{uuid.uuid4().hex[:8]}"
+
+
+async def until(condition):
+    """Wait for something that the API server or the writer will make true."""
+    async with asyncio.timeout(SECONDS_MAX):
+        while not await condition():  # noqa: ASYNC110  # the API server has no event for this
+            await asyncio.sleep(0.02)
+
+
+async def make_pod(client, namespace, name) -> Pod:
+    """A Pod object in a namespace of its own, with the CRDs installed."""
+    for file in CRDS.glob("*.yaml"):
+        manifest = yaml.safe_load(file.read_text())
+        if manifest["kind"] == "CustomResourceDefinition":
+            await client.apply(CRD, manifest)
+    await client.apply(
+        NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    )
+    document = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+
+    async def created():
+        try:
+            nonlocal document
+            document = await client.create(POD, document, namespace)
+        except ApiError as error:
+            return error.is_conflict  # its service account comes a moment after the namespace
+        return True
+
+    await until(created)
+    return Pod(name, namespace, document["metadata"]["uid"], ("webhook",))
+
+
+def run_with_writer(cluster, namespace, tmp_log, work):
+    """Run a writer beside ``work(client, pod, writer)``."""
+
+    async def run():
+        async with Client(load_credentials(cluster.kubeconfig)) as client:
+            pod = await make_pod(client, namespace, "waddle-0")
+            log = open_log(str(tmp_log)).logger("status")
+            writer = ObjectWriter(client, TEMPLATE_STATUS, own_statuses(pod), overlay_status, log)
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(writer.run())
+                await work(client, pod, writer)
+                running.cancel()
+
+    uvloop.run(run())
+
+
+async def names_of(client, namespace):
+    found = await client.request("GET", TEMPLATE_STATUS.collection(namespace))
+    return {item["metadata"]["name"] for item in found["items"]}
+
+
+def test_statuses_follow_what_is_wanted_and_then_rest(cluster, namespace, tmp_path):
+    """Create, change, prune; put right what another changed; then no request at all."""
+
+    async def work(client, pod, writer):
+        first, second = status_of(pod, "a"), status_of(pod, "b")
+        writer.want(by_name(first, second), prune=False)
+
+        async def both():
+            return await names_of(client, namespace) == {"waddle--0-a", "waddle--0-b"}
+
+        await until(both)
+        read = await client.get(TEMPLATE_STATUS, "waddle--0-a", namespace)
+        assert read["status"] == first["status"], "a field is not declared in the CRD"
+        assert read["metadata"]["ownerReferences"] == first["metadata"]["ownerReferences"]
+
+        newer = status_of(pod, "a", generation=4)
+        writer.want(by_name(newer), prune=True)
+
+        async def one():
+            return await names_of(client, namespace) == {"waddle--0-a"}
+
+        await until(one)
+        await client.merge(
+            TEMPLATE_STATUS, "waddle--0-a", namespace, {"status": {"observedGeneration": 1}}
+        )
+
+        async def mended():
+            read = await client.get(TEMPLATE_STATUS, "waddle--0-a", namespace)
+            return read["status"] == newer["status"]
+
+        await until(mended)
+        writes = writer.writes
+        writer.want(by_name(newer), prune=True)
+        writer.want(by_name(newer), prune=True)
+        writer.synced()
+        await asyncio.sleep(0.2)  # nothing is to happen, for which no event can be awaited
+        assert writer.writes == writes
+
+    run_with_writer(cluster, namespace, tmp_path / "log", work)
+
+
+def test_a_deleted_pod_takes_its_statuses_along(cluster, namespace):
+    """The garbage collector follows the owner reference."""
+
+    async def run():
+        async with Client(load_credentials(cluster.kubeconfig)) as client:
+            pod = await make_pod(client, namespace, "waddle-1")
+            await client.create(TEMPLATE_STATUS, status_of(pod, "a"), namespace)
+            body = {"gracePeriodSeconds": 0}
+            await client.request("DELETE", POD.path("waddle-1", namespace), body=body)
+
+            async def gone():
+                return not await names_of(client, namespace)
+
+            await until(gone)
+
+    uvloop.run(run())

@@ -1,0 +1,191 @@
+"""Keeps the objects of one kind as they are wanted: writes what differs, and nothing else.
+
+It watches the objects, compares them with those wanted, and brings them in step:
+one request for each difference, none in a steady state. What somebody else
+changed or deleted is put right. Several replicas may want the same object: the
+first write wins, and the rest find that nothing differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Reflector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.pod_status import Json
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Selection, Settings
+    from webhook.cluster.resource import Resource
+    from webhook.cluster.store import Change, Store
+    from webhook.log import Logger
+
+WRITES_AT_ONCE: Final = 8
+"""Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
+priority level is held for long."""
+
+DEBOUNCE_SECONDS: Final = 0.01
+"""A batch of changes is compared once."""
+
+
+class Overlay(Protocol):
+    """How a wanted object and the current one become the one to write."""
+
+    def __call__(self, wanted: Json, current: Json) -> Json | None:
+        """The object to write instead of the current one; None where nothing differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One difference, and the request that removes it."""
+
+    action: Literal["create", "replace", "delete"]
+    name: str
+    document: Json | None = None
+
+
+def differences(
+    wanted: Mapping[str, Json], found: Mapping[str, Json], overlay: Overlay, *, prune: bool
+) -> list[Write]:
+    """The writes that make ``found`` be ``wanted``, in order of name."""
+    writes = []
+    for name, document in sorted(wanted.items()):
+        current = found.get(name)
+        if current is None:
+            writes.append(Write("create", name, document))
+        elif (changed := overlay(document, current)) is not None:
+            writes.append(Write("replace", name, changed))
+    if prune:
+        writes += [Write("delete", name) for name in sorted(found.keys() - wanted.keys())]
+    return writes
+
+
+class ObjectWriter:
+    """Keeps some objects of one kind as wanted; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        selection: Selection,
+        overlay: Overlay,
+        log: Logger,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        """``selection`` says which objects of the kind are ours to keep."""
+        self._client = client
+        self._resource = resource
+        self._namespace = selection.namespace
+        self._overlay = overlay
+        self._log = log
+        self._wanted: Mapping[str, Json] = {}
+        self._prune = False
+        self._work = asyncio.Event()
+        self._reflector = Reflector(
+            client,
+            resource,
+            self,
+            selection=selection,
+            settings=settings,
+        )
+        self.writes = 0
+        self.failures = 0
+
+    @property
+    def store(self) -> Store:
+        """The objects as the API server has them."""
+        return self._reflector.store
+
+    def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
+        """The objects there should be, by name; with ``prune`` there should be no others."""
+        self._wanted, self._prune = dict(documents), prune
+        self._work.set()
+
+    # What the reflector tells.
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Objects changed at the API server: compare again."""
+        del changes  # the store has them
+        self._work.set()
+
+    def synced(self) -> None:
+        """A whole list is in the store."""
+        self._work.set()
+
+    async def run(self) -> None:
+        """Watch and write until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._reflector.run())
+            tasks.create_task(self._write_forever())
+
+    async def _write_forever(self) -> None:
+        await self._reflector.wait_synced()
+        backoff = Backoff(initial_seconds=0.2, max_seconds=10.0)
+        while True:
+            await self._work.wait()
+            await asyncio.sleep(DEBOUNCE_SECONDS)
+            self._work.clear()
+            if not await self._write_all():
+                await asyncio.sleep(backoff.next_seconds())
+                self._work.set()
+
+    async def _write_all(self) -> bool:
+        """Write every difference there is now; whether all could be written."""
+        found = {document["metadata"]["name"]: document for document in self.store}
+        writes = iter(differences(self._wanted, found, self._overlay, prune=self._prune))
+        good = True
+
+        async def work() -> None:
+            nonlocal good
+            for write in writes:
+                good = await self._write(write) and good
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WRITES_AT_ONCE):
+                tasks.create_task(work())
+        return good
+
+    async def _write(self, write: Write) -> bool:
+        self.writes += 1
+        try:
+            document = await self._request(write)
+        except (ApiError, UnreachableError) as error:
+            if isinstance(error, ApiError) and error.is_conflict:
+                return False  # Another was faster: compare again with what it wrote.
+            self.failures += 1
+            self._log.warning(
+                "object not written",
+                kind=self._resource.gvk.kind,
+                action=write.action,
+                name=write.name,
+                error=str(error),
+            )
+            return False
+        if document is None:
+            return True
+        # Seen before the watch tells it, so that the same difference is not written twice.
+        self.store.set(document)
+        return True
+
+    async def _request(self, write: Write) -> dict[str, Any] | None:
+        namespace = self._namespace
+        match write.action:
+            case "create":
+                assert write.document is not None
+                return await self._client.create(self._resource, write.document, namespace)
+            case "replace":
+                assert write.document is not None
+                return await self._client.replace(self._resource, write.document)
+            case "delete":
+                known = self.store.get(namespace, write.name)
+                await self._client.delete(self._resource, write.name, namespace)
+                if known is not None:
+                    self.store.delete(known)
+                return None
