@@ -94,7 +94,7 @@ def _no_password() -> bytes:
 
 def _why(error: Exception) -> str:
     reason = getattr(error, "reason", None)
-    return str(reason) if reason else str(error)
+    return str(reason).lower().replace("_", " ") if reason else str(error)
 
 
 @contextlib.contextmanager

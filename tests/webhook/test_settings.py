@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from webhook.cli.documents import PAGES
 from webhook.settings.flags import InvalidFlag, duration_seconds, flags_of, usage
 from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.serve import ServeSettings, address, read
 
+DOCUMENTS = Path(__file__).parents[2] / "docs"
 POLICIES = f"--policies={Path(__file__).parent}"
 
 
@@ -181,3 +183,9 @@ def test_the_help_names_every_flag_and_fits_a_terminal() -> None:
     assert all(f"--{flag.name}" in text for flag in flags_of(ServeSettings))
     explanations = [line for line in text.splitlines() if line.startswith("        ")]
     assert max(map(len, explanations)) <= 100
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_reference_page_is_what_the_declarations_say(name: str) -> None:
+    """Otherwise run ``python -m webhook.cli.documents``."""
+    assert (DOCUMENTS / name).read_text() == PAGES[name]()

@@ -22,15 +22,10 @@ from webhook.server.exchange import JSON, Exchange
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from uvicorn import Config
 
+    from webhook.server.exchange import Application
     from webhook.server.hub import Hub
-
-    Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
-    Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
-    Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
 
 NEVER: Final = float("inf")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics import Registry
-    from webhook.server.connection import Receive, Send
+    from webhook.server.exchange import Receive, Send
 
 from webhook import metrics
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
-    from webhook.server.connection import Connection
+    from webhook.server.hub import Hub
+
+    Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+    Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
 
 Header = tuple[bytes, bytes]
 JSON: Final[Header] = (b"content-type", b"application/json")
@@ -30,6 +34,24 @@ def status_line(status: int) -> bytes:
 
 _STATUS_LINES: Final = {status: status_line(status) for status in range(100, 600)}
 _BODILESS: Final = frozenset({204, 304})
+
+
+class Peer(Protocol):
+    """The connection that a request came by, as its response needs it."""
+
+    hub: Hub
+    application: Application
+    writable: asyncio.Event | None
+    """Set when the client reads again; None while it reads fast enough."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """The response is written whole."""
+
+    def abort(self, reason: str) -> None:
+        """Close at once."""
 
 
 class Exchange:
@@ -50,9 +72,9 @@ class Exchange:
     )
 
     def __init__(
-        self, connection: Connection, scope: dict[str, Any], body: bytes, *, keep_alive: bool
+        self, connection: Peer, scope: dict[str, Any], body: bytes, *, keep_alive: bool
     ) -> None:
-        self.connection: Connection | None = connection
+        self.connection: Peer | None = connection
         self.scope = scope
         self.body = body
         self.keep_alive = keep_alive
@@ -178,7 +200,7 @@ class Exchange:
         connection.write(b"".join(lines))
         self._completed(connection)
 
-    def _write_first_part(self, connection: Connection, body: bytes) -> None:
+    def _write_first_part(self, connection: Peer, body: bytes) -> None:
         assert self._head is not None
         status, headers = self._head
         # A length that the application knows would spare the chunks; no route of ours knows one.
@@ -196,7 +218,7 @@ class Exchange:
         connection.write(b"".join(lines))
         self._write_part(connection, body, more=True)
 
-    def _write_part(self, connection: Connection, body: bytes, *, more: bool) -> None:
+    def _write_part(self, connection: Peer, body: bytes, *, more: bool) -> None:
         if body and self.scope["method"] != "HEAD":
             connection.write(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
         if not more:
@@ -204,7 +226,7 @@ class Exchange:
                 connection.write(b"0\r\n\r\n")
             self._completed(connection)
 
-    def _completed(self, connection: Connection) -> None:
+    def _completed(self, connection: Peer) -> None:
         self.complete = True
         if self._gone is not None:
             self._gone.set()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import metrics
 
@@ -15,13 +15,37 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics import Registry
-    from webhook.server.connection import Connection
-    from webhook.server.exchange import Exchange
     from webhook.server.limits import ConnectionLimits
 
 SLICE_SECONDS: Final = 0.005
 """How long requests are answered one after the other before the loop reads sockets again: long
 against a loop's turn (some 20 µs), short against what a client notices."""
+
+
+class Waiting(Protocol):
+    """A request in the queue."""
+
+    def run(self) -> None:
+        """Answer it."""
+
+    def abandon(self) -> None:
+        """Give up on it."""
+
+
+class Member(Protocol):
+    """A connection of the port."""
+
+    deadline: float
+    """When, on the monotonic clock, its present state must be over."""
+
+    def expire(self) -> None:
+        """End that state."""
+
+    def shutdown(self) -> None:
+        """Close as soon as nothing is under way."""
+
+    def abort(self, reason: str) -> None:
+        """Close at once."""
 
 
 class Hub:
@@ -35,8 +59,8 @@ class Hub:
         self.limits = limits
         self.registry = registry
         self.log = log
-        self.connections: set[Connection] = set()
-        self.waiting: deque[Exchange] = deque()
+        self.connections: set[Member] = set()
+        self.waiting: deque[Waiting] = deque()
         self.in_flight = 0
         self.waiting_bytes = 0
         self.draining = False
@@ -56,7 +80,7 @@ class Hub:
         """Refresh the Date header; called each second."""
         self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
 
-    def submit(self, exchange: Exchange) -> bool:
+    def submit(self, exchange: Waiting) -> bool:
         """Queue a request; False when there are too many, and then it is the caller's again."""
         if self.in_flight >= self.limits.in_flight_max:
             return False
@@ -102,14 +126,14 @@ class Hub:
         """Count a connection that this side closed."""
         self.registry.count(metrics.CLOSED, reason)
 
-    def joined(self, connection: Connection) -> bool:
+    def joined(self, connection: Member) -> bool:
         """Take in a connection; False when there are too many."""
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)
         return True
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: Member) -> None:
         """Forget a connection."""
         self.connections.discard(connection)
         if self.empty is not None and not self.connections:

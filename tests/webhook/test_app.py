@@ -1,0 +1,218 @@
+"""The process's parts: files noticed, policies published."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
+from webhook import metrics
+from webhook.api.gvk import gvk_of
+from webhook.app.files import Subject, fingerprint, watch
+from webhook.app.policies import MeteredClient, PolicyLoader, excluded_namespaces
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.log import Log
+from webhook.metrics import Registry
+from webhook.policies.manifests import Manifest
+from webhook.server.serving import Serving
+
+
+def test_a_fingerprint_differs_by_name_size_time_and_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("a")
+    seen = {fingerprint([tmp_path])}
+    path.write_text("ab")
+    seen.add(fingerprint([tmp_path]))
+    os.utime(path, ns=(1, 1))
+    seen.add(fingerprint([tmp_path]))
+    path.rename(tmp_path / "b.yaml")
+    seen.add(fingerprint([tmp_path]))
+    path.write_text("other")
+    seen.add(fingerprint([tmp_path]))
+    assert len(seen) == 5
+    assert fingerprint([tmp_path]) == fingerprint([tmp_path])
+
+
+def test_a_fingerprint_follows_links_and_bears_those_that_lead_nowhere(tmp_path: Path) -> None:
+    target = tmp_path / "..one"
+    target.mkdir()
+    (target / "a").write_text("a")
+    (tmp_path / "a").symlink_to("..one/a")
+    (tmp_path / "nowhere").symlink_to("missing")
+    before = fingerprint([tmp_path])
+    (target / "a").write_text("longer")
+    assert fingerprint([tmp_path]) != before
+
+
+class Loads:
+    """Counts loads, and wakes who waits for one."""
+
+    def __init__(self, *, content: bool = True) -> None:
+        self.number = 0
+        self.content = content
+        self._changed = threading.Condition()
+
+    def __call__(self) -> bool:
+        """Load."""
+        with self._changed:
+            self.number += 1
+            self._changed.notify_all()
+        return self.content
+
+    def wait_for(self, number: int) -> None:
+        """Wait until there have been so many."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.number >= number, timeout=60)
+
+
+def test_a_look_reloads_only_what_has_changed_or_failed(tmp_path: Path) -> None:
+    loads = Loads()
+    subject = Subject([tmp_path], loads)
+    subject.look()
+    subject.look()
+    subject.look(again=True)
+    assert loads.number == 1
+    (tmp_path / "new").write_text("x")
+    subject.look()
+    assert loads.number == 2
+    loads.content = False
+    (tmp_path / "new").write_text("xy")
+    subject.look()
+    subject.look()
+    assert loads.number == 3
+    subject.look(again=True)
+    assert loads.number == 4
+
+
+@pytest.mark.parametrize("interval_seconds", [0.1, 3600], ids=["by looking", "by being told"])
+def test_changes_are_noticed_until_stopped(tmp_path: Path, interval_seconds: float) -> None:
+    loads = Loads()
+    stop = threading.Event()
+    subject = Subject([tmp_path], loads)
+    subject.look()
+    (tmp_path / "before-watching").write_text("x")
+    thread = threading.Thread(
+        target=watch, args=([subject], stop), kwargs={"interval_seconds": interval_seconds}
+    )
+    thread.start()
+    loads.wait_for(2)
+    for number in range(3, 6):
+        (tmp_path / "file").write_text("x" * number)
+        loads.wait_for(number)
+    stop.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+class Loader:
+    """A loader with everything that it writes to."""
+
+    def __init__(self, path: Path, *, retries: int = 0) -> None:
+        self.lines: list[bytes] = []
+        self.registry = Registry()
+        self.serving = Serving()
+        self.client = MeteredClient(
+            self.registry,
+            targets=[AdmissionTarget()],
+            drivers=[RegoDriver()],
+            error_is_violation=True,
+        )
+        self.loader = PolicyLoader(
+            self.client,
+            [path],
+            self.serving,
+            registry=self.registry,
+            log=Log(self.lines.append).logger("test"),
+            retries=retries,
+        )
+
+    @property
+    def messages(self) -> list[str]:
+        """What was logged."""
+        return [json.loads(line)["msg"] for line in self.lines]
+
+
+def test_loading_publishes_and_counts(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b", action="warn"), FAILING)
+    parts = Loader(tmp_path)
+    assert parts.loader.not_ready() == "policies are not loaded yet"
+    assert parts.loader.load() is True
+    assert parts.loader.not_ready() == ""
+    assert parts.serving.revision is not None
+    snapshot = parts.serving.revision.snapshot
+    assert len(snapshot.constraints) == 2
+    gauges = parts.registry.gauges
+    assert gauges[metrics.TEMPLATES] == {("active",): 2, ("error",): 0}
+    assert gauges[metrics.CONSTRAINTS]["warn", "active"] == 1
+    assert gauges[metrics.CONSTRAINTS]["deny", "active"] == 1
+    assert gauges[metrics.SNAPSHOT] == {(snapshot.digest,): 1}
+    assert parts.registry.counters[metrics.INGESTIONS] == {("active",): 2}
+    assert parts.loader.load() is True
+    assert parts.registry.counters[metrics.INGESTIONS] == {("active",): 2}
+    assert parts.messages == ["policies in force"]
+
+
+def test_a_fault_is_logged_once_however_often_it_is_seen(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"), "{[")
+    parts = Loader(tmp_path)
+    assert [parts.loader.load() for _ in range(3)] == [False] * 3
+    assert parts.messages.count("policy cannot be used; what was in force before stays") == 1
+    assert len(parts.loader.faults()) == 1
+    assert parts.loader.not_ready() == ""
+
+
+def test_retries_put_off_readiness_so_many_loads(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"), "{[")
+    parts = Loader(tmp_path, retries=2)
+    ready = []
+    for _ in range(4):
+        parts.loader.load()
+        ready.append(parts.serving.revision is not None)
+    assert ready == [False, False, True, True]
+
+
+def test_with_nothing_to_enforce_no_number_of_retries_makes_it_ready(tmp_path: Path) -> None:
+    write_policies(tmp_path, "{[")
+    parts = Loader(tmp_path)
+    for _ in range(5):
+        parts.loader.load()
+    assert parts.serving.revision is None
+    assert "0.yaml" in parts.loader.not_ready()
+
+
+def test_an_empty_directory_is_served_as_it_is(tmp_path: Path) -> None:
+    parts = Loader(tmp_path)
+    assert parts.loader.load() is True
+    assert parts.serving.revision is not None
+
+
+def config(*match: object) -> Manifest:
+    """A Config with these entries."""
+    document = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config"},
+        "spec": {"match": list(match)},
+    }
+    assert gvk_of(document).kind == "Config"
+    return Manifest(document, "config.yaml")
+
+
+def test_a_config_excludes_from_the_webhook_what_names_it_or_all() -> None:
+    found = excluded_namespaces(
+        [
+            config(
+                {"excludedNamespaces": ["a", "b-*"], "processes": ["webhook", "audit"]},
+                {"excludedNamespaces": ["c"], "processes": ["*"]},
+                {"excludedNamespaces": ["d"], "processes": ["sync"]},
+                {"excludedNamespaces": ["e"]},
+                {"processes": ["*"]},
+                {"excludedNamespaces": "f", "processes": ["*"]},
+                "nonsense",
+            )
+        ]
+    )
+    assert found == ("a", "b-*", "c")
