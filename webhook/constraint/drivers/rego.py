@@ -180,7 +180,7 @@ def _violations(found: Value) -> list[Violation]:
     pairs = list(items.values())
     if len(pairs) > 1:
         pairs.sort(key=_order)
-    return [Violation(msg, to_json(details)) for details, msg in pairs]
+    return [Violation(to_json(msg), to_json(details)) for details, msg in pairs]
 
 
 def _order(pair: tuple[Any, str]) -> tuple[Any, str]:
