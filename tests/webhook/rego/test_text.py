@@ -13,7 +13,7 @@ from webhook.rego.text import (
     quote_ascii,
     utf8,
 )
-from webhook.rego.values import RegoObject, RegoSet
+from webhook.rego.values import RegoObject, RegoSet, to_json
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,10 @@ def test_indented_json_is_laid_out_as_go_does():
     """Empty collections stay on their line, and the first line has no prefix."""
     text = json_indented({"a": [1, {}], "b": []}, ">", "  ")
     assert text == '{\n>  "a": [\n>    1,\n>    {}\n>  ],\n>  "b": []\n>}'
+
+
+def test_results_hold_nothing_that_an_encoder_refuses():
+    """Numbers that keep their text become plain, bytes that are no UTF-8 become U+FFFD."""
+    value = {"a": number("1.0"), "b": number("0.10"), "c": from_utf8(b"\xff"), "d": RegoSet(["é"])}
+    assert to_json(value) == {"a": 1, "b": 0.1, "c": "\ufffd", "d": ["é"]}
+    assert [type(item) for item in to_json(value).values()] == [int, float, str, list]
