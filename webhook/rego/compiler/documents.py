@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MANY_CALLS = 3
 """Places that call a function from which on its answers are kept."""
 
+CALL_STEPS = 20
+"""What a call costs: about a microsecond."""
+
 MAX_KEPT = 256
 """Answers kept for one function in one evaluation."""
 
@@ -164,7 +167,7 @@ class Documents:
         if writer.charges or calls:
             lines.append((1, "X = S.context"))
         if calls:  # functions that each call another twice make exponential work
-            lines.append((1, "X.left -= 1"))
+            lines.append((1, f"X.left -= {CALL_STEPS}"))
             lines.append((1, "if X.left < X.next_check: X.check()"))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
