@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote_from_bytes
 
 from webhook.rego.numbers import float_text
@@ -29,10 +29,16 @@ from webhook.rego.text import MAX_CHARACTERS, from_utf8, quote, text_too_large, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.builtins.registry import Context
 
 MAX_DEPTH: Final = 50
 """Templates that include one another: the execution recurses. Go stops at 100,000."""
+
+
+class Budget(Protocol):
+    """What pays for the work."""
+
+    def charge(self, steps: int) -> None:
+        """Pay; raises when the budget is spent."""
 
 
 class JsonNumber(str):
@@ -92,7 +98,7 @@ def _true(value: Any) -> bool:
     return len(value) > 0 if isinstance(value, str | list | dict) else bool(value)
 
 
-def render(context: Context, templates: dict[str, Nodes], data: Any) -> str:
+def render(context: Budget, templates: dict[str, Nodes], data: Any) -> str:
     """The text that the template makes of the data; raises :class:`TemplateError`."""
     return _Execution(context, templates).run(data)
 
@@ -101,7 +107,7 @@ def render(context: Context, templates: dict[str, Nodes], data: Any) -> str:
 class _Execution:
     """One rendering: what it writes, and the variables in scope, innermost last."""
 
-    context: Context
+    context: Budget
     templates: dict[str, Nodes]
     parts: list[str] = field(default_factory=list)
     size: int = 0

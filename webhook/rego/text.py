@@ -231,3 +231,31 @@ def json_indented(value: Value, prefix: str, indent: str, depth: int = 0) -> str
         return json_text(value)
     line = f"\n{prefix}{indent * (depth + 1)}"
     return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def to_json(value: Value) -> Any:
+    """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
+
+    What an encoder would refuse is replaced: a number that keeps its text by the
+    nearest float, bytes that are no UTF-8 by U+FFFD, as Go does.
+    """
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+    if kind is list:
+        return [to_json(item) for item in value]
+    if kind is dict:
+        return {name: to_json(item) for name, item in value.items()}
+    if kind is RegoSet:
+        return [to_json(item) for item in ordered(value)]
+    if kind is RegoObject:
+        return {
+            name if type(name) is str else json_text(name): to_json(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, float) and kind is not float:
+        return int(value) if value.is_integer() else float(value)
+    return value

@@ -18,7 +18,6 @@ holds ``True == 1``; Rego does not: whoever compares or looks up uses
 
 from __future__ import annotations
 
-import re
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -314,33 +313,3 @@ def ordered(items: Iterable[Value]) -> list[Value]:
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
         return sorted(values)
     return sorted(values, key=sort_key)
-
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-def to_json(value: Value) -> Any:
-    """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
-
-    What an encoder would refuse is replaced: a number that keeps its text by the
-    nearest float, bytes that are no UTF-8 by U+FFFD, as Go does.
-    """
-    from webhook.rego.text import json_text  # noqa: PLC0415  # text prints values: it is above us
-
-    kind = type(value)
-    if kind is str:
-        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
-    if kind is list:
-        return [to_json(item) for item in value]
-    if kind is dict:
-        return {name: to_json(item) for name, item in value.items()}
-    if kind is RegoSet:
-        return [to_json(item) for item in ordered(value)]
-    if kind is RegoObject:
-        return {
-            name if type(name) is str else json_text(name): to_json(item)
-            for name, item in value.items()
-        }
-    if isinstance(value, float) and kind is not float:
-        return int(value) if value.is_integer() else float(value)
-    return value

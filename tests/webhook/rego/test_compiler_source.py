@@ -9,7 +9,7 @@ from webhook.rego.compiler import generate
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import RegoErrors
 from webhook.rego.parser import parse_module, parse_query
-from webhook.rego.values import to_json
+from webhook.rego.text import to_json
 
 HOSTILE = [
     "__import__",

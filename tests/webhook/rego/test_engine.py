@@ -12,8 +12,8 @@ from webhook.rego.engine import (
 )
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.parser import parse_module, parse_query
+from webhook.rego.text import to_json
 from webhook.rego.types import ANY, NUMBER, STRING
-from webhook.rego.values import to_json
 
 
 def program(*sources: str, version: str = "v1", **options) -> Program:

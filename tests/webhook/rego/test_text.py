@@ -11,9 +11,10 @@ from webhook.rego.text import (
     json_text,
     quote,
     quote_ascii,
+    to_json,
     utf8,
 )
-from webhook.rego.values import RegoObject, RegoSet, to_json
+from webhook.rego.values import RegoObject, RegoSet
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.parser import parse_module
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, to_json, type_name
+from webhook.rego.text import to_json
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

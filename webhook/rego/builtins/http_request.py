@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego import numbers
 from webhook.rego.builtins.times import parse_duration_ns
 from webhook.rego.errors import BuiltinError
-from webhook.rego.text import display, json_text, quote, utf8
-from webhook.rego.values import RegoSet, key, to_json, type_name
+from webhook.rego.text import display, json_text, quote, to_json, utf8
+from webhook.rego.values import RegoSet, key, type_name
 
 if TYPE_CHECKING:
     from webhook.rego.values import Key, Value
