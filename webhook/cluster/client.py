@@ -201,7 +201,13 @@ class Client:
         async with self._respond(
             "GET", path, query, inactivity_seconds=inactivity_seconds
         ) as response:
-            yield response.content
+            try:
+                yield response.content
+            finally:
+                # A watch that is left has no end to be polite about, and TLS's own
+                # goodbye would outlive the event loop of whoever is leaving.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     # --- writing ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     import aiohttp
 
@@ -21,7 +21,7 @@ class LineTooLongError(Exception):
     """The stream is no stream of events."""
 
 
-async def read_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+async def read_lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
     """Each line without its end; what is left at the end of the stream was torn, and is dropped."""
     pending: list[bytes] = []
     length = 0

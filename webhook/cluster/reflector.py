@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -25,7 +26,7 @@ from webhook.cluster.lines import LineTooLongError, read_lines
 from webhook.cluster.store import Change, Store, slim
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from webhook.cluster.client import Client, Object
     from webhook.cluster.resource import Resource
@@ -269,18 +270,19 @@ class Reflector:
             "resourceVersion": "",
         }
         listed: list[Object] | None = []
-        async for event in self._events(query):
-            if listed is None:
-                self._take_event(event)
-                continue
-            obj = event["object"]
-            if event["type"] != "BOOKMARK":
-                listed.append(self._transform(obj))
-                continue
-            metadata = obj["metadata"]
-            if (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) == "true":
-                self._take_list(listed, metadata["resourceVersion"])
-                listed = None
+        async with aclosing(self._events(query)) as stream:
+            async for event in stream:
+                if listed is None:
+                    self._take_event(event)
+                    continue
+                obj = event["object"]
+                if event["type"] != "BOOKMARK":
+                    listed.append(self._transform(obj))
+                    continue
+                metadata = obj["metadata"]
+                if (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) == "true":
+                    self._take_list(listed, metadata["resourceVersion"])
+                    listed = None
         if listed is not None:
             raise UnreachableError(f"{self._path}: the watch ended within its initial events")
 
@@ -289,13 +291,15 @@ class Reflector:
     async def _watch(self) -> None:
         """Follow the events until the stream ends, as it does from time to time."""
         begun, events = time.monotonic(), 0
-        async for event in self._events({"resourceVersion": self._resource_version}):
-            events += 1
-            self._take_event(event)
+        query = {"resourceVersion": self._resource_version}
+        async with aclosing(self._events(query)) as stream:
+            async for event in stream:
+                events += 1
+                self._take_event(event)
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
             raise UnreachableError(f"{self._path}: the watch ended at once")
 
-    async def _events(self, query: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
+    async def _events(self, query: dict[str, str]) -> AsyncGenerator[dict[str, Any], None]:
         settings = self._settings
         seconds = self._random.uniform(settings.watch_seconds_min, settings.watch_seconds_max)
         query = {
@@ -307,10 +311,13 @@ class Reflector:
         }
         self._statistics.watches += 1
         try:
-            async with self._client.stream(
-                self._path, query, inactivity_seconds=settings.inactivity_seconds
-            ) as content:
-                async for line in read_lines(content):
+            async with (
+                self._client.stream(
+                    self._path, query, inactivity_seconds=settings.inactivity_seconds
+                ) as content,
+                aclosing(read_lines(content)) as lines,
+            ):
+                async for line in lines:
                     event = orjson.loads(line)
                     if event["type"] == "ERROR":
                         raise self._event_error(event["object"])

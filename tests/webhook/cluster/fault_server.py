@@ -1,0 +1,135 @@
+"""A small API server for faults that the real one cannot be made to show.
+
+A test scripts its answers, one for each request, in order; the requests are kept.
+"""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from webhook.cluster.credentials import load_credentials
+
+
+def event(kind, name, version, **metadata):
+    """A line of a watch."""
+    body = {"type": kind, "object": obj(name, version, **metadata)}
+    return json.dumps(body).encode() + b"\n"
+
+
+def obj(name, version, **metadata):
+    """A ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "resourceVersion": str(version),
+            **metadata,
+        },
+    }
+
+
+def error_event(code):
+    """The event that ends a watch."""
+    status = {"kind": "Status", "code": code, "message": "scripted", "reason": "Expired"}
+    return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+
+
+def listed(*objects, version, token=""):
+    """A page of a list."""
+    body = {"kind": "ConfigMapList", "items": list(objects)}
+    return 200, [json.dumps(body | {"metadata": metadata(version, token)}).encode()], "end"
+
+
+def metadata(version, token=""):
+    """Of a list."""
+    return {"resourceVersion": str(version), **({"continue": token} if token else {})}
+
+
+def status(code, message="scripted"):
+    """A refusal."""
+    return code, [json.dumps({"kind": "Status", "code": code, "message": message}).encode()], "end"
+
+
+class FaultServer:
+    """Answers from a script: (status, chunks, how it ends).
+
+    It ends with "end" (the body is whole), "tear" (the connection breaks) or
+    "hang" (nothing more comes, and the connection stays).
+    """
+
+    def __init__(self, script):
+        self.script = list(script)
+        self.requests = []
+        self.done = asyncio.Event()
+
+    async def serve(self, reader, writer):
+        """One connection."""
+        try:
+            while request := await self._request(reader):
+                self.requests.append(request)
+                if not self.script:
+                    self.done.set()
+                    await asyncio.Event().wait()
+                if await self._answer(writer, *self.script.pop(0)):
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _request(self, reader):
+        line = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+        parts = urlsplit(line)
+        query = {name: values[0] for name, values in parse_qs(parts.query, True).items()}
+        return parts.path, query
+
+    async def _answer(self, writer, code, chunks, ending):
+        writer.write(f"HTTP/1.1 {code} Scripted\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        for chunk in chunks:
+            writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+            await writer.drain()
+        if ending == "hang":
+            await asyncio.Event().wait()
+        if ending == "tear":
+            writer.transport.abort()
+            return True
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return False
+
+
+@asynccontextmanager
+async def scripted(folder, *script):
+    """The server, and credentials for it."""
+    played = FaultServer(script)
+    tasks = set()
+
+    async def serve(reader, writer):
+        tasks.add(asyncio.current_task())
+        await played.serve(reader, writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    try:
+        yield played, load_credentials(path)
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks) if tasks else None

@@ -1,0 +1,46 @@
+"""A receiver of changes that remembers them, for the reflector's tests."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+WAIT_SECONDS_MAX = 60
+
+
+class Recorder:
+    """What a reflector told, in order: ``("set" | "delete", name)``, and ``("synced", "")``."""
+
+    def __init__(self):
+        self.told = []
+        self.objects = {}
+        self._changed = asyncio.Event()
+
+    def change(self, changes):
+        """Take changes in."""
+        for change in changes:
+            self.told.append((change.kind, change.key.name))
+            if change.kind == "set":
+                self.objects[change.key.name] = change.object
+            else:
+                self.objects.pop(change.key.name)
+        self._changed.set()
+
+    def synced(self):
+        """Take in that a list is whole."""
+        self.told.append(("synced", ""))
+        self._changed.set()
+
+    async def until(self, predicate):
+        """Wait until what was told meets the predicate."""
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            while not predicate(self):
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@asynccontextmanager
+async def running(reflector):
+    """The reflector runs within this block."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(reflector.run())
+        yield
+        task.cancel()

@@ -1,0 +1,212 @@
+"""The reflector and faults that a real API server cannot be made to show."""
+
+import asyncio
+from dataclasses import replace
+
+from tests.webhook.cluster.fault_server import error_event, event, listed, obj, scripted, status
+from tests.webhook.cluster.recording import WAIT_SECONDS_MAX, Recorder, running
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.client import Client
+from webhook.cluster.reflector import Reflector, Settings
+from webhook.cluster.resource import Resource
+
+CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
+PAGES = Settings(
+    watch_list=False,
+    inactivity_seconds=0.3,
+    backoff_initial_seconds=0.01,
+    backoff_max_seconds=0.02,
+    missing_seconds=0.02,
+)
+END = {"annotations": {"k8s.io/initial-events-end": "true"}}
+
+
+def play(folder, *script, settings=PAGES):
+    """Run a reflector until the script is played; what it told, its counts, and the requests."""
+
+    async def run():
+        async with scripted(folder, *script) as (server, credentials):
+            async with Client(credentials) as client:
+                seen = Recorder()
+                reflector = Reflector(client, CONFIG_MAP, seen, settings=settings)
+                async with running(reflector), asyncio.timeout(WAIT_SECONDS_MAX):
+                    await server.done.wait()
+            return seen, reflector.statistics(), [query for _, query in server.requests]
+
+    return asyncio.run(run())
+
+
+def test_a_torn_watch_goes_on_where_it_stopped(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        listed(obj("a", 1), version=1),
+        (200, [event("ADDED", "b", 2), event("ADDED", "c", 3)[:20]], "tear"),
+        (200, [event("ADDED", "c", 3)], "end"),
+    )
+    assert seen.told == [("set", "a"), ("synced", ""), ("set", "b"), ("set", "c")]
+    assert [query.get("resourceVersion") for query in requests] == [None, "1", "2", "3"]
+    assert found.lists == 1
+
+
+def test_an_event_that_comes_again_is_told_once(tmp_path):
+    seen, _, _ = play(
+        tmp_path,
+        listed(obj("a", 5), version=5),
+        (
+            200,
+            [event("ADDED", "a", 5), event("MODIFIED", "a", 6), event("MODIFIED", "a", 6)],
+            "end",
+        ),
+    )
+    assert seen.told == [("set", "a"), ("synced", ""), ("set", "a")]
+
+
+def test_a_connection_that_says_nothing_is_given_up(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        listed(version=1),
+        (200, [event("ADDED", "a", 2)], "hang"),
+        (200, [event("ADDED", "b", 3)], "end"),
+    )
+    assert seen.objects.keys() == {"a", "b"}
+    assert found.silences == 1
+    assert requests[2]["resourceVersion"] == "2"
+
+
+def test_bookmarks_alone_move_the_place_where_a_watch_goes_on(tmp_path):
+    _, found, requests = play(
+        tmp_path,
+        listed(version=1),
+        (200, [event("BOOKMARK", "", 7)], "end"),
+        (200, [event("ADDED", "a", 8)], "end"),
+    )
+    assert found.bookmarks == 1
+    assert requests[1]["allowWatchBookmarks"] == "true"
+    assert requests[2]["resourceVersion"] == "7"
+
+
+def test_a_place_that_is_forgotten_makes_a_new_list_wherever_it_is_said(tmp_path):
+    """410 as the status of a watch, as an event, and in the middle of a list."""
+    seen, found, requests = play(
+        tmp_path,
+        listed(obj("a", 1), obj("b", 1), version=1),
+        status(410),
+        listed(obj("b", 2), version=2, token="next"),
+        status(410),
+        listed(obj("b", 2), obj("c", 3), version=3),
+        (200, [event("ADDED", "d", 4), error_event(410)], "end"),
+        listed(obj("c", 3), obj("d", 4), version=9),
+    )
+    assert seen.told == [
+        ("set", "a"),
+        ("set", "b"),
+        ("synced", ""),
+        ("delete", "a"),
+        ("set", "b"),
+        ("set", "c"),
+        ("synced", ""),
+        ("set", "d"),
+        ("delete", "b"),
+        ("synced", ""),
+    ]
+    assert found.gone == 3
+    assert requests[3]["continue"] == "next"
+    assert "limit" not in requests[4]
+    assert requests[7]["resourceVersion"] == "9"
+
+
+def test_other_error_events_end_a_watch_but_not_what_is_known(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        listed(obj("a", 1), version=1),
+        (200, [event("ADDED", "b", 2), error_event(500)], "end"),
+        (200, [event("ADDED", "c", 3)], "end"),
+    )
+    assert seen.objects.keys() == {"a", "b", "c"}
+    assert (found.lists, found.errors) == (1, 1)
+    assert requests[2]["resourceVersion"] == "2"
+
+
+def test_refusals_are_waited_out_and_counted(tmp_path):
+    seen, found, _ = play(
+        tmp_path, status(403), status(500), listed(obj("a", 1), version=1), status(403)
+    )
+    assert seen.objects.keys() == {"a"}
+    assert found.errors == 3
+    assert "403" in found.last_error
+
+
+def test_a_kind_that_is_gone_takes_its_objects_with_it(tmp_path):
+    seen, found, _ = play(tmp_path, listed(obj("a", 1), version=1), status(404), status(404))
+    assert seen.told == [("set", "a"), ("synced", ""), ("delete", "a")]
+    assert found.absent
+
+
+def test_initial_events_are_one_list_up_to_the_marked_bookmark(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        (
+            200,
+            [
+                event("ADDED", "a", 1),
+                event("BOOKMARK", "", 2),
+                event("ADDED", "b", 2),
+                event("BOOKMARK", "", 5, **END),
+                event("ADDED", "c", 6),
+            ],
+            "end",
+        ),
+        settings=replace(PAGES, watch_list=True),
+    )
+    assert seen.told == [("set", "a"), ("set", "b"), ("synced", ""), ("set", "c")]
+    assert requests[0]["sendInitialEvents"] == "true"
+    assert requests[1]["resourceVersion"] == "6"
+    assert (found.lists, found.watches) == (1, 2)
+
+
+def test_initial_events_that_were_torn_count_for_nothing(tmp_path):
+    seen, _, _ = play(
+        tmp_path,
+        (200, [event("ADDED", "a", 1)], "tear"),
+        (200, [event("ADDED", "b", 2), event("BOOKMARK", "", 5, **END)], "end"),
+        settings=replace(PAGES, watch_list=True),
+    )
+    assert seen.told == [("set", "b"), ("synced", "")]
+
+
+def test_a_server_without_initial_events_is_asked_for_pages(tmp_path):
+    seen, _, requests = play(
+        tmp_path,
+        status(422),
+        listed(obj("a", 1), version=1),
+        status(410),
+        listed(obj("a", 1), version=2),
+        settings=replace(PAGES, watch_list=True),
+    )
+    assert seen.told == [("set", "a"), ("synced", ""), ("synced", "")]
+    assert "sendInitialEvents" not in requests[3]
+
+
+def test_lines_may_be_longer_than_any_buffer(tmp_path):
+    seen, _, _ = play(
+        tmp_path,
+        listed(version=1),
+        (200, [event("ADDED", "a", 2, annotations={"long": "x" * 5_000_000})], "end"),
+    )
+    assert len(seen.objects["a"]["metadata"]["annotations"]["long"]) == 5_000_000
+
+
+def test_an_object_that_was_deleted_and_made_anew_unseen_is_two_changes(tmp_path):
+    seen, _, _ = play(
+        tmp_path,
+        listed(obj("a", 1), version=1),
+        status(410),
+        listed(obj("a", 9, uid="another"), version=9),
+    )
+    assert seen.told == [
+        ("set", "a"),
+        ("synced", ""),
+        ("delete", "a"),
+        ("set", "a"),
+        ("synced", ""),
+    ]

@@ -1,0 +1,172 @@
+"""Registrars at a real API server."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.cluster import ApiError
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.discovery import Discovery
+from webhook.cluster.reflector import Settings
+from webhook.watch.manager import Manager
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+SECRET = GroupVersionKind("", "v1", "Secret")
+GADGET = GroupVersionKind("watch.waddle.dev", "v1", "Gadget")
+QUICK = Settings(backoff_initial_seconds=0.05, backoff_max_seconds=0.5, missing_seconds=0.3)
+
+
+@asynccontextmanager
+async def managed(cluster):
+    """A manager that runs."""
+    async with Client(load_credentials(cluster.kubeconfig)) as client:
+        manager = Manager(client, Discovery(client), settings=QUICK)
+        async with asyncio.timeout(100), asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(manager.run())
+            yield manager
+            task.cancel()
+
+
+async def put(cluster, name, **data):
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    path = f"/api/v1/namespaces/default/configmaps/{name}"
+    await asyncio.to_thread(cluster.api.apply, path, body)
+
+
+async def drop(cluster, name):
+    path = f"/api/v1/namespaces/default/configmaps/{name}"
+    await asyncio.to_thread(cluster.api.request, "DELETE", path)
+
+
+async def until(registrar, kind, name=""):
+    """Take events until this one; all that were taken."""
+    taken = []
+    while True:
+        event = await registrar.next()
+        taken.append(event)
+        if event.kind == kind and (not name or (event.key and event.key.name == name)):
+            return taken
+
+
+def test_a_registrar_that_joins_late_is_told_what_is_there_without_a_second_watch(cluster):
+    async def run():
+        await put(cluster, "late")
+        async with managed(cluster) as manager:
+            first, second = manager.registrar("first"), manager.registrar("second")
+            first.add_watch(CONFIG_MAP)
+            names = [event.key.name for event in (await until(first, "synced"))[:-1]]
+            assert "late" in names
+            second.add_watch(CONFIG_MAP)
+            second.add_watch(CONFIG_MAP)
+            replayed = [event.key.name for event in (await until(second, "synced"))[:-1]]
+            assert sorted(replayed) == sorted(names)
+            await drop(cluster, "late")
+            for registrar in (first, second):
+                await until(registrar, "delete", "late")
+            assert manager.statistics()[CONFIG_MAP].watches == 1
+
+    asyncio.run(run())
+
+
+def test_a_registrar_that_never_listens_delays_nobody_and_costs_little(cluster):
+    async def run():
+        async with managed(cluster) as manager:
+            quick, slow = manager.registrar("quick"), manager.registrar("slow")
+            for registrar in (quick, slow):
+                registrar.add_watch(CONFIG_MAP)
+            await until(quick, "synced")
+            for version in range(20):
+                await put(cluster, "busy", version=str(version))
+            taken = await until(quick, "set", "busy")
+            while taken[-1].object["data"]["version"] != "19":
+                taken = await until(quick, "set", "busy")
+            waiting = [slot for slot in slow.queue._waiting if slot[1] and slot[1].name == "busy"]
+            assert len(waiting) == 1
+            found = (await until(slow, "set", "busy"))[-1]
+            assert found.object["data"]["version"] == "19"
+            await drop(cluster, "busy")
+
+    asyncio.run(run())
+
+
+def test_kinds_are_watched_as_long_as_anybody_wants_them(cluster):
+    async def run():
+        async with managed(cluster) as manager:
+            first, second = manager.registrar("first"), manager.registrar("second")
+            first.replace_watch([CONFIG_MAP, SECRET])
+            second.add_watch(SECRET)
+            for registrar, kinds in ((first, 2), (second, 1)):
+                for _ in range(kinds):
+                    await until(registrar, "synced")
+            assert manager.statistics().keys() == {CONFIG_MAP, SECRET}
+            first.replace_watch([CONFIG_MAP])
+            assert manager.statistics().keys() == {CONFIG_MAP, SECRET}
+            second.remove_watch(SECRET)
+            assert manager.statistics().keys() == {CONFIG_MAP}
+            assert manager.get(SECRET, "default", "x") is None
+            second.add_watch(SECRET)
+            await until(second, "synced")
+            assert first.wanted == {CONFIG_MAP}
+
+    asyncio.run(run())
+
+
+def test_intents_may_come_before_the_manager_runs(cluster):
+    async def run():
+        async with Client(load_credentials(cluster.kubeconfig)) as client:
+            manager = Manager(client, Discovery(client), settings=QUICK)
+            registrar = manager.registrar("early")
+            registrar.add_watch(CONFIG_MAP)
+            async with asyncio.timeout(100), asyncio.TaskGroup() as tasks:
+                task = tasks.create_task(manager.run())
+                await until(registrar, "synced")
+                task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.watch.waddle.dev"},
+        "spec": {
+            "group": "watch.waddle.dev",
+            "scope": "Cluster",
+            "names": {"kind": "Gadget", "plural": "gadgets"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.watch.waddle.dev"
+
+    async def run():
+        async with managed(cluster) as manager:
+            registrar = manager.registrar("early")
+            registrar.add_watch(GADGET)
+            while not manager.statistics()[GADGET].last_error:  # noqa: ASYNC110  # a counter
+                await asyncio.sleep(0.02)
+            await asyncio.to_thread(cluster.api.apply, path, definition)
+            manager.wake(GADGET)
+            await until(registrar, "synced")
+            gadget = {"apiVersion": "watch.waddle.dev/v1", "kind": "Gadget"}
+            gadget["metadata"] = {"name": "g"}
+            where = "/apis/watch.waddle.dev/v1/gadgets/g"
+            await asyncio.to_thread(cluster.api.apply, where, gadget)
+            await until(registrar, "set", "g")
+            assert manager.get(GADGET, "", "g")["metadata"]["name"] == "g"
+            await asyncio.to_thread(cluster.api.request, "DELETE", path)
+            await until(registrar, "delete", "g")
+        with pytest.raises(ApiError):
+            cluster.api.request("GET", where)
+
+    asyncio.run(run())

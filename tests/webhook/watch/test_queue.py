@@ -1,0 +1,96 @@
+"""What a slow consumer is told of objects that change quickly."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.store import Key
+from webhook.watch.queue import Queue
+
+A = GroupVersionKind("", "v1", "A")
+B = GroupVersionKind("", "v1", "B")
+
+
+def told(queue):
+    async def take():
+        return [await queue.get() for _ in range(drained)]
+
+    events = []
+    while len(queue):
+        drained = 1
+        events += asyncio.run(take())
+    return [(e.kind, e.key.name if e.key else "", e.object and e.object.get("v")) for e in events]
+
+
+def key(name):
+    return Key("", name)
+
+
+def test_only_the_latest_state_of_an_object_waits():
+    queue = Queue()
+    for version in range(1_000):
+        queue.set(A, key("x"), {"v": version})
+    queue.set(A, key("y"), {"v": 0})
+    assert len(queue) == 2
+    assert queue.coalesced == 999
+    assert told(queue) == [("set", "x", 999), ("set", "y", 0)]
+
+
+def test_an_object_that_came_and_went_unseen_is_not_told_of():
+    queue = Queue()
+    queue.set(A, key("x"), {"v": 1})
+    queue.delete(A, key("x"), {"v": 1})
+    assert told(queue) == []
+
+
+def test_a_deletion_is_told_before_the_object_that_replaced_it():
+    queue = Queue()
+    queue.set(A, key("x"), {"v": 1})
+    assert told(queue) == [("set", "x", 1)]
+    queue.delete(A, key("x"), {"v": 1})
+    queue.set(A, key("x"), {"v": 2})
+    assert told(queue) == [("delete", "x", 1), ("set", "x", 2)]
+
+
+def test_a_kind_that_is_forgotten_leaves_the_others():
+    queue = Queue()
+    queue.set(A, key("x"), {"v": 1})
+    queue.set(B, key("x"), {"v": 2})
+    queue.forget(A)
+    assert told(queue) == [("set", "x", 2)]
+
+
+def test_synced_is_told_after_what_was_there_before_it():
+    queue = Queue()
+    queue.set(A, key("x"), {"v": 1})
+    queue.synced(A)
+    queue.set(A, key("y"), {"v": 1})
+    assert told(queue) == [("set", "x", 1), ("synced", "", None), ("set", "y", 1)]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["set", "delete", "take"]), st.sampled_from("xyz"))),
+)
+def test_whoever_takes_all_events_knows_what_is_there(steps):
+    """Model: the objects; and each deletion told belongs to an object that was told of."""
+    queue, there, seen = Queue(), {}, {}
+
+    def take():
+        for kind, name, version in told(queue):
+            if kind == "set":
+                seen[name] = version
+            else:
+                del seen[name]
+
+    for version, (step, name) in enumerate(steps):
+        if step == "take":
+            take()
+        elif step == "set":
+            there[name] = version
+            queue.set(A, key(name), {"v": version})
+        elif name in there:
+            queue.delete(A, key(name), {"v": there.pop(name)})
+    take()
+    assert seen == there

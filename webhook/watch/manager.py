@@ -1,0 +1,179 @@
+"""Runs one reflector for each kind that any registrar wants, and hands its changes round.
+
+A registrar that joins a kind already watched gets a replay from the store. A
+kind that nobody wants any more is not watched any more. Nothing here restarts
+with the process's policies, and nothing is written to the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Reflector, Selection, Settings, Statistics
+from webhook.cluster.store import key_of
+from webhook.watch.registrar import Registrar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.client import Client
+    from webhook.cluster.discovery import Discovery
+    from webhook.cluster.store import Change, Object
+
+UNKNOWN_SECONDS_MAX = 10.0
+"""Longest pause between two looks for a kind that is not served; :meth:`Manager.wake` ends it."""
+
+
+class _Watch:
+    """One kind: who wants it, its reflector once its resource is known, and its task."""
+
+    def __init__(self, gvk: GroupVersionKind) -> None:
+        self.gvk = gvk
+        self.registrars: list[Registrar] = []
+        self.reflector: Reflector | None = None
+        self.is_synced = False
+        self.task: asyncio.Task[None] | None = None
+        self.woken = asyncio.Event()
+        self.error = ""
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Hand the reflector's changes to each registrar's queue."""
+        for change in changes:
+            for registrar in self.registrars:
+                if change.kind == "set":
+                    registrar.queue.set(self.gvk, change.key, change.object)
+                else:
+                    registrar.queue.delete(self.gvk, change.key, change.object)
+
+    def synced(self) -> None:
+        """Tell each registrar, the first time, that it has heard of all there is."""
+        if not self.is_synced:
+            self.is_synced = True
+            for registrar in self.registrars:
+                registrar.queue.synced(self.gvk)
+
+    def replay(self, registrar: Registrar) -> None:
+        """Tell a registrar that joins what is known already."""
+        if self.reflector is not None:
+            for obj in self.reflector.store:
+                registrar.queue.set(self.gvk, key_of(obj), obj)
+        if self.is_synced:
+            registrar.queue.synced(self.gvk)
+
+
+class Manager:
+    """All watches of a process; :meth:`run` owns their tasks."""
+
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        *,
+        settings: Settings | None = None,
+        selections: Mapping[GroupVersionKind, Selection] | None = None,
+    ) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._settings = settings or Settings()
+        self._selections = selections or {}
+        self._watches: dict[GroupVersionKind, _Watch] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._registrars: dict[str, Registrar] = {}
+
+    def registrar(self, name: str) -> Registrar:
+        """A new registrar; names are unique, for the metrics."""
+        assert name not in self._registrars, f"a registrar named {name} exists"
+        found = self._registrars[name] = Registrar(name, self)
+        return found
+
+    async def run(self) -> None:
+        """Watch until cancelled. Intents may come before and at any time."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for watch in self._watches.values():
+                    self._start(watch)
+                await asyncio.Event().wait()
+            finally:
+                self._tasks = None
+
+    def wake(self, gvk: GroupVersionKind) -> None:
+        """The kind's definition changed: look again at once."""
+        self._discovery.forget(gvk)
+        watch = self._watches.get(gvk)
+        if watch is not None:
+            watch.woken.set()
+            if watch.reflector is not None:
+                watch.reflector.wake()
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
+        """An object of a watched kind, as it is known here."""
+        watch = self._watches.get(gvk)
+        if watch is None or watch.reflector is None:
+            return None
+        return watch.reflector.store.get(namespace, name)
+
+    def statistics(self) -> dict[GroupVersionKind, Statistics]:
+        """The counts of each watch; of a kind that is not served, that it is absent."""
+        return {
+            gvk: (
+                Statistics(absent=True, last_error=watch.error)
+                if watch.reflector is None
+                else watch.reflector.statistics()
+            )
+            for gvk, watch in self._watches.items()
+        }
+
+    # --- intents, from registrars -------------------------------------------------------------
+
+    def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
+        """A registrar wants a kind."""
+        watch = self._watches.get(gvk)
+        if watch is None:
+            watch = self._watches[gvk] = _Watch(gvk)
+            self._start(watch)
+        watch.registrars.append(registrar)
+        watch.replay(registrar)
+
+    def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
+        """A registrar wants a kind no more."""
+        watch = self._watches[gvk]
+        watch.registrars.remove(registrar)
+        if not watch.registrars:
+            del self._watches[gvk]
+            if watch.task is not None:
+                watch.task.cancel()
+
+    # --- watching -----------------------------------------------------------------------------
+
+    def _start(self, watch: _Watch) -> None:
+        if self._tasks is not None and watch.task is None:
+            watch.task = self._tasks.create_task(self._follow(watch), name=f"watch {watch.gvk}")
+
+    async def _follow(self, watch: _Watch) -> None:
+        backoff = Backoff(initial_seconds=0.5, max_seconds=UNKNOWN_SECONDS_MAX)
+        while True:
+            watch.woken.clear()
+            try:
+                resource = await self._discovery.resource(watch.gvk)
+                break
+            except (UnknownKindError, ApiError, UnreachableError) as error:
+                watch.error = str(error)
+            try:
+                async with asyncio.timeout(backoff.next_seconds()):
+                    await watch.woken.wait()
+            except TimeoutError:
+                continue
+        watch.reflector = Reflector(
+            self._client,
+            resource,
+            watch,
+            selection=self._selections.get(watch.gvk),
+            settings=self._settings,
+        )
+        await watch.reflector.run()

@@ -1,0 +1,128 @@
+"""A queue of changes that coalesces: per object, only the latest state waits.
+
+Bounded by the objects that exist: a consumer that is slow finds each object once,
+however often it changed, and a producer never waits. An object that was deleted
+and made anew (another uid) is not coalesced with what it replaced: the deletion
+is told first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.store import Key, Object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An object of a kind is there in this state, is there no more, or all of them are known.
+
+    ``kind`` is ``synced`` (without key and object) once the objects that existed
+    when the kind began to be watched have all been told before it.
+    """
+
+    kind: Literal["set", "delete", "synced"]
+    gvk: GroupVersionKind
+    key: Key | None = None
+    object: Object | None = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What is to be told of an object: perhaps a deletion, then perhaps its state."""
+
+    since: float
+    delete: Object | None = None
+    set: Object | None = None
+
+
+_Slot = tuple["GroupVersionKind", "Key | None"]
+
+
+class Queue:
+    """Events of one registrar, in the order in which their objects first changed."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Slot, _Waiting] = {}
+        self._told: set[_Slot] = set()
+        self._filled = asyncio.Event()
+        self.coalesced = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """For how long the first event has been waiting."""
+        for waiting in self._waiting.values():
+            return time.monotonic() - waiting.since
+        return 0.0
+
+    def set(self, gvk: GroupVersionKind, key: Key, obj: Object) -> None:
+        """The object is there in this state."""
+        waiting = self._slot((gvk, key))
+        self.coalesced += waiting.set is not None
+        waiting.set = obj
+
+    def delete(self, gvk: GroupVersionKind, key: Key, obj: Object) -> None:
+        """The object is there no more."""
+        slot = (gvk, key)
+        waiting = self._slot(slot)
+        self.coalesced += waiting.set is not None
+        waiting.set = None
+        if slot in self._told:
+            waiting.delete = waiting.delete or obj
+        elif waiting.delete is None:
+            # It came and went unseen: nothing is to be told.
+            del self._waiting[slot]
+
+    def synced(self, gvk: GroupVersionKind) -> None:
+        """The objects of a kind are all told of."""
+        self._slot((gvk, None))
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """The kind is not wanted any more: whatever waits of it is dropped, silently."""
+        for slots in (self._waiting, self._told):
+            for slot in [slot for slot in slots if slot[0] == gvk]:
+                slots.pop(slot) if isinstance(slots, dict) else slots.discard(slot)
+
+    def known(self, gvk: GroupVersionKind) -> Iterable[Key]:
+        """The objects of the kind that the consumer has been told of."""
+        return [key for kind, key in self._told if kind == gvk and key is not None]
+
+    async def get(self) -> Event:
+        """The next event, which is taken out."""
+        while not self._waiting:
+            self._filled.clear()
+            await self._filled.wait()
+        return self._pop()
+
+    def _slot(self, slot: _Slot) -> _Waiting:
+        self._filled.set()
+        waiting = self._waiting.get(slot)
+        if waiting is None:
+            waiting = self._waiting[slot] = _Waiting(time.monotonic())
+        return waiting
+
+    def _pop(self) -> Event:
+        slot = next(iter(self._waiting))
+        gvk, key = slot
+        waiting = self._waiting[slot]
+        if waiting.delete is not None:
+            deleted, waiting.delete = waiting.delete, None
+            self._told.discard(slot)
+            if waiting.set is None:
+                del self._waiting[slot]
+            return Event("delete", gvk, key, deleted)
+        del self._waiting[slot]
+        if key is None:
+            return Event("synced", gvk)
+        self._told.add(slot)
+        return Event("set", gvk, key, waiting.set)

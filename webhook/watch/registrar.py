@@ -1,0 +1,57 @@
+"""A party that wants kinds, and what it hears about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.watch.queue import Event, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.watch.manager import Manager
+
+
+class Registrar:
+    """One consumer's intents; made by :meth:`~webhook.watch.manager.Manager.registrar`.
+
+    :meth:`next` gives its events one by one. Intents take effect at once: what is
+    known of a kind that others watch already is replayed from the store.
+    """
+
+    def __init__(self, name: str, manager: Manager) -> None:
+        self.name = name
+        self.queue = Queue()
+        self._manager = manager
+        self._wanted: set[GroupVersionKind] = set()
+
+    @property
+    def wanted(self) -> frozenset[GroupVersionKind]:
+        """The kinds that this registrar wants."""
+        return frozenset(self._wanted)
+
+    async def next(self) -> Event:
+        """The next event."""
+        return await self.queue.get()
+
+    def add_watch(self, gvk: GroupVersionKind) -> None:
+        """Want a kind, too. Wanting it again changes nothing."""
+        if gvk not in self._wanted:
+            self._wanted.add(gvk)
+            self._manager.joined(self, gvk)
+
+    def remove_watch(self, gvk: GroupVersionKind) -> None:
+        """Want a kind no more. Nothing is told of it any more, not that its objects are gone."""
+        if gvk in self._wanted:
+            self._wanted.remove(gvk)
+            self.queue.forget(gvk)
+            self._manager.left(self, gvk)
+
+    def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
+        """Want exactly these kinds."""
+        wanted = set(gvks)
+        for gvk in self._wanted - wanted:
+            self.remove_watch(gvk)
+        for gvk in sorted(wanted - self._wanted):
+            self.add_watch(gvk)
