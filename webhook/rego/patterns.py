@@ -147,6 +147,10 @@ _ATOM: Final = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _NO_REPEAT: Final = re.compile(r"[*+?{]")
+_OPENING: Final = re.compile(r"\((?:\?:)?(?!\?)")
+_UNBOUNDED: Final = re.compile(r"(?<![\\(])[*+]")
+_WORD: Final = r"(?:[A-Za-z0-9_/:,@=.\-]|\\[.\-/])+"
+_WORDS: Final = re.compile(rf"\((?:\?:)?{_WORD}(?:\|{_WORD}){{0,15}}\)")
 
 
 def _simple(text: str) -> str | None:
@@ -166,9 +170,10 @@ def _simple(text: str) -> str | None:
     while at < end:
         match = _ATOM.match(body, at, end)
         if match is None:
-            group = _alternatives(body, at, end)
+            group = _alternatives(body, at, end) or _optional(body, at, end)
             if group is None:
                 return None
+            unbounded += len(_UNBOUNDED.findall(group))
             parts.append(group)
             at += len(group)
         else:
@@ -184,11 +189,25 @@ def _simple(text: str) -> str | None:
 
 
 def _alternatives(body: str, at: int, end: int) -> str | None:
-    """``(one|two)`` of plain words, not repeated."""
-    match = re.compile(r"\((?:\?:)?[A-Za-z0-9_/:,@=\-]+(?:\|[A-Za-z0-9_/:,@=\-]+){0,15}\)").match(
-        body, at, end
-    )
+    """``(one|two)`` of plain words and dots, not repeated."""
+    match = _WORDS.match(body, at, end)
     return match[0] if match else None
+
+
+def _optional(body: str, at: int, end: int) -> str | None:
+    r"""``(\.[0-9]+)?``: a group without groups that occurs once or not at all."""
+    opening = _OPENING.match(body, at, end)
+    if opening is None:
+        return None
+    at = start = opening.end()
+    while at < end and body[at] != ")":
+        match = _ATOM.match(body, at, end)
+        if match is None:
+            return None
+        at = match.end()
+    if at == start or body[at : at + 2] != ")?":
+        return None
+    return f"{opening[0]}{body[start:at]})?"
 
 
 def _reversed_range(text: str) -> bool:
