@@ -153,3 +153,17 @@ def test_the_pod_security_policies_agree_with_the_api_server(
                 assert (name, level, ours) == (name, level, theirs)
                 compared += 1
     assert compared >= 100
+
+
+def test_the_page_of_policies_names_every_kind_and_parameter() -> None:
+    """A reader finds each policy, and what it can be told, in policies/README.md."""
+    page = (POLICIES / "README.md").read_text().splitlines()
+    for file in templates():
+        definition = yaml.safe_load(file.read_text())["spec"]["crd"]["spec"]
+        schema = definition["validation"]["openAPIV3Schema"]
+        parameters = ", ".join(f"`{name}`" for name in schema.get("properties", {})) or "—"
+        row = (
+            f"| [{file.parent.name}]({policy_name(file)}/template.yaml) "
+            f"| `{definition['names']['kind']}` | {parameters} | "
+        )
+        assert any(line.startswith(row) for line in page), row
