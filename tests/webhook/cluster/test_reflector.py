@@ -170,7 +170,7 @@ def test_a_kind_may_be_missing_come_go_and_come_back(cluster):
 
 @pytest.mark.slow
 def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(tmp_path):
-    """After a restart on kept data old resource versions are gone: the 410 is counted."""
+    """Away while objects change and the server restarts: its memory of events is gone, hence 410."""
     cluster = Cluster.start(program("testcluster"), tmp_path / "state", "-controllers=false")
     try:
         path = "/api/v1/namespaces/default/configmaps"
@@ -189,13 +189,13 @@ def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(tmp_path
                 )
                 async with running(reflector):
                     await reflector.wait_synced()
-                    assert seen.objects.keys() >= {"kept", "changed", "deleted"}
-                    await asyncio.to_thread(cluster.kill)
-                    await asyncio.to_thread(cluster.run)
-                    # Before the reflector's back-off ends, or after it: both must show.
-                    await asyncio.to_thread(put, cluster, path, "changed", a="2")
-                    await asyncio.to_thread(drop, cluster, path, "deleted")
-                    await asyncio.to_thread(put, cluster, path, "new")
+                assert seen.objects.keys() >= {"kept", "changed", "deleted"}
+                await asyncio.to_thread(put, cluster, path, "changed", a="2")
+                await asyncio.to_thread(drop, cluster, path, "deleted")
+                await asyncio.to_thread(put, cluster, path, "new")
+                await asyncio.to_thread(cluster.kill)
+                await asyncio.to_thread(cluster.run)
+                async with running(reflector):
                     await seen.until(
                         lambda s: (
                             "deleted" not in s.objects
@@ -203,11 +203,11 @@ def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(tmp_path
                             and s.objects["changed"].get("data") == {"a": "2"}
                         )
                     )
-                    assert seen.told.count(("set", "kept")) == 1
-                    assert seen.told.count(("delete", "deleted")) == 1
-                    found = reflector.statistics()
-                    assert found.gone >= 1
-                    assert found.errors >= 1
+                assert seen.told.count(("set", "kept")) == 1
+                assert seen.told.count(("delete", "deleted")) == 1
+                found = reflector.statistics()
+                assert found.gone >= 1
+                assert found.lists == 2
 
         asyncio.run(run())
     finally:
