@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from webhook.rego.errors import EvaluationError
 
@@ -27,6 +27,17 @@ DEFAULT_STEPS: Final = 200_000_000
 """The default budget: about ten seconds of work, for callers that give no deadline."""
 
 
+class Surroundings(TypedDict, total=False):
+    """What an evaluation is lent besides time and steps."""
+
+    now_ns: int | None
+    seed: int | str | None
+    services: dict[str, Any] | None
+    runtime: dict[str, Any] | None
+    print_: Callable[[Location, str], None] | None
+    strict: bool
+
+
 class EvaluationContext:
     """One evaluation's limits and surroundings; made anew for each query.
 
@@ -37,7 +48,6 @@ class EvaluationContext:
     ends with a built-in's error where that is otherwise *undefined*.
     """
 
-    deadline: float | None = None
     print_: Callable[[Location, str], None] | None = None
     strict = False
     error: EvaluationError | None = None
@@ -51,6 +61,18 @@ class EvaluationContext:
         *,
         deadline: float | None = None,
         steps: int = DEFAULT_STEPS,
+        **surroundings: Unpack[Surroundings],
+    ) -> None:
+        # Made for every evaluation: what is as usual is not stored.
+        self.deadline = deadline
+        self.left = steps
+        self.next_check = steps - CHECK_EVERY
+        if surroundings:
+            self._surround(**surroundings)
+
+    def _surround(  # noqa: PLR0913  # passed by name
+        self,
+        *,
         now_ns: int | None = None,
         seed: int | str | None = None,
         services: dict[str, Any] | None = None,
@@ -58,19 +80,10 @@ class EvaluationContext:
         print_: Callable[[Location, str], None] | None = None,
         strict: bool = False,
     ) -> None:
-        # Made for every evaluation: what is as usual is not stored.
-        self.left = steps
-        self.next_check = steps - CHECK_EVERY
-        if deadline is not None:
-            self.deadline = deadline
-        if now_ns is not None:
-            self._now_ns = now_ns
-        if seed is not None:
-            self.seed = seed
-        if print_ is not None:
-            self.print_ = print_
-        if strict:
-            self.strict = strict
+        self._now_ns = now_ns
+        self.seed = seed
+        self.print_ = print_
+        self.strict = strict
         if services is not None:
             self.services = services
         if runtime is not None:

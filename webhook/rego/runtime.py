@@ -25,7 +25,7 @@ from webhook.rego.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from webhook.rego.ast import Location
     from webhook.rego.limits import EvaluationContext
@@ -141,15 +141,15 @@ def values(value: Value) -> Iterable[Value]:
     return ()
 
 
-def pairs(value: Value) -> Iterable[tuple[Value, Value]]:
+def pairs(value: Value) -> Collection[tuple[Value, Value]]:
     """Keys with values; a member of a set is its own key."""
     kind = type(value)
     if kind is list:
-        return enumerate(value)
+        return list(enumerate(value))
     if kind is dict or kind is RegoObject:
         return value.items()  # type: ignore[no-any-return]
     if kind is RegoSet:
-        return ((item, item) for item in value)
+        return [(item, item) for item in value]
     return ()
 
 
@@ -162,11 +162,11 @@ def values_in_order(value: Value) -> Sequence[Value]:
     return [item for _, item in pairs_in_order(value)]
 
 
-def pairs_in_order(value: Value) -> Iterable[tuple[Value, Value]]:
+def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
     """Keys with values in the order in which OPA iterates."""
     kind = type(value)
     if kind is list:
-        return enumerate(value)
+        return list(enumerate(value))
     if kind is dict:
         return sorted(value.items(), key=_name)
     if kind is RegoSet:

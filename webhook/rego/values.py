@@ -90,7 +90,7 @@ class RegoSet:
     def lazy(cls, items: list[Value]) -> RegoSet:
         """A set whose members, perhaps repeated, get keys when these are first needed."""
         if not items:
-            return cls()
+            return _EMPTY
         result = cls.__new__(cls)
         result._list = items  # noqa: SLF001  # our own
         return result
@@ -152,6 +152,10 @@ class RegoSet:
 
     def __repr__(self) -> str:
         return f"RegoSet({list(self)!r})"
+
+
+_EMPTY: Final = RegoSet()
+"""The empty set that evaluations end with most often; shared, so never added to."""
 
 
 class RegoObject:

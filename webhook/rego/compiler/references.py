@@ -169,10 +169,11 @@ class ReferenceWriter(Writer):
             self.loop(f"{name}, {value}", f"enumerate({source})")
             self.match(part, (name, INT))
             return value, ""
-        self.charge(f"size({source})")
         items = f"{source}.items() if type({source}) is dict else pairs({source})"
         if not self.repeats:
             items = f"pairs_in_order({source})"
+        items = self.assign(items)
+        self.charge(f"len({items})")
         self.loop(f"{name}, {value}", items)
         self.match(part, (name, STRING if kind == DICT else ""))
         return value, ""
