@@ -43,8 +43,9 @@ _DOCS = "https://www.openpolicyagent.org/docs/errors/rego-type-error/match-error
 class Checker:
     """The types of a program; queries are checked against it."""
 
-    def __init__(self, builtins: Mapping[str, Builtin]) -> None:
+    def __init__(self, builtins: Mapping[str, Builtin], level: str) -> None:
         self._builtins = builtins
+        self._level = level
         self._documents = Scope(self._check_closure)
         self._names: dict[str, str] = {}
         self._bodies = 0
@@ -140,7 +141,7 @@ class Checker:
         faults = []
         for terms, place in _references_of(lit):
             try:
-                check_reference(scope, terms, self._names)
+                check_reference(scope, terms, self._names, self._level)
             except RefFault as fault:
                 faults.append(_fault(fault.message, place, *fault.details))
         return faults

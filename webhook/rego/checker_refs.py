@@ -8,6 +8,7 @@ from webhook.rego.checker_scope import ROOTS, Scope, extent, step_of
 from webhook.rego.checker_text import key_texts, reference_text, unsupported_text
 from webhook.rego.checker_types import is_empty, unifies
 from webhook.rego.checker_unify import unify_type
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
 from webhook.rego.types import (
     ANY,
@@ -56,18 +57,23 @@ def references(term: ir.Term) -> Iterator[list[ir.Term]]:
             yield from references(value)
 
 
-def check_reference(scope: Scope, terms: Sequence[ir.Term], names: dict[str, str]) -> None:
+def check_reference(
+    scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+) -> None:
     """Learn the types of a reference's variables; raises :class:`RefFault`."""
     found = scope.get_ref(terms)
     if isinstance(found, FunctionType):
         raise unsupported_text(terms, len(terms) - 1, found, names, RefFault)
-    _Walk(scope, terms, names).from_tree()
+    _Walk(scope, terms, names, level).from_tree()
 
 
 class _Walk:
     """One reference on its way down the trees and types."""
 
-    def __init__(self, scope: Scope, terms: Sequence[ir.Term], names: dict[str, str]) -> None:
+    def __init__(
+        self, scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+    ) -> None:
+        self.level = level
         self.scope = scope
         self.terms = terms
         self.names = names
@@ -123,6 +129,9 @@ class _Walk:
         for i in range(start, len(self.terms)):
             term = self.terms[i]
             if type_ is not None and is_empty(type_):
+                if self.level == GATEKEEPER:
+                    self._rest_is_anything(i)
+                    return
                 self._invalid(i, None, None, None)
             wanted = keys(type_)
             if wanted is None:

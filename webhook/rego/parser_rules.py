@@ -27,7 +27,7 @@ from webhook.rego.parser_state import Refused
 from webhook.rego.parser_terms import KINDS_OF_TERM, WHITESPACE
 
 if TYPE_CHECKING:
-    from webhook.rego.ast import Body, Literal_, Term
+    from webhook.rego.ast import Body, Literal_, Location, Term
 
 _COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
 
@@ -106,7 +106,7 @@ class Rules(Bodies):
             found.append(Written(rule, if_=has_if))
         return found
 
-    def _same_head(self, head: Head, place: object) -> Head:
+    def _same_head(self, head: Head, place: Location) -> Head:
         """The head for another body: wildcards among its arguments are new ones."""
         args = head.args
         if args is not None:
@@ -195,7 +195,7 @@ class Rules(Bodies):
         last = refusal.errors[-1]
         if last.message.startswith(WHITESPACE):
             message = f"{WHITESPACE}: {note}"
-            again = RegoLoadError(last.code, message, last.location, details=last.details)
+            again = RegoLoadError("rego_parse_error", message, last.location, details=last.details)
             raise Refused([*refusal.errors, again]) from None
         if self.kinds[self.i] == t.ILLEGAL:
             raise Refused([*refusal.errors, self.error("illegal token")]) from None

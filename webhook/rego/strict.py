@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import ast
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.unparse import unparse
 
@@ -42,6 +43,31 @@ _SUSPECT: Final = re.compile(
     + "|".join(map(re.escape, sorted(DEPRECATED)))
     + r")\s*\("
 )
+
+
+def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
+    """What the older OPA does not know how to import."""
+    if level != GATEKEEPER:
+        return []
+    faults = []
+    for one in module.imports:
+        message = _UNKNOWN_IMPORTS.get(".".join(_names(one.path)))
+        if message is not None:
+            faults.append(RegoLoadError("rego_parse_error", message, one.path.location))
+    return faults
+
+
+_UNKNOWN_KEYWORD: Final = "unexpected keyword, must be one of [contains every if in not]"
+_UNKNOWN_IMPORTS: Final = {
+    "rego.v2": "invalid import `rego.v2`, must be `rego.v1`",
+    "future.keywords.and": _UNKNOWN_KEYWORD,
+    "future.keywords.or": _UNKNOWN_KEYWORD,
+}
+
+
+def _names(ref: ast.Ref) -> list[str]:
+    names = [ref.head.name] if isinstance(ref.head, ast.Var) else []
+    return names + [part.value for part in ref.path if isinstance(part, ast.String)]
 
 
 def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadError]:

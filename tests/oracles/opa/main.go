@@ -24,7 +24,7 @@ type request struct {
 	Modules      []string          `json:"modules"`
 	Version      string            `json:"version"` // v0 or v1
 	Query        string            `json:"query"`
-	Input        *json.RawMessage  `json:"input"`
+	Input        json.RawMessage   `json:"input"` // absent for none; null is an input
 	InputTerm    *string           `json:"input_term"`
 	Data         *json.RawMessage  `json:"data"`
 	Strict       bool              `json:"strict"` // strict built-in errors
@@ -156,9 +156,9 @@ func evaluate(asked request, modules map[string]*ast.Module) answer {
 			return failed("request", err)
 		}
 		query = query.WithInput(term)
-	} else if asked.Input != nil {
+	} else if len(asked.Input) > 0 {
 		var input any
-		if err := util.UnmarshalJSON(*asked.Input, &input); err != nil {
+		if err := util.UnmarshalJSON(asked.Input, &input); err != nil {
 			return failed("request", err)
 		}
 		query = query.WithInput(ast.NewTerm(ast.MustInterfaceToValue(input)))

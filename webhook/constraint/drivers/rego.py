@@ -15,7 +15,7 @@ from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
-from webhook.rego.compiler.unit import GATEKEEPER
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.ir import (
     Array,
     Call,
@@ -67,12 +68,14 @@ def rule_text(rule: Rule) -> str:
 # --- conflicts -------------------------------------------------------------------------------
 
 
-def check_conflicts(tree: Tree, packages: Mapping[tuple[str, ...], object]) -> list[RegoLoadError]:
+def check_conflicts(
+    tree: Tree, packages: Mapping[tuple[str, ...], object], level: str
+) -> list[RegoLoadError]:
     """Rules that cannot be at the same path."""
     faults: list[RegoLoadError] = []
     for node in tree.root.walk():
         if node.rules:
-            fault = _conflict(node)
+            fault = _conflict(node, level)
             if fault is not None:
                 faults.append(fault)
     for node in tree.root.walk():
@@ -96,7 +99,7 @@ def _type_error(message: str, location: object) -> RegoLoadError:
     return RegoLoadError("rego_type_error", message, location)  # type: ignore[arg-type]
 
 
-def _conflict(node: Node) -> RegoLoadError | None:
+def _conflict(node: Node, level: str) -> RegoLoadError | None:
     rules = node.rules
     first = rules[0]
     below = [rule for child in node.children.values() for n in child.walk() for rule in n.rules]
@@ -109,8 +112,11 @@ def _conflict(node: Node) -> RegoLoadError | None:
             if not any(rule.path[: len(k.path)] == k.path for k in kept):
                 kept.append(rule)
         kept.sort(key=lambda r: tuple(map(str, r.path)))
-        places = "".join(f"\n  rule {rule_text(r)} at {r.location}" for r in kept)
-        return _type_error(f"rule {rule_text(first)} conflicts with:{places}", first.location)
+        if level == GATEKEEPER:
+            others = f" [{' '.join(map(rule_text, kept))}]"
+        else:
+            others = ":" + "".join(f"\n  rule {rule_text(r)} at {r.location}" for r in kept)
+        return _type_error(f"rule {rule_text(first)} conflicts with{others}", first.location)
     multi = {rule.key is not None and rule.value is None for rule in rules}
     arities = {0 if rule.args is None else len(rule.args) for rule in rules}
     complete = any(r.value is not None and not r.rest for r in rules)

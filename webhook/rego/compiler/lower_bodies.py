@@ -132,12 +132,14 @@ class BodyLowering(TermLowering):
         return unique
 
     def _some_in(self, literal: ast.SomeIn) -> None:
-        written = [] if literal.key is None else [*term_vars(literal.key)]
-        written.extend(term_vars(literal.value))
+        written = [] if literal.key is None else bound_by(literal.key)
+        written += bound_by(literal.value)
         domain_vars = set(term_vars(literal.domain))
         clash = sorted({n for n in written if n in domain_vars and n[0] != "$"})
         for name in clash:
             self.fault("rego_compile_error", f"var {name} assigned before", literal.location)
+        if clash:
+            return
         self.modifiers(literal.with_)
         domain = self.term(literal.domain)
         for term in (literal.value, literal.key):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.checker import Checker
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checks import (
     branches,
@@ -30,7 +31,7 @@ from webhook.rego.compiler.unit import Unit
 from webhook.rego.compiler.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.metadata import Metadata
-from webhook.rego.strict import check_strict
+from webhook.rego.strict import check_imports, check_strict
 from webhook.rego.unused import check_unused
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Compiled:
         self.rules: list[Rule] = []
         self.exports: dict[tuple[str, ...], set[str]] = {}
         self.functions: set[tuple[str, ...]] = set()
-        self.checker = Checker(self.builtins)
+        self.checker = Checker(self.builtins, options.level)
         self.places: list[Location] = []
         self.slots = 0
         self.mocked: frozenset[Function] = frozenset()
@@ -156,6 +157,7 @@ def _available(options: Options) -> dict[str, Builtin]:
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     """Check the modules together; raises :class:`RegoErrors`."""
+    _raise([fault for module in modules for fault in check_imports(module, options.level)])
     recoverable = [
         fault for module in modules for fault in check_strict(module, strict=options.strict)
     ]
@@ -233,7 +235,7 @@ def _raise(faults: list[RegoLoadError]) -> None:
 def _check(
     compiled: Compiled, faults: list[RegoLoadError], packages: Mapping[tuple[str, ...], ast.Module]
 ) -> None:
-    faults.extend(check_conflicts(compiled.tree, packages))
+    faults.extend(check_conflicts(compiled.tree, packages, compiled.options.level))
     _raise(faults)
     everything = [branch for rule in compiled.rules for branch in branches(rule)]
     for rule in everything:
@@ -264,7 +266,7 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
     share their line with others are named, since 1.22.
     """
     undeclared = [fault for fault in faults if fault.code == "rego_compile_error"]
-    if undeclared or compiled.options.level != "1.22":
+    if undeclared or compiled.options.level == GATEKEEPER:
         return undeclared or faults
     lines: dict[tuple[str, int], set[tuple[Value, ...]]] = {}
     for rule in compiled.rules:

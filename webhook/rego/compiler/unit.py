@@ -6,8 +6,9 @@ and a number, and ``repr`` of constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checks import path_text
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.numbers import Numeral
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.ir import Function
     from webhook.rego.compiler.tree import Node, Tree
     from webhook.rego.values import Value
-
-
-GATEKEEPER: Final = "1.17.1"
-"""The level of the OPA inside Gatekeeper v3.23.1."""
 
 
 class Unit:

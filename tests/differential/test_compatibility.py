@@ -1,0 +1,50 @@
+"""Each line of the table of differences between the two levels, against both programs."""
+
+import json
+
+import pytest
+
+from tests.differential.agreement import Answer, Question, frozen_value, ours, theirs
+from tests.differential.oracle import Oracle
+from webhook.rego.compatibility import DIFFERENCES, GATEKEEPER, LATEST, Difference
+
+
+def question(line: Difference, level: str = LATEST) -> Question:
+    """What a line asks."""
+    modules = (line.module,)
+    return Question(modules, "x = data.a.p", line.version, strict=line.strict, level=level)
+
+
+def is_answer(found: Answer, wanted: str) -> bool:
+    """Whether this is the value, the absence of one, or the error that a line tells."""
+    stage, content = found
+    if stage != "results":
+        return any(message.startswith(wanted) for _, message in content)
+    if wanted == "undefined":
+        return not content
+    try:
+        value = json.loads(wanted)
+    except ValueError:
+        return False
+    return list(content) == [frozen_value({"x": value})]
+
+
+@pytest.mark.parametrize("line", DIFFERENCES, ids=lambda line: line.subject)
+def test_the_programs_differ_as_the_table_says(line, opa: Oracle, older_opa: Oracle):
+    """A line that no longer holds misleads."""
+    newer, older = theirs(opa, question(line)), theirs(older_opa, question(line))
+    assert is_answer(newer, line.new), newer
+    assert is_answer(older, line.old), older
+
+
+@pytest.mark.parametrize("line", DIFFERENCES, ids=lambda line: line.subject)
+def test_the_level_changes_what_the_table_says_it_changes(line):
+    """At the latest level everything is as in the latest OPA."""
+    assert is_answer(ours(question(line)), line.new)
+    wanted = line.old if line.applied else line.new
+    assert is_answer(ours(question(line, GATEKEEPER)), wanted)
+
+
+def test_what_is_not_applied_has_a_reason():
+    """And what is applied needs none."""
+    assert all(bool(line.reason) != line.applied for line in DIFFERENCES)
