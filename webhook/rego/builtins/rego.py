@@ -6,12 +6,12 @@ place; a call that is left stands in a query, outside of any rule.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.module_json import module_json
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, RegoErrors
-from webhook.rego.parser import parse_module
 from webhook.rego.types import ANY, ARRAY, NAMED, STRING
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ _STEPS_A_CHARACTER: Final = 8
 def rego_parse_module(context: Context, filename: str, source: str) -> dict[str, Any]:
     """The syntax tree of a module in v1 syntax, as OPA's JSON."""
     context.charge(_STEPS_A_CHARACTER * len(source))
+    # The parser knows the names of built-ins: imported at the top it would close a circle.
+    parser = import_module("webhook.rego.parser")
     try:
-        return module_json(parse_module(source, filename, "v1"))
+        return module_json(parser.parse_module(source, filename, "v1"))
     except RegoErrors as errors:
         raise BuiltinError(str(errors)) from None
 
