@@ -155,7 +155,7 @@ class Process:
             self._bound["pprof"] = profiling
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
-        subjects = [Subject(paths, self._load_policies)]
+        subjects = [Subject(paths, self._policies.load)]
         if self._certificate.paths:
             subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
         if self._decisions is not None:
@@ -228,13 +228,6 @@ class Process:
             delay_seconds=self._settings.shutdown_delay_seconds,
         )
         stop.set()
-
-    def _load_policies(self) -> bool:
-        content = self._policies.load()
-        # What was loaded stays: the collector need never look at it again.
-        gc.collect()
-        gc.freeze()
-        return content
 
     # --- checks, asked by the probes' thread -----------------------------------------------------
 
