@@ -326,7 +326,8 @@ class Exporter:
                     self._room.set()
             if self._closing and not len(self._outbox):
                 break
-        await connection.bye(Bye(self._sequence))
+        if self._settings.acknowledged:  # plain ndjson is records and nothing else
+            await connection.bye(Bye(self._sequence))
 
     async def _receive(self, connection: Connection) -> None:
         while True:

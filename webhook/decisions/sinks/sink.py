@@ -20,6 +20,9 @@ TYPES: Final[dict[str, str]] = {
 }
 """A sink's type in the configuration, and the module whose ``configure`` makes it."""
 
+EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
+"""Types whose packages are installed only when asked for."""
+
 
 class SinkUnavailable(Exception):  # noqa: N818  # named for the state it reports
     """Nothing can be delivered now; the same batch is worth another try.
@@ -55,5 +58,11 @@ def configure(kind: str, section: Section) -> Callable[[], Sink]:
 
     Raises :class:`~webhook.decisions.configuration.ConfigurationError`.
     """
-    module = import_module(TYPES[kind])
+    try:
+        module = import_module(TYPES[kind])
+    except ModuleNotFoundError as error:
+        if kind not in EXTRAS:
+            raise
+        extra = EXTRAS[kind]
+        raise section.error("type", f"type {kind} needs waddle[{extra}]: {error}") from None
     return cast("Callable[[Section], Callable[[], Sink]]", module.configure)(section)

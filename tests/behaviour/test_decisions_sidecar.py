@@ -1,0 +1,489 @@
+"""``waddle sidecar`` as a process: sinks that fail, queues that fill, what it costs."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.decisions.process import PATIENCE_SECONDS, ROOT, Sidecar
+from tests.decisions.receiver import Receiver
+
+QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver(poison=frozenset({"poison"})) as running:
+        yield running
+
+
+def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
+    return {
+        "name": "http",
+        "type": "http",
+        "settings": {"url": receiver.url, **settings},
+        "batch": QUICK,
+    }
+
+
+class Sender:
+    """Speaks the protocol by hand."""
+
+    def __init__(self, path: Path, *, process: str = "p", hello: bool = True) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(PATIENCE_SECONDS)
+        self._socket.connect(str(path))
+        self._file = self._socket.makefile("rwb")
+        self._process = process
+        self.acknowledged = 0
+        if hello:
+            self.write({"type": "hello", "protocols": [1], "podUID": "u", "process": process})
+            self.acknowledged = self.read()["acknowledged"]
+
+    def write(self, *frames: dict[str, Any]) -> None:
+        self._file.write(b"".join(orjson.dumps(frame) + b"\n" for frame in frames))
+        self._file.flush()
+
+    def records(self, numbers: range, **fields: Any) -> None:
+        self.write(
+            *(
+                {"podUID": "u", "process": self._process, "sequence": number, **fields}
+                for number in numbers
+            )
+        )
+
+    def read(self) -> dict[str, Any]:
+        line = self._file.readline()
+        assert line, "the sidecar closed the connection"
+        found: dict[str, Any] = orjson.loads(line)
+        return found
+
+    def await_ack(self, number: int) -> None:
+        while self.acknowledged < number:
+            frame = self.read()
+            assert frame["type"] == "ack", frame
+            self.acknowledged = frame["sequence"]
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def test_what_is_acknowledged_survives_a_kill_and_a_sink_that_is_down(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("refusing")
+    sidecar = Sidecar(tmp_path, [http_sink(receiver)])
+    with sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 101))
+        sender.await_ack(100)
+        receiver.wait_for_requests(2)
+        sidecar.kill()
+        sender.close()
+    assert receiver.records == []
+    receiver.set("ok")
+    with sidecar:
+        found = receiver.wait_for(100)
+        assert [record["sequence"] for record in found] == list(range(1, 101))
+        again = Sender(sidecar.socket)
+        assert again.acknowledged == 100
+        again.records(range(90, 103))
+        again.await_ack(102)
+        again.close()
+        assert [record["sequence"] for record in receiver.wait_for(102)][100:] == [101, 102]
+        sidecar.await_metric("duplicates_total", 11)
+
+
+def test_a_poison_record_goes_to_the_dead_letters_and_blocks_nobody(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 8))
+        sender.records(range(8, 9), id="poison")
+        sender.records(range(9, 20))
+        sender.await_ack(19)
+        sender.close()
+        found = receiver.wait_for(18)
+        assert [record["sequence"] for record in found] == [*range(1, 8), *range(9, 20)]
+        sidecar.await_metric('sink_dead_lettered_total{sink="http"}', 1)
+        sidecar.await_metric('sink_delivered_total{sink="http"}', 18)
+    letters = (sidecar.queue / "http.dead-letters").read_text().splitlines()
+    assert [json.loads(letter)["record"]["sequence"] for letter in letters] == [8]
+    assert json.loads(letters[0])["reason"] == "answered 400 Bad Request"
+
+
+def test_one_slow_sink_delays_no_other_and_the_log_waits_for_it(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("refusing")
+    out = tmp_path / "out.ndjson"
+    sinks = [http_sink(receiver), {"name": "f", "type": "file", "settings": {"path": str(out)}}]
+    with Sidecar(tmp_path, sinks) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 51))
+        sender.await_ack(50)
+        sidecar.await_metric('sink_lag_records{sink="f"}', 0)
+        assert len(out.read_text().splitlines()) == 50
+        assert sidecar.metric('sink_lag_records{sink="http"}') == 50
+        assert sidecar.metric('sink_consecutive_failures{sink="http"}') >= 1
+        receiver.set("ok")
+        receiver.wait_for(50)
+        sender.close()
+
+
+def test_a_retry_after_is_heeded(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.retry_after = "3600"
+    receiver.set("refusing")
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 2))
+        sender.await_ack(1)
+        receiver.wait_for_requests(1)
+        sidecar.await_metric('sink_failures_total{sink="http"}', 1)
+        sender.close()
+        assert '"retry_seconds":3600' in sidecar.log.read_text()
+
+
+def test_a_full_queue_acknowledges_nothing_until_there_is_room(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("refusing")
+    queue = {
+        "directory": str(tmp_path / "queue"),
+        "segmentBytes": 65536,
+        "maxBytes": 262144,
+        "minFreeBytes": 0,
+    }
+    with Sidecar(tmp_path, [http_sink(receiver)], queue=queue) as sidecar:
+        sender = Sender(sidecar.socket)
+        number = 0
+        while sidecar.metric("queue_blocked") != 1:
+            sender.records(range(number + 1, number + 11), x="y" * 2000)
+            number += 10
+        assert sidecar.metric("queue_bytes") <= 262144
+        receiver.set("ok")
+        sender.await_ack(number)
+        found = receiver.wait_for(number)
+        assert [record["sequence"] for record in found] == list(range(1, number + 1))
+        sender.close()
+
+
+def test_dropping_the_oldest_is_counted_for_the_sink_that_missed_it(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("refusing")
+    queue = {
+        "directory": str(tmp_path / "queue"),
+        "segmentBytes": 65536,
+        "maxBytes": 262144,
+        "minFreeBytes": 0,
+        "whenFull": "dropOldest",
+    }
+    with Sidecar(tmp_path, [http_sink(receiver)], queue=queue) as sidecar:
+        sender = Sender(sidecar.socket)
+        for start in range(1, 501, 20):
+            sender.records(range(start, start + 20), x="y" * 2000)
+            sender.await_ack(start + 19)
+        receiver.set("ok")
+        sidecar.await_metric('sink_lag_records{sink="http"}', 0)
+        sender.close()
+        delivered = sidecar.metric('sink_delivered_total{sink="http"}')
+        dropped = sidecar.metric('sink_dropped_total{sink="http"}')
+        assert dropped > 0
+        assert delivered + dropped == 500
+        assert sidecar.metric("committed_total") == 500
+
+
+def test_sigterm_acknowledges_and_drains_what_came_before_it(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("slow")
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 2001))
+        sender.await_ack(2000)
+        assert sidecar.stop() == 0
+        sender.close()
+    assert len(receiver.records) == 2000
+
+
+def test_headers_come_from_files_and_bodies_as_configured(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    (tmp_path / "token").write_text("t0ken\n")
+    (tmp_path / "key").write_text("k3y\n")
+    sink = http_sink(
+        receiver,
+        encoding="ndjson",
+        gzip=True,
+        headers={"X-Source": "waddle"},
+        headerFiles={"X-Key": str(tmp_path / "key")},
+        bearerTokenFile=str(tmp_path / "token"),
+    )
+    with Sidecar(tmp_path, [sink]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 11))
+        sender.await_ack(10)
+        assert len(receiver.wait_for(10)) == 10
+        (tmp_path / "token").write_text("rotated\n")
+        sender.records(range(11, 12))
+        receiver.wait_for(11)
+        sender.close()
+    first, last = receiver.requests[0]["headers"], receiver.requests[-1]["headers"]
+    assert first["X-Source"] == "waddle"
+    assert first["X-Key"] == "k3y"
+    assert first["Content-Type"] == "application/x-ndjson"
+    assert first["Content-Encoding"] == "gzip"
+    assert first["Authorization"] == "Bearer t0ken"
+    assert last["Authorization"] == "Bearer rotated"
+
+
+def test_plain_ndjson_is_taken_and_never_answered(tmp_path: Path, receiver: Receiver) -> None:
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket, hello=False)
+        sender.write({"anything": 1}, {"anything": 2})
+        assert [record["anything"] for record in receiver.wait_for(2)] == [1, 2]
+        sender.close()
+
+
+def test_a_sender_that_breaks_the_protocol_is_told_and_left(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.write({"no": "record"})
+        answer = sender.read()
+        assert (answer["type"], answer["code"]) == ("error", "bad_record")
+        sender.close()
+        sender = Sender(sidecar.socket, hello=False)
+        sender.write({"type": "hello", "protocols": [7], "process": "p"})
+        answer = sender.read()
+        assert (answer["type"], answer["code"]) == ("error", "unsupported_protocol")
+        sender.close()
+        sidecar.await_metric("rejected_total", 2)
+
+
+def test_a_rotating_file_keeps_whole_lines_and_so_many_files(tmp_path: Path) -> None:
+    out = tmp_path / "out" / "decisions.ndjson"
+    settings = {"path": str(out), "maxBytes": 4096, "maxFiles": 3}
+    sink = {"name": "f", "type": "file", "settings": settings, "batch": {"maxRecords": 5}}
+    with Sidecar(tmp_path, [sink]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 201), x="y" * 100)
+        sender.await_ack(200)
+        sidecar.await_metric('sink_lag_records{sink="f"}', 0)
+        sender.close()
+    files = sorted(path.name for path in out.parent.iterdir())
+    assert files == ["decisions.ndjson", "decisions.ndjson.1", "decisions.ndjson.2"]
+    numbers = [
+        json.loads(line)["sequence"]
+        for name in reversed(files)
+        for line in (out.parent / name).read_text().splitlines()
+    ]
+    assert numbers == list(range(numbers[0], 201))
+
+
+def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:
+    """Ten thousand violations with details, in one file that was never seen half."""
+    runs = tmp_path / "runs"
+    settings = {"directory": str(runs), "maxRuns": 2, "format": "gatekeeper"}
+    sink = {"name": "a", "type": "auditDirectory", "settings": settings}
+    with Sidecar(tmp_path, [sink]) as sidecar:
+        sender = Sender(sidecar.socket)
+        number = 1
+        for run in ("run-1", "run-2", "../run-3"):
+            sender.records(range(number, number + 1), eventType="audit_started", auditID=run)
+            sender.records(
+                range(number + 1, number + 101),
+                eventType="decision",
+                auditID=run,
+                results=[{"message": "m", "details": {"a": "b" * 50}}] * 100,
+            )
+            assert not (runs / f"{run}.ndjson").exists()
+            number += 102
+            sender.records(range(number - 1, number), eventType="audit_finished", auditID=run)
+        sender.await_ack(number - 1)
+        sidecar.await_metric('sink_lag_records{sink="a"}', 0)
+        sender.close()
+    files = sorted(runs.iterdir())
+    assert len(files) == 2
+    assert files[1].name == "run-2.ndjson"
+    assert re.fullmatch("[0-9a-f]{64}.ndjson", files[0].name), "an id is never a path"
+    for file in files:
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        assert events[0]["message"] == "audit is started"
+        assert events[-1]["message"] == "audit is completed"
+        assert len(events) == 10_002
+        assert events[1]["details"] == {"a": "b" * 50}
+
+
+def test_a_deleted_pod_s_records_arrive_through_another_sidecar(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """Its directory's lock is free, so that it is adopted, drained and removed."""
+    receiver.set("refusing")
+    queues = tmp_path / "queues"
+    sink = http_sink(receiver)
+    gone = Sidecar(tmp_path / "gone", [sink], queue={"directory": str(queues / "pod-1")})
+    with gone:
+        sender = Sender(gone.socket)
+        sender.records(range(1, 301))
+        sender.await_ack(300)
+        gone.kill()
+        sender.close()
+    settings = {"directory": str(queues / "pod-2"), "adopt": True, "adoptAfterSeconds": 0}
+    with Sidecar(tmp_path / "other", [sink], queue=settings) as other:
+        receiver.set("ok")
+        found = receiver.wait_for(300)
+        assert [record["sequence"] for record in found] == list(range(1, 301))
+        other.await_metric("adopted_queues_total", 1)
+        assert [path.name for path in queues.iterdir()] == ["pod-2"]
+
+
+def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Receiver) -> None:
+    queues = tmp_path / "queues"
+    settings = {"adopt": True, "adoptAfterSeconds": 0}
+    one = Sidecar(
+        tmp_path / "1", [http_sink(receiver)], queue={"directory": str(queues / "a"), **settings}
+    )
+    two = Sidecar(
+        tmp_path / "2", [http_sink(receiver)], queue={"directory": str(queues / "b"), **settings}
+    )
+    with one, two:
+        for sidecar, process in ((one, "p1"), (two, "p2")):
+            sender = Sender(sidecar.socket, process=process)
+            sender.records(range(1, 11))
+            sender.await_ack(10)
+            sender.close()
+        receiver.wait_for(20)
+        assert sorted(path.name for path in queues.iterdir()) == ["a", "b"]
+        assert one.metric("adopted_queues_total") == two.metric("adopted_queues_total") == 0
+
+
+def test_memory_stays_within_40_mib_with_a_socket_and_one_http_sink(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket)
+        for start in range(1, 20_001, 500):
+            sender.records(range(start, start + 500), x="y" * 900)
+        sender.await_ack(20_000)
+        receiver.wait_for(20_000)
+        sidecar.get("/metrics")
+        sender.close()
+        print(f"resident: {sidecar.memory_kib()} KiB, at most {sidecar.memory_kib('VmHWM')} KiB")
+        assert sidecar.memory_kib() <= 40 * 1024
+
+
+def test_the_sidecar_imports_only_what_its_configuration_uses(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """Neither Kubernetes, the policy engine nor aiohttp; gRPC, OTLP and Kafka only if named."""
+    sidecar = Sidecar(tmp_path, [http_sink(receiver)])
+    program = (
+        "import sys, asyncio\n"
+        "from webhook.cli import main\n"
+        "sys.argv = ['waddle', 'sidecar', '--config', sys.argv[1], '--check']\n"
+        "import webhook.cli.sidecar as s, webhook.decisions.sidecar.process\n"
+        "try:\n    main.main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "print('\\n'.join(sorted(sys.modules)))\n"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program, str(sidecar.config)],
+        capture_output=True,
+        check=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout.split()
+    unwanted = {
+        "aiohttp",
+        "kubernetes",
+        "starlette",
+        "uvicorn",
+        "grpc",
+        "google.protobuf",
+        "opentelemetry",
+        "confluent_kafka",
+        "webhook.constraint",
+        "webhook.rego",
+        "webhook.server",
+        "rich",
+    }
+    assert unwanted & set(output) == set()
+    assert "webhook.decisions.sinks.http" in output
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"listen": []}, "listen: expected at least one address"),
+        ({"listen": [{"url": "http://x"}]}, "expected unix:///path or grpc://host:port"),
+        ({"sinks": []}, "sinks: expected at least one sink"),
+        ({"sinks": [{"name": "a", "type": "pigeon"}]}, "type: expected one of stdout, file"),
+        ({"sinks": [{"name": "../a", "type": "stdout"}]}, "name: expected letters"),
+        ({"sinks": [{"name": "a", "type": "stdout"}] * 2}, "two sinks have the same name"),
+        ({"queue": {"directory": "/q", "maxBytes": 300000}}, "four times segmentBytes"),
+        ({"colour": "blue"}, "unknown key colour"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_its_place(
+    tmp_path: Path, receiver: Receiver, change: dict[str, Any], fault: str
+) -> None:
+    sidecar = Sidecar(tmp_path, [http_sink(receiver)])
+    sidecar.config.write_text(json.dumps({**json.loads(sidecar.config.read_text()), **change}))
+    done = subprocess.run(
+        [sys.executable, "-m", "webhook", "sidecar", "--config", str(sidecar.config)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert fault in done.stderr
+
+
+def test_the_documented_receiver_of_thirty_lines_does_as_it_says(tmp_path: Path) -> None:
+    """The program of docs/protocol.md, as it stands there, takes decisions and acknowledges them."""
+    text = (ROOT / "docs" / "protocol.md").read_text()
+    program = text.partition("```python\n")[2].partition("```")[0]
+    assert len(program.splitlines()) <= 30
+    path = tmp_path / "s"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        while not path.exists():
+            assert process.poll() is None
+        config = tmp_path / "exporter.yaml"
+        config.write_text(json.dumps({"sidecarURL": f"unix://{path}", "connectSeconds": 20}))
+        replica = subprocess.Popen(
+            [sys.executable, "-m", "tests.decisions.replica", str(config), "pod", str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert process.stdout is not None
+        assert replica.stdout is not None
+        assert replica.stdout.readline() == "ready\n"
+        lines = [json.loads(process.stdout.readline()) for _ in range(20)]
+        assert [line["sequence"] for line in lines] == list(range(1, 21))
+        replica.send_signal(signal.SIGTERM)
+        while process.stdout in __import__("select").select([process.stdout], [], [], 0.3)[0]:
+            os.read(process.stdout.fileno(), 65536)
+        counters = json.loads(replica.communicate(timeout=PATIENCE_SECONDS)[0])
+        assert counters["acknowledged"] == counters["offered"] > 20
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,484 @@
+"""gRPC with mutual TLS, an OTLP receiver and a Kafka broker: each the real thing."""
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.decisions.process import PATIENCE_SECONDS, ROOT, Replica, Sidecar, free_port
+from tests.decisions.receiver import Receiver
+
+KAFKA_VERSION = "4.1.0"
+PROCESS_START_SECONDS = 90.0
+
+
+def run_replica(folder: Path, enough: Any, **settings: Any) -> dict[str, Any]:
+    """Send decisions until ``enough`` returns; the counters after the drain."""
+    folder.mkdir(exist_ok=True)
+    config = folder / "exporter.yaml"
+    config.write_text(json.dumps({"flushSeconds": 0.01, **settings}))
+    replica = Replica(folder, config, "pod")
+    enough()
+    return replica.stop()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CA with a certificate for 127.0.0.1 and one for a client, and a stranger's CA."""
+    import datetime as dt
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    folder = tmp_path_factory.mktemp("pki")
+    now = dt.datetime.now(dt.UTC)
+
+    def issue(name: str, issuer: tuple[Any, Any] | None, *, ca: bool = False) -> tuple[Any, Any]:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if issuer is None else issuer[0].subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca, None), critical=True)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+                critical=False,
+            )
+            .sign(key if issuer is None else issuer[1], hashes.SHA256())
+        )
+        (folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        (folder / f"{name}.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return certificate, key
+
+    ca = issue("ca", None, ca=True)
+    stranger = issue("stranger-ca", None, ca=True)
+    issue("server", ca)
+    issue("client", ca)
+    issue("stranger", stranger)
+    return folder
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+def grpc_sidecar(folder: Path, receiver: Receiver, authority: Path | None) -> Sidecar:
+    listen: dict[str, Any] = {"url": f"grpc://127.0.0.1:{free_port()}"}
+    if authority is not None:
+        listen["tls"] = {
+            "certFile": str(authority / "server.crt"),
+            "keyFile": str(authority / "server.key"),
+            "clientCAFile": str(authority / "ca.crt"),
+        }
+    sink = {"name": "http", "type": "http", "settings": {"url": receiver.url}}
+    sidecar = Sidecar(folder / "sidecar", [sink], listen=[listen])
+    sidecar.url = listen["url"]
+    return sidecar
+
+
+def client_tls(authority: Path, name: str) -> dict[str, str]:
+    return {
+        "caFile": str(authority / "ca.crt"),
+        "certFile": str(authority / f"{name}.crt"),
+        "keyFile": str(authority / f"{name}.key"),
+    }
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_decisions_travel_over_grpc(
+    tmp_path: Path, receiver: Receiver, authority: Path, secured: bool
+) -> None:
+    with grpc_sidecar(tmp_path, receiver, authority if secured else None) as sidecar:
+        tls = {"tls": client_tls(authority, "client")} if secured else {}
+        counters = run_replica(
+            tmp_path / "replica", lambda: receiver.wait_for(500), sidecarURL=sidecar.url, **tls
+        )
+        sidecar.await_metric('sink_lag_records{sink="http"}', 0)
+    assert counters["acknowledged"] == counters["offered"]
+    assert [record["sequence"] for record in receiver.records] == list(
+        range(1, counters["offered"] + 1)
+    )
+
+
+@pytest.mark.parametrize("name", ["stranger", None])
+def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
+    tmp_path: Path, receiver: Receiver, authority: Path, name: str | None
+) -> None:
+    tls = {"caFile": str(authority / "ca.crt")} if name is None else client_tls(authority, name)
+    with grpc_sidecar(tmp_path, receiver, authority) as sidecar:
+        log = tmp_path / "replica" / "pod.log"
+
+        def refused() -> None:
+            until = time.monotonic() + PATIENCE_SECONDS
+            while not log.exists() or log.read_text().count("decisions disconnected") < 2:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+
+        folder = tmp_path / "replica"
+        folder.mkdir()
+        config = folder / "exporter.yaml"
+        config.write_text(
+            json.dumps({"sidecarURL": sidecar.url, "connectSeconds": 0.5, "tls": tls})
+        )
+        replica = Replica(folder, config, "pod")
+        refused()
+        replica.kill()
+        assert sidecar.metric("received_total") == 0
+    assert receiver.records == []
+
+
+def test_memory_stays_within_64_mib_with_grpc_and_otlp(tmp_path: Path) -> None:
+    with OTLPReceiver() as otlp:
+        sink = {"name": "otlp", "type": "otlp", "settings": {"url": otlp.url}}
+        url = f"grpc://127.0.0.1:{free_port()}"
+        with Sidecar(tmp_path / "sidecar", [sink], listen=[{"url": url}]) as sidecar:
+            counters = run_replica(
+                tmp_path / "replica", lambda: otlp.wait_for(10_000), sidecarURL=url
+            )
+            sidecar.await_metric('sink_lag_records{sink="otlp"}', 0)
+            resident, highest = sidecar.memory_kib(), sidecar.memory_kib("VmHWM")
+    print(f"{counters['offered']} records; resident: {resident} KiB, at most {highest} KiB")
+    assert resident <= 64 * 1024
+
+
+class OTLPReceiver:
+    """Takes ExportLogsServiceRequest messages, built from opentelemetry-proto."""
+
+    def __init__(self, *, rejecting: str = "") -> None:
+        import gzip
+        import threading
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as service
+
+        self.logs: list[tuple[dict[str, str], Any]] = []
+        self.changed = threading.Condition()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                assert self.headers["Content-Type"] == "application/x-protobuf"
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                request = service.ExportLogsServiceRequest.FromString(body)
+                answer = service.ExportLogsServiceResponse()
+                found = [
+                    (
+                        {
+                            item.key: item.value.string_value
+                            for item in resource.resource.attributes
+                        },
+                        log,
+                    )
+                    for resource in request.resource_logs
+                    for scope in resource.scope_logs
+                    for log in scope.log_records
+                ]
+                if rejecting and any(rejecting in log.body.string_value for _, log in found):
+                    answer.partial_success.rejected_log_records = 1
+                    answer.partial_success.error_message = "not this one"
+                else:
+                    with receiver.changed:
+                        receiver.logs += found
+                        receiver.changed.notify_all()
+                content = answer.SerializeToString()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1/logs"
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
+
+    def wait_for(self, count: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.logs) >= count, PATIENCE_SECONDS)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
+
+
+def test_an_otlp_receiver_gets_each_decision_as_a_log_record(tmp_path: Path) -> None:
+    with OTLPReceiver() as otlp:
+        sink = {"name": "otlp", "type": "otlp", "settings": {"url": otlp.url}}
+        with Sidecar(tmp_path / "sidecar", [sink]) as sidecar:
+            counters = run_replica(
+                tmp_path / "replica", lambda: otlp.wait_for(200), sidecarURL=sidecar.url
+            )
+            sidecar.await_metric('sink_lag_records{sink="otlp"}', 0)
+    assert len(otlp.logs) == counters["acknowledged"]
+    resource, log = otlp.logs[0]
+    record = json.loads(log.body.string_value)
+    attributes = {item.key: item.value.string_value for item in log.attributes}
+    assert resource["service.name"] == "waddle"
+    assert resource["k8s.pod.uid"] == "pod"
+    assert resource["service.instance.id"] == record["process"]
+    assert log.event_name == "waddle.decision"
+    assert log.severity_text == "WARN"
+    assert attributes["waddle.verdict"] == "deny"
+    assert attributes["waddle.sequence"] == "1"
+    assert time.time() - 300 < log.time_unix_nano / 1e9 < time.time() + 1
+
+
+def test_a_record_that_otlp_rejects_is_found_among_its_batch(tmp_path: Path) -> None:
+    with OTLPReceiver(rejecting='"sequence":5,') as otlp:
+        sink = {"name": "otlp", "type": "otlp", "settings": {"url": otlp.url}}
+        with Sidecar(tmp_path / "sidecar", [sink]) as sidecar:
+            counters = run_replica(
+                tmp_path / "replica", lambda: otlp.wait_for(100), sidecarURL=sidecar.url
+            )
+            sidecar.await_metric('sink_lag_records{sink="otlp"}', 0)
+            sidecar.await_metric('sink_dead_lettered_total{sink="otlp"}', 1)
+    numbers = [json.loads(log.body.string_value)["sequence"] for _, log in otlp.logs]
+    assert numbers == [n for n in range(1, counters["offered"] + 1) if n != 5]
+
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>waddle.tests</groupId><artifactId>kafka</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+      <version>{KAFKA_VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+@pytest.fixture(scope="module")
+def kafka_jars() -> Path:
+    """Kafka's jars from Maven Central, kept in the user's cache."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program} here")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
+    folder = cache / f"kafka-{KAFKA_VERSION}"
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pom.xml").write_text(POM)
+        command = [
+            "mvn",
+            "-q",
+            "-B",
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={folder}/jars",
+        ]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"mvn could not fetch Kafka: {done.stdout[-500:]}")
+        (folder / "done").touch()
+    return folder / "jars"
+
+
+class Broker:
+    """A Kafka broker and controller in one process, in KRaft mode."""
+
+    def __init__(self, jars: Path, folder: Path) -> None:
+        self.port, controller = free_port(), free_port()
+        self._folder = folder
+        self._jars = jars
+        self._properties = folder / "server.properties"
+        self._properties.write_text(
+            "process.roles=broker,controller\n"
+            "node.id=1\n"
+            f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}\n"
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}\n"
+            "controller.listener.names=CONTROLLER\n"
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+            f"log.dirs={folder}/logs\n"
+            "num.partitions=1\n"
+            "offsets.topic.replication.factor=1\n"
+            "transaction.state.log.replication.factor=1\n"
+            "transaction.state.log.min.isr=1\n"
+            "message.max.bytes=20000\n"
+        )
+        self._log = (folder / "broker.log").open("ab")
+        self._java("kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c").wait()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Broker":
+        self.process = self._java("kafka.Kafka")
+        until = time.monotonic() + PROCESS_START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                assert self.process.poll() is None, (self._folder / "broker.log").read_text()[
+                    -2000:
+                ]
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            else:
+                return self
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(PATIENCE_SECONDS)
+            self.process = None
+
+    def close(self) -> None:
+        self.stop()
+        self._log.close()
+
+    def _java(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        command = ["java", "-Xmx256m", "-cp", f"{self._jars}/*", *arguments, str(self._properties)]
+        return subprocess.Popen(command, stdout=self._log, stderr=self._log, cwd=self._folder)
+
+
+def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
+    """So many messages from a topic's beginning."""
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": "test",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    found: list[dict[str, Any]] = []
+    until = time.monotonic() + PATIENCE_SECONDS
+    while len(found) < count and time.monotonic() < until:
+        found += [
+            {"key": message.key().decode(), **json.loads(message.value())}
+            for message in consumer.consume(500, 0.5)
+            if message.error() is None
+        ]
+    consumer.close()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
+    kafka_jars: Path, tmp_path: Path
+) -> None:
+    """Acknowledged by the broker or sent again; what is too large for it is a dead letter."""
+    pytest.importorskip("confluent_kafka")
+    broker = Broker(kafka_jars, tmp_path).start()
+    try:
+        sink = {
+            "name": "kafka",
+            "type": "kafka",
+            "settings": {
+                "brokers": [f"127.0.0.1:{broker.port}"],
+                "topic": "decisions",
+                "timeoutSeconds": 3,
+            },
+            "batch": {"backoffInitialSeconds": 0.1, "backoffMaxSeconds": 0.5},
+        }
+        with Sidecar(tmp_path / "sidecar", [sink]) as sidecar:
+
+            def enough() -> None:
+                for _ in range(2000):
+                    if sidecar.metric('sink_delivered_total{sink="kafka"}') >= 300:
+                        break
+                    time.sleep(0.05)
+                broker.stop()
+                for _ in range(2000):
+                    if sidecar.metric('sink_failures_total{sink="kafka"}') >= 1:
+                        break
+                    time.sleep(0.05)
+                broker.start()
+
+            counters = run_replica(tmp_path / "replica", enough, sidecarURL=sidecar.url)
+            with socket.socket(socket.AF_UNIX) as plain:
+                plain.connect(str(sidecar.socket))
+                large = {
+                    "podUID": "u",
+                    "process": "large",
+                    "sequence": 1,
+                    "x": os.urandom(20000).hex(),
+                }
+                plain.sendall(json.dumps(large).encode() + b"\n")
+                sidecar.await_metric('sink_dead_lettered_total{sink="kafka"}', 1)
+            sidecar.await_metric('sink_lag_records{sink="kafka"}', 0)
+        found = consume(broker.port, "decisions", counters["acknowledged"])
+    finally:
+        broker.close()
+    first: dict[int, None] = {record["sequence"]: None for record in found}
+    assert list(first) == sorted(first)
+    dropped = sum(counters["dropped"].values())
+    assert len(first) == counters["acknowledged"] == counters["offered"] - dropped
+    assert {record["key"] for record in found} == {f"pod/{counters['process']}"}
+
+
+def test_an_extra_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    """A sidecar without the Kafka extra says which to install."""
+    sink = {"name": "k", "type": "kafka", "settings": {"brokers": ["a:1"], "topic": "t"}}
+    sidecar = Sidecar(tmp_path, [sink])
+    program = "import sys; sys.modules['confluent_kafka'] = None; from webhook.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "sidecar", "--config", str(sidecar.config), "--check"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "type kafka needs waddle[kafka]" in done.stderr
+
+
+def test_https_sinks_verify_their_peer(tmp_path: Path, authority: Path) -> None:
+    with Receiver() as receiver:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(authority / "server.crt", authority / "server.key")
+        receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
+        url = receiver.url.replace("http:", "https:")
+        for name, ca in (("good", "ca"), ("bad", "stranger-ca")):
+            settings = {"url": url, "tls": {"caFile": str(authority / f"{ca}.crt")}}
+            sink = {"name": "h", "type": "http", "settings": settings}
+            with Sidecar(tmp_path / name, [sink], shutdownGraceSeconds=0) as sidecar:
+                with socket.socket(socket.AF_UNIX) as plain:
+                    plain.connect(str(sidecar.socket))
+                    plain.sendall(b'{"n":1}\n')
+                    if name == "good":
+                        receiver.wait_for(1)
+                    else:
+                        sidecar.await_metric("committed_total", 1)
+                        while sidecar.metric('sink_failures_total{sink="h"}') < 1:
+                            time.sleep(0.02)
+                if name == "bad":
+                    assert "CERTIFICATE_VERIFY_FAILED" in sidecar.log.read_text()
+    assert len(receiver.records) == 1
