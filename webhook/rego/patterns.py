@@ -33,6 +33,9 @@ SHORT: Final = 256
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
+MAX_CHOICES: Final = 16
+"""Most ways through alternatives and optional parts for ``re``, which may try them all."""
+
 # RE2 and Go name the same faults differently.
 _FAULTS: Final = {
     "missing ]": "missing closing ]",
@@ -157,7 +160,7 @@ def _simple(text: str) -> str | None:
     """The pattern for ``re``; None if it is outside the sublanguage."""
     if len(text) > SHORT or not text.isascii():
         return None
-    at, unbounded, parts = 0, 0, []
+    at, unbounded, choices, parts = 0, 0, 1, []
     body = text
     anchored = body.startswith("^")
     if anchored:
@@ -174,16 +177,19 @@ def _simple(text: str) -> str | None:
             if group is None:
                 return None
             unbounded += len(_UNBOUNDED.findall(group))
+            choices *= (1 + group.count("|")) * 2 ** group.count("?")
             parts.append(group)
             at += len(group)
         else:
             unbounded += match["times"] in {"*", "+"}
+            choices *= 2 if match["times"] == "?" else 1
             parts.append(match[0])
             at = match.end()
         if _NO_REPEAT.match(body, at, end):
             return None
-    # Starting anywhere costs one power of the subject's length, each unbounded run another.
-    if unbounded + (not anchored) > 2 or _reversed_range(text):
+    # Starting anywhere costs one power of the subject's length, each unbounded run another, and
+    # what may be one thing or another multiplies: twenty of `a?` would be a million ways.
+    if unbounded + (not anchored) > 2 or choices > MAX_CHOICES or _reversed_range(text):
         return None
     return "".join(parts) + (r"\Z" if closed else "")
 

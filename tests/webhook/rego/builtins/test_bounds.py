@@ -89,6 +89,14 @@ def test_patterns_that_ruin_backtracking_cost_nothing(pattern):
     assert call("regex.match", pattern, subject[-256:]) is False
 
 
+@pytest.mark.parametrize(
+    "pattern", ["a?" * 40 + "a" * 40, "^" + "(a|a)" * 45 + "b", "(a)?" * 50 + "b"]
+)
+def test_patterns_of_many_choices_cost_nothing(pattern):
+    """Nor do those that a backtracking search of a short subject would try in 2^40 ways."""
+    assert call("regex.match", pattern, "a" * 39) is False
+
+
 def test_a_deadline_ends_a_long_call():
     """The clock is looked at while a call works."""
     context = EvaluationContext(deadline=time.monotonic() - 1)
