@@ -91,6 +91,7 @@ class Exporter:
         self._acknowledged = 0
         self._last_id = 0
         self._closing = False
+        self._ending = asyncio.Event()
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -204,6 +205,7 @@ class Exporter:
         (``shutdown``).
         """
         self._closing = True
+        self._ending.set()
         self._room.set()
         self._wake.set()
         try:
@@ -317,7 +319,7 @@ class Exporter:
             if not self._closing:
                 # Records of a moment go together: a wake-up and a system call for each of
                 # them would cost more than making it did.
-                await asyncio.sleep(self._settings.flush_seconds)
+                await self._linger()
             self._wake.clear()
             while lines := self._outbox.take(SEND_BYTES):
                 await connection.send(lines)
@@ -328,6 +330,14 @@ class Exporter:
                 break
         if self._settings.acknowledged:  # plain ndjson is records and nothing else
             await connection.bye(Bye(self._sequence))
+
+    async def _linger(self) -> None:
+        """Let records gather, but not beyond the call to end."""
+        try:
+            async with asyncio.timeout(self._settings.flush_seconds):
+                await self._ending.wait()
+        except TimeoutError:
+            return
 
     async def _receive(self, connection: Connection) -> None:
         while True:

@@ -1,0 +1,382 @@
+"""``waddle serve`` with its decision log: what a sidecar gets, and that nothing is paid without."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.behaviour.serving import (
+    FAILING,
+    REQUIRED_LABELS,
+    SLOW,
+    Server,
+    await_true,
+    constraint,
+    pod,
+    review,
+    thing,
+    write_policies,
+)
+from tests.decisions.process import ROOT, Sidecar
+from tests.decisions.receiver import Receiver
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+@pytest.fixture
+def sidecar(tmp_path: Path, receiver: Receiver) -> Iterator[Sidecar]:
+    sink = {"name": "http", "type": "http", "settings": {"url": receiver.url}}
+    with Sidecar(tmp_path / "sidecar", [sink]) as running:
+        yield running
+
+
+def exporting(folder: Path, sidecar: Sidecar, *flags: str, **settings: Any) -> Server:
+    policies = write_policies(
+        folder / "policies",
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        constraint("likes-team", "team", action="warn"),
+        SLOW,
+        FAILING,
+    )
+    config = folder / "decisions.yaml"
+    config.write_text(json.dumps({"sidecarURL": sidecar.url, "flushSeconds": 0.01, **settings}))
+    environment = {**os.environ, "POD_UID": "uid-1", "POD_NAME": "waddle-0", "NODE_NAME": "n"}
+    return Server(policies, f"--decision-log-config={config}", *flags, environment=environment)
+
+
+def test_each_answer_has_its_record(tmp_path: Path, sidecar: Sidecar, receiver: Receiver) -> None:
+    """Deny, warn and allow, with who, what, why, and the id that the audit log has too."""
+    with exporting(tmp_path, sidecar, labels={"cluster": "c1"}) as server:
+        server.ready()
+        answers = [
+            server.admit(pod(), userInfo={"username": "alice", "groups": ["dev"]}),
+            server.admit(pod(owner="me")),
+            server.admit(thing("Service")),
+        ]
+        records = receiver.wait_for(3)
+    denied, warned, allowed = records
+    for answer, record in zip(answers, records, strict=True):
+        assert answer["auditAnnotations"] == {"decision-id": record["id"]}
+        assert answer["allowed"] is record["allowed"]
+        assert answer["status"]["code"] == record["code"]
+        assert record["specVersion"] == "1.0"
+        assert record["podUID"] == "uid-1"
+        assert record["pod"] == "waddle-0"
+        assert record["labels"] == {"cluster": "c1"}
+        assert record["policyDigest"]
+        assert record["durationNs"] > 0
+        assert "object" not in record
+    assert [record["verdict"] for record in records] == ["deny", "warn", "allow"]
+    assert [record["sequence"] for record in records] == [1, 2, 3]
+    assert denied["requestUsername"] == "alice"
+    assert denied["requestUserGroups"] == ["dev"]
+    assert denied["resourceName"] == "web"
+    assert denied["resourceNamespace"] == "default"
+    assert [one["message"] for one in denied["results"]] == [
+        "label <owner> is missing",
+        "label <team> is missing",
+    ]
+    assert denied["results"][0]["constraint"]["name"] == "needs-owner"
+    assert denied["results"][0]["template"] == "requiredlabel"
+    assert [one["enforcementAction"] for one in denied["results"]] == ["deny", "warn"]
+    assert warned["constraintsEvaluated"] == 2
+    assert "results" not in allowed
+
+
+def test_what_got_no_decision_is_recorded_as_an_error(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    with exporting(tmp_path, sidecar) as server:
+        server.ready()
+        assert server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s").status == 504
+        (record,) = receiver.wait_for(1)
+    assert record["verdict"] == "error"
+    assert "allowed" not in record
+    assert record["code"] == 504
+    assert any("did not end within its time" in error for error in record["errors"])
+
+
+def test_sigterm_waits_until_the_last_answer_s_record_is_acknowledged(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    with exporting(tmp_path, sidecar, flushSeconds=3600) as server:
+        server.ready()
+        for _ in range(20):
+            server.admit(pod())
+        assert server.stop() == 0
+    assert len(receiver.wait_for(20)) == 20
+    assert sidecar.metric("gaps_total") == 0
+
+
+def test_records_of_a_sidecar_s_absence_arrive_after_it(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    backoff = {"initialSeconds": 0.01, "maxSeconds": 0.1}
+    with exporting(tmp_path, sidecar, backoff=backoff) as server:
+        server.ready()
+        server.admit(pod())
+        receiver.wait_for(1)
+        sidecar.kill()
+        for _ in range(30):
+            assert server.admit(pod())["status"]["code"] == 403
+        sidecar.start().ready()
+        receiver.wait_for(31)
+        await_true(lambda: {record["sequence"] for record in receiver.records} == set(range(1, 32)))
+        # What the kill kept the sidecar from noting as delivered arrives twice, in order still.
+        first = dict.fromkeys(record["sequence"] for record in receiver.records)
+        assert list(first) == list(range(1, 32))
+        await_true(lambda: server.metric("waddle_decisions_acknowledged_total") == 31)
+        assert server.metric("waddle_decisions_offered_total") == 31
+        assert server.metric("waddle_decisions_queued") == 0
+
+
+def test_the_configuration_is_read_again_when_it_changes(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    with exporting(tmp_path, sidecar, "--poll-interval=100ms") as server:
+        server.ready()
+        server.admit(pod())
+        receiver.wait_for(1)
+        config = tmp_path / "decisions.yaml"
+        settings = json.loads(config.read_text())
+        config.write_text("sidecarURL: [broken")
+        server.wait_for("decision log configuration not taken")
+        assert server.metric('waddle_reload_failing{subject="decision_log"}') == 1
+        config.write_text(json.dumps({**settings, "rules": [{"verdicts": ["deny"]}]}))
+        server.wait_for("decision log configuration taken")
+        server.admit(pod())
+        server.admit(pod(owner="me"))
+        assert [record["verdict"] for record in receiver.wait_for(2)] == ["deny", "warn"]
+        assert server.metric('waddle_decisions_dropped_total{reason="rule"}') == 1
+
+
+def test_objects_are_recorded_if_wanted_and_secrets_masked(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    secret = {**thing("Secret"), "data": {"password": "aHVudGVyMg=="}}
+    mask = ["object.metadata.labels.private"]
+    with exporting(tmp_path, sidecar, includeObjects=True, mask=mask) as server:
+        server.ready()
+        server.admit(secret)
+        server.admit(pod(private="yes", owner="me"))
+        first, second = receiver.wait_for(2)
+    assert first["object"]["data"] == {"password": "**masked**"}
+    assert second["object"]["metadata"]["labels"] == {"private": "**masked**", "owner": "me"}
+    assert second["masked"] == ["object.metadata.labels.private"]
+    assert second["userInfo"] == {"username": "alice"}
+
+
+def test_a_wrong_configuration_stops_the_start_with_its_place(
+    tmp_path: Path, sidecar: Sidecar
+) -> None:
+    policies = write_policies(tmp_path / "policies", REQUIRED_LABELS)
+    config = tmp_path / "decisions.yaml"
+    config.write_text("sidecarURL: pigeon://loft")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "webhook", "serve", f"--policies={policies}"),
+            *("--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0", "--prometheus-port=0"),
+            f"--decision-log-config={config}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 1
+    assert "--decision-log-config" in done.stderr
+    assert "unknown scheme 'pigeon'" in done.stderr
+
+
+def test_with_the_log_off_nothing_of_it_is_imported(tmp_path: Path) -> None:
+    """A server that has answered reviews has not imported webhook.decisions."""
+    policies = write_policies(
+        tmp_path / "policies", REQUIRED_LABELS, constraint("needs-owner", "owner")
+    )
+    report = tmp_path / "modules"
+    program = (
+        "import atexit, sys, pathlib\n"
+        f"atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(chr(10).join(sys.modules)))\n"
+        "from webhook.cli.main import main\n"
+        "main()\n"
+    )
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    # `python -m webhook` runs this in the place of the package's own __main__.
+    (hook / "sitecustomize.py").write_text(program.partition("from webhook")[0])
+    environment = {**os.environ, "PYTHONPATH": str(hook)}
+    with Server(policies, environment=environment) as server:
+        server.ready()
+        assert server.admit(pod())["status"]["code"] == 403
+        assert "auditAnnotations" not in server.admit(pod(owner="me"))
+        assert server.stop() == 0
+    imported = report.read_text().split()
+    assert "webhook.server.admission" in imported
+    assert [name for name in imported if name.startswith("webhook.decisions")] == []
+
+
+def test_ten_thousand_audit_violations_with_details_arrive_whole(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    """An audit is many times the queue: it waits for room, and nothing is dropped."""
+    from webhook import log
+    from webhook.decisions.configuration import parse
+    from webhook.decisions.exporter import Exporter, Origin
+    from webhook.decisions.record import audit_finished, audit_started
+    from webhook.decisions.settings import read_settings
+
+    settings = {"sidecarURL": sidecar.url, "flushSeconds": 0.001, "queue": {"maxRecords": 200}}
+    exporter = Exporter(
+        read_settings(parse(json.dumps(settings).encode(), "test")),
+        Origin(pod_uid="audit"),
+        log.Log(lambda _: None).logger("test"),
+    )
+
+    async def audit() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(exporter.run())
+            await exporter.put(audit_started(exporter.decision_id(), "run"))
+            for number in range(2000):
+                await exporter.put(
+                    {
+                        "eventType": "decision",
+                        "id": exporter.decision_id(),
+                        "auditID": "run",
+                        "verdict": "deny",
+                        "resourceName": f"object-{number}",
+                        "results": [
+                            {"message": f"m{n}", "details": {"lines": ["x" * 100] * 3}}
+                            for n in range(5)
+                        ],
+                    }
+                )
+            await exporter.put(
+                audit_finished(
+                    exporter.decision_id(), "run", reviewed=2000, violations=10_000, duration_ns=1
+                )
+            )
+            await exporter.drain(60)
+
+    asyncio.run(audit())
+    records = receiver.wait_for(2002)
+    assert [record["sequence"] for record in records] == list(range(1, 2003))
+    violations = [result for record in records for result in record.get("results", ())]
+    assert len(violations) == 10_000
+    assert all(result["details"] == {"lines": ["x" * 100] * 3} for result in violations)
+    assert exporter.counters.dropped == {}
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def waddle(*arguments: str | Path, stdin: bytes = b"") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "webhook", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        input=stdin.decode(),
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def test_recorded_traffic_is_shown_counted_and_replayed(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    """What a server recorded replays without a change on its policies, and with one on others."""
+    with exporting(tmp_path, sidecar, includeObjects=True) as server:
+        server.ready()
+        for labels in ({}, {"owner": "me", "team": "t"}, {"team": "t"}):
+            server.admit(pod(**labels))
+        server.admit(thing("Service"))
+        server.admit(pod(), operation="DELETE")
+        records = receiver.wait_for(5)
+    recorded = tmp_path / "week.ndjson"
+    recorded.write_text("".join(json.dumps(record) + "\n" for record in [*records, records[0]]))
+
+    same = waddle("decisions", "replay", recorded, "--policies", tmp_path / "policies")
+    assert same.returncode == 0, same.stderr
+    assert "6 replayed, 0 verdicts changed" in same.stdout
+
+    others = write_policies(tmp_path / "others", REQUIRED_LABELS, constraint("needs-team", "team"))
+    changed = waddle("decisions", "replay", recorded, "--policies", others)
+    assert changed.returncode == 1
+    assert "deny -> allow  CREATE Pod default/web by alice" in changed.stdout
+    assert "- [RequiredLabel/needs-owner] label <owner> is missing" in changed.stdout
+    document = json.loads(
+        waddle("decisions", "replay", recorded, "--policies", others, "--json").stdout
+    )
+    assert [(one["before"], one["after"]) for one in document["changed"]] == [("deny", "allow")]
+
+    stats = json.loads(waddle("decisions", "stats", recorded, "--json").stdout)
+    assert stats["decisions"] == 5
+    assert stats["duplicates"] == 1
+    assert stats["verdicts"] == {"deny": 3, "allow": 2}
+    assert stats["policies"][0] == {
+        "kind": "RequiredLabel",
+        "name": "needs-owner",
+        "enforcementAction": "deny",
+        "count": 3,
+    }
+    shown = waddle("decisions", "stats", recorded).stdout
+    assert "5 decisions, 1 delivered twice" in shown
+
+    lines = waddle("decisions", "tail", "-", stdin=recorded.read_bytes()).stdout.splitlines()
+    assert lines[0].endswith("DENY   CREATE Pod default/web by alice")
+    assert lines[1] == "    [RequiredLabel/needs-owner] deny: label <owner> is missing"
+    queue = waddle("decisions", "tail", sidecar.queue).stdout
+    assert queue.count("DENY ") == 3
+
+
+def test_nothing_to_replay_is_not_taken_for_agreement(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path / "policies", REQUIRED_LABELS)
+    record = {"eventType": "decision", "verdict": "allow", "constraintsEvaluated": 0}
+    done = waddle(
+        "decisions", "replay", "-", "--policies", policies, stdin=json.dumps(record).encode()
+    )
+    assert done.returncode == 2
+    assert "1 were recorded without their object" in done.stdout
+
+
+def test_a_record_s_text_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    record = {
+        "eventType": "decision",
+        "verdict": "deny",
+        "resourceName": "a\x1b[2Jb\nc",
+        "results": [{"message": "x\x1b]0;title\x07\ny"}],
+    }
+    shown = waddle("decisions", "tail", "-", stdin=json.dumps(record).encode()).stdout
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 2
+
+
+def test_a_queue_is_followed_while_a_sidecar_writes_it(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "webhook", "decisions", "tail", "-f", str(sidecar.queue)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        with exporting(tmp_path, sidecar) as server:
+            server.ready()
+            server.admit(pod())
+            assert process.stdout.readline().endswith("CREATE Pod default/web by alice\n")
+    finally:
+        process.kill()
+        process.communicate()
