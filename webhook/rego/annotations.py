@@ -20,15 +20,17 @@ from webhook.rego.errors import RegoLoadError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    _Fastest = yaml.SafeLoader
+else:
+    _Fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 _TEXTS: Final = ("scope", "title", "description")
 _LISTS: Final = ("organizations", "related_resources", "authors", "schemas")
 _MAPS: Final = ("custom", "labels", "compile")
 SCOPES: Final = ("rule", "document", "package", "subpackages")
 
-_FASTEST: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-class _Loader(_FASTEST):
+class _Loader(_Fastest):
     """YAML as OPA's library reads it: ``yes`` and dates are text, and no key comes twice."""
 
     def construct_mapping(
@@ -84,7 +86,7 @@ def read_annotations(
             continue
         place = comments[i][0]
         row = place.row
-        lines = []
+        lines: list[str] = []
         i += 1
         while i < len(comments) and _continues(*comments[i], row + len(lines) + 1):
             lines.append(comments[i][1].removeprefix(" "))

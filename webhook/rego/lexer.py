@@ -74,6 +74,9 @@ class SourceLocation(Location):
     """A location that works out its row, column and text when asked: most never are."""
 
     __slots__ = ("_end", "_source", "_start")
+    _source: Source
+    _start: int
+    _end: int
 
     def __init__(self, source: Source, start: int, end: int) -> None:
         _set_source(self, source)
@@ -81,27 +84,27 @@ class SourceLocation(Location):
         _set_end(self, end)
 
     @property
-    def file(self) -> str:  # type: ignore[override]
+    def file(self) -> str:
         """The name of the source file."""
         return self._source.file
 
     @property
-    def row(self) -> int:  # type: ignore[override]
+    def row(self) -> int:
         """The line, from 1."""
         return self._source.row_and_column(self._start)[0]
 
     @property
-    def col(self) -> int:  # type: ignore[override]
+    def col(self) -> int:
         """The column in characters, from 1."""
         return self._source.row_and_column(self._start)[1]
 
     @property
-    def offset(self) -> int:  # type: ignore[override]
+    def offset(self) -> int:
         """The place in the text in characters, from 0."""
         return self._start
 
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """What stands there."""
         return self._source.text[self._start : self._end]
 
@@ -120,9 +123,9 @@ class SourceLocation(Location):
 
 
 # The class is frozen, as its base is; slots are set through their descriptors.
-_set_source = SourceLocation._source.__set__  # type: ignore[attr-defined]  # noqa: SLF001
-_set_start = SourceLocation._start.__set__  # type: ignore[attr-defined]  # noqa: SLF001
-_set_end = SourceLocation._end.__set__  # type: ignore[attr-defined]  # noqa: SLF001
+_set_source = SourceLocation._source.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
+_set_start = SourceLocation._start.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
+_set_end = SourceLocation._end.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
 
 
 class Tokens:

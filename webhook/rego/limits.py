@@ -70,7 +70,7 @@ class EvaluationContext:
         if surroundings:
             self._surround(**surroundings)
 
-    def _surround(  # noqa: PLR0913  # passed by name
+    def _surround(  # passed by name
         self,
         *,
         now_ns: int | None = None,

@@ -6,7 +6,6 @@ OPA's code, message, row and column.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego import tokens as t
@@ -25,7 +24,7 @@ from webhook.rego.ast import (
     String,
     Var,
 )
-from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.builtin_names import BUILTIN_NAMES
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.lexer import Source
 from webhook.rego.parser_rules import Rules, Written
@@ -420,7 +419,7 @@ def _rule_of_term(term: Term, place: Location) -> Written:
             if len(term.args) != 2:
                 raise _NoRule("assignment requires two operands")
             return _constant(term.args[0], term.args[1], name == "assign", place)
-        if name in _OPERATORS or _is_builtin(name):
+        if name in _OPERATORS or name in BUILTIN_NAMES:
             raise _NoRule("rule name conflicts with built-in function")
         if not term.args:
             raise _NoRule("rule argument list must take at least one argument")
@@ -435,12 +434,6 @@ def _rule_of_term(term: Term, place: Location) -> Written:
     if isinstance(term, Var) and term.name in ("input", "data"):
         raise _NoRule("refs cannot be used for rule head")
     raise _NoRule(f"{KINDS_OF_TERM[type(term)]} cannot be used for rule name")
-
-
-def _is_builtin(name: str) -> bool:
-    """Whether a built-in has this name; those that parse modules themselves stand above us."""
-    import_module("webhook.rego.builtins.families")
-    return name in BUILTINS
 
 
 def _constant(left: Term, value: Term, assign: bool, place: Location) -> Written:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.rego.builtins.registry import BUILTINS
-from webhook.rego.checker import Checker
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.checker import Checker
 from webhook.rego.compiler.checks import (
     branches,
     check_calls,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego.checker_types import unifies
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.checker_types import unifies
 from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 from webhook.rego.values import RegoObject, RegoSet, equal
 
 if TYPE_CHECKING:
-    from webhook.rego.checker_scope import Scope
+    from webhook.rego.compiler.checker_scope import Scope
     from webhook.rego.types import Type
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.rego.checker_scope import ROOTS, Scope, extent, step_of
-from webhook.rego.checker_text import key_texts, reference_text, unsupported_text
-from webhook.rego.checker_types import is_empty, unifies
-from webhook.rego.checker_unify import unify_type
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.checker_scope import ROOTS, Scope, extent, step_of
+from webhook.rego.compiler.checker_text import key_texts, reference_text, unsupported_text
+from webhook.rego.compiler.checker_types import is_empty, unifies
+from webhook.rego.compiler.checker_unify import unify_type
 from webhook.rego.types import (
     ANY,
     STRING,
@@ -26,7 +26,7 @@ from webhook.rego.values import RegoObject, RegoSet, sort_key
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.rego.checker_scope import Node
+    from webhook.rego.compiler.checker_scope import Node
     from webhook.rego.types import Type
 
 

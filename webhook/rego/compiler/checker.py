@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego.checker_refs import RefFault, check_reference, references
-from webhook.rego.checker_scope import BODIES_MAX, Scope
-from webhook.rego.checker_types import unifies
-from webhook.rego.checker_unify import unify_terms, unify_type
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.checker_refs import RefFault, check_reference, references
+from webhook.rego.compiler.checker_scope import BODIES_MAX, Scope
+from webhook.rego.compiler.checker_types import unifies
+from webhook.rego.compiler.checker_unify import unify_terms, unify_type
 from webhook.rego.compiler.checks import function_text
 from webhook.rego.compiler.variables import terms_of
 from webhook.rego.errors import RegoLoadError

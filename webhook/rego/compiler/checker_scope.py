@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.checker_types import insert, merge
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.checker_types import insert, merge
 from webhook.rego.types import (
     ANY,
     STRING,
