@@ -30,13 +30,15 @@ class Plan:
     connections: tuple[int, ...]
     rounds: int
     seconds: float
+    # Rounds and their seconds on a fixed schedule, at half of what Gatekeeper can do.
+    schedule: tuple[int, float]
     # Requests before the first round, for each set: Gatekeeper takes half a minute for them.
     warm_up: dict[str, int]
 
 
-# 3 sets x 3 bodies x 3 connections x 5 rounds x 2 servers x 4 s are 18 minutes.
-FULL = Plan(tuple(BODIES), (1, 8, 32), 5, 4, {"p1": 10_000, "p12": 3_000, "p100": 600})
-QUICK = Plan(("pod", "pod_bad"), (1, 8, 32), 3, 1, {"p1": 2_000, "p12": 500, "p100": 100})
+# 3 sets x 3 bodies x 3 connections x 5 rounds x 2 servers x 4 s are 18 minutes, schedules 2.
+FULL = Plan(tuple(BODIES), (1, 8, 32), 5, 4, (5, 4), {"p1": 10_000, "p12": 3_000, "p100": 600})
+QUICK = Plan(("pod", "pod_bad"), (1, 8, 32), 3, 1, (3, 1), {"p1": 2_000, "p12": 500, "p100": 100})
 
 
 def main() -> int:
@@ -65,7 +67,9 @@ def measure(plan: Plan) -> dict[str, Any]:
     """All figures of a run."""
     cores = Cores.of_this_machine()
     points: list[dict[str, Any]] = []
+    scheduled: list[dict[str, Any]] = []
     memory: dict[str, dict[str, float]] = {}
+    generator = Generator(cores.client)
     began = datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="waddle-bench-") as scratch:
         folder = Path(scratch)
@@ -82,7 +86,10 @@ def measure(plan: Plan) -> dict[str, Any]:
                 _say(f"{policies}: both serve")
                 if policies == "p12":
                     started["gatekeeper_seconds"] = peer.ready_seconds
-                points += _points(plan, policies, [server, peer], Generator(cores.client), memory)
+                servers = [server, peer]
+                here_points = _points(plan, policies, servers, generator, memory)
+                scheduled.append(_schedule(plan, policies, servers, generator, here_points))
+                points += here_points
         _say("starts")
         started |= start.measure(
             LOADTEST / "policies" / "p12", certificates, core=cores.server, log=log
@@ -93,6 +100,7 @@ def measure(plan: Plan) -> dict[str, Any]:
         "minutes": round((datetime.now(UTC) - began).total_seconds() / 60, 1),
         "plan": asdict(plan),
         "points": points,
+        "schedule": scheduled,
         "memory": memory,
         "start": started,
     }
@@ -132,6 +140,33 @@ def _points(
             points.append({**point, "rounds": rounds})
             _say(_line(point))
     return points
+
+
+def _schedule(
+    plan: Plan,
+    policies: str,
+    servers: list[Server],
+    generator: Generator,
+    points: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The latencies of both at the same offered load, which neither can put off."""
+    (saturation,) = (
+        point["gatekeeper"]["requests_per_second"]
+        for point in points
+        if (point["body"], point["connections"]) == ("pod", 8)
+    )
+    count, seconds = plan.schedule
+    rate = saturation / 2
+    rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
+    for number in range(count):
+        for server in servers if number % 2 == 0 else servers[::-1]:
+            measured = generator.open(
+                server, _body("pod"), connections=8, seconds=seconds, rate=rate, expected="allowed"
+            )
+            rounds[server.name].append(measured)
+    medians = {name: report.median(measured) for name, measured in rounds.items()}
+    _say(f"{policies}: {rate:.0f} requests/s offered")
+    return {"set": policies, "body": "pod", "rate": rate, **medians, "rounds": rounds}
 
 
 def _line(point: dict[str, Any]) -> str:

@@ -42,6 +42,14 @@ rounds, medians. Every answer's verdict and uid was checked. CPU is the server's
 {_points(result["points"])}
 `deployment.json` matches few of the constraints: it is shown, not judged by.
 
+## Latency at the same offered load
+
+`pod.json` on a fixed schedule at half of what Gatekeeper can do with 8 connections; a latency counts
+from the scheduled time.
+
+| set | requests/s | p50 ms waddle | gatekeeper | p99 ms waddle | gatekeeper | p99 ratio |
+|---|---|---|---|---|---|---|
+{_schedules(result["schedule"])}
 ## Memory
 
 Resident MiB after the same requests (`pod.json`) to both.
@@ -56,6 +64,16 @@ five: **{start["ready_seconds"]:.2f}** (of which the interpreter alone takes
 {start["interpreter_seconds"]:.2f} and, with it, the imports {start["imports_seconds"]:.2f}).
 Gatekeeper, whose policies come from an API server: {start["gatekeeper_seconds"]:.2f}.
 """
+
+
+def _schedules(schedules: list[dict[str, Any]]) -> str:
+    return "".join(
+        f"| {one['set']} | {one['rate']:.0f} "
+        f"| {one['waddle']['p50_ms']:.2f} | {one['gatekeeper']['p50_ms']:.2f} "
+        f"| {one['waddle']['p99_ms']:.2f} | {one['gatekeeper']['p99_ms']:.2f} "
+        f"| {one['waddle']['p99_ms'] / one['gatekeeper']['p99_ms']:.2f} |\n"
+        for one in schedules
+    )
 
 
 def _points(points: list[dict[str, Any]]) -> str:
