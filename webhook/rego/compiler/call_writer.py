@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.calls import INLINE
 from webhook.rego.compiler.unification import UnificationWriter
 from webhook.rego.compiler.writer import BOOL, LIST, STRING, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_INLINED: Final = 40
 """Calls written inline in one program: beyond, code would grow for little."""
@@ -24,6 +28,10 @@ class CallWriter(UnificationWriter):
     """Writes calls; a small function is written into its caller's nest."""
 
     def body(self, body: ir.Body) -> None:
+        """Written by the subclass that knows bodies."""
+        raise NotImplementedError
+
+    def exists(self, write: Callable[[], None]) -> str:
         """Written by the subclass that knows bodies."""
         raise NotImplementedError
 
@@ -58,19 +66,22 @@ class CallWriter(UnificationWriter):
     def _result(self, lit: ir.Call) -> Operand:
         """The defined result of a call."""
         name = lit.name
-        args = [source for source, _ in self.arguments(lit.args)]
+        operands = self.arguments(lit.args)
+        args = [source for source, _ in operands]
         if isinstance(name, str):
             return self._builtin(name, args, lit)
         node = self.unit.tree.function(name)
         assert node is not None
         if name not in self.unit.mocked and self.unit.inlined < MAX_INLINED:
-            rule = node.inlined
-            if rule is not None:
-                return self._inline(rule, lit, args)
+            rules = node.inlined
+            if len(rules) == 1:
+                return self._inline(rules[0], lit, operands)
+            if rules and (lit.out is None or self.single_use(lit.out)):
+                return self._inline_any(rules, lit, operands)
         if node.rules[0].args is None:  # `f()` reads the rule
             return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
         function = self.unit.want("f", node)
-        self.calls += 1
+        self.callees.append(function)
         self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
         given = "".join(f", {arg}" for arg in args)
         if name in self.unit.mocked:
@@ -83,23 +94,38 @@ class CallWriter(UnificationWriter):
             return self.defined(f"{function}({self.state}{given})"), BOOL
         return self.defined(f"{function}({self.state}{given})"), ""
 
-    def _inline(self, rule: ir.Rule, lit: ir.Call, args: list[str]) -> Operand:
+    def _inline(self, rule: ir.Rule, lit: ir.Call, operands: list[Operand]) -> Operand:
         """The body of a small function in the caller's nest."""
         self.unit.inlined += 1
-        names = [self.name_of(arg) for arg in args]
-        outer, counted, where = self.env, self.uses.variables, self.location
-        uses = self.uses.of(rule)
-        self.uses.variables = uses
+        given = [(self.name_of(source), kind) for source, kind in operands]
+        outer, counted = self.env, self.uses.variables
+        self._enter(rule, given)
+        self.location = lit.location
+        assert rule.value is not None
+        value = self.operand(rule.value)
+        self.env, self.uses.variables = outer, counted
+        return value
+
+    def _enter(self, rule: ir.Rule, given: list[Operand]) -> None:
+        """Open the nest of a function's body, in variables of its own."""
+        self.uses.variables = self.uses.of(rule)
         self.env = {}
         assert rule.args is not None
-        assert rule.value is not None
-        for arg, name in zip(rule.args, names, strict=True):
-            self.match(arg, (name, ""))
+        for arg, operand in zip(rule.args, given, strict=True):
+            self.match(arg, operand)
         self.body(rule.body)
+
+    def _inline_any(self, rules: list[ir.Rule], lit: ir.Call, operands: list[Operand]) -> Operand:
+        """Whether any of a function's bodies holds: all its values are true."""
+        self.unit.inlined += len(rules)
+        given = [(self.name_of(source), kind) for source, kind in operands]
+        counted = self.uses.variables
+        tests = [self.exists(partial(self._enter, rule, given)) for rule in rules]
+        self.uses.variables = counted
         self.location = lit.location
-        value, kind = self.operand(rule.value)
-        self.env, self.uses.variables, self.location = outer, counted, where
-        return value, kind
+        if "True" not in tests:
+            self.condition(f"({' or '.join(tests)})")
+        return "True", BOOL
 
     def arguments(self, args: list[ir.Term]) -> list[Operand]:
         """The operands of a call; one may use what iterating another binds."""

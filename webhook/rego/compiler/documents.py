@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MANY_CALLS = 3
 """Places that call a function from which on its answers are kept."""
 
+MANY_CALLED = 500
+"""Calls below one call from which on each is paid for."""
+
 CALL_STEPS = 20
 """What a call costs: about a microsecond."""
 
@@ -40,14 +43,20 @@ class Uses:
         self.variables: dict[str, int] = {}
         self.paths: dict[tuple[str, ...], int] = {}
         self.beginnings: dict[tuple[str, ...], int] = {}
+        self.operands: dict[tuple[str, ...], int] = {}
 
     def rule(self, rule: Rule) -> None:
         """Count one branch of a rule; variables are those of the last one counted."""
         self.variables = {}
+        self._params = {
+            arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
+        }
         for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
             if term is not None:
                 self._count(walk(term))
         self._count(walk_body(rule.body))
+
+    _params: dict[str, str] = {}  # noqa: RUF012  # never changed
 
     def of(self, rule: Rule) -> dict[str, int]:
         """How often a rule uses each of its variables."""
@@ -66,25 +75,30 @@ class Uses:
         for term in terms:
             if isinstance(term, ir.Var):
                 variables[term.name] = variables.get(term.name, 0) + 1
-            elif (
-                isinstance(term, ir.Ref)
-                and isinstance(term.head, ir.Var)
-                and term.head.name == "input"
-            ):
-                self._path(term)
+            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
+                if term.head.name == "input":
+                    self._path(term)
+                elif term.head.name in self._params:
+                    path = (self._params[term.head.name], *_leading_names(term))
+                    self.operands[path] = self.operands.get(path, 0) + 1
 
     def _path(self, ref: ir.Ref) -> None:
-        names: list[str] = []
-        for part in ref.path:
-            if not (isinstance(part, ir.Const) and type(part.value) is str):
-                break
-            names.append(part.value)
-        path = tuple(names)
+        path = _leading_names(ref)
         self.paths[path] = seen = self.paths.get(path, 0) + 1
         if seen > 1:
             return
         for length in range(2, len(path)):
             self.beginnings[path[:length]] = self.beginnings.get(path[:length], 0) + 1
+
+
+def _leading_names(ref: ir.Ref) -> tuple[str, ...]:
+    """The constant names with which a path begins."""
+    names: list[str] = []
+    for part in ref.path:
+        if not (isinstance(part, ir.Const) and type(part.value) is str):
+            break
+        names.append(part.value)
+    return tuple(names)
 
 
 class Documents:
@@ -115,6 +129,31 @@ class Documents:
         for name, node in functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
                 self._kept(name)
+        self._charge_calls()
+
+    def _charge_calls(self) -> None:
+        """Let functions pay whose calls multiply: each that calls two makes a tree of calls."""
+        sizes: dict[str, int] = {}
+
+        def size(name: str) -> int:
+            known = sizes.get(name)
+            if known is None:
+                known = 1 + sum(size(callee) for callee in self.unit.callees.get(name, ()))
+                sizes[name] = known = min(known, 10 * MANY_CALLED)
+            return known
+
+        lines = []
+        for line in self.unit.lines:
+            if not line.startswith("    # "):
+                lines.append(line)
+                continue
+            _, word, name = line.split()
+            if size(name) > MANY_CALLED:
+                if word == "with":
+                    lines.append("    X = S.context")
+                lines.append(f"    X.left -= {CALL_STEPS}")
+                lines.append("    if X.left < X.next_check: X.check()")
+        self.unit.lines = lines
 
     def _kept(self, name: str) -> None:
         """Remember a function's answers by the identity of its operand, for one evaluation.
@@ -163,12 +202,12 @@ class Documents:
 
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
-        calls = writer.calls > 1
-        if writer.charges or calls:
+        name = header[4 : header.index("(")]
+        self.unit.callees[name] = writer.callees
+        if writer.charges:
             lines.append((1, "X = S.context"))
-        if calls:  # functions that each call another twice make exponential work
-            lines.append((1, f"X.left -= {CALL_STEPS}"))
-            lines.append((1, "if X.left < X.next_check: X.check()"))
+        if len(writer.callees) > 1:
+            lines.append((1, f"# {'and' if writer.charges else 'with'} {name}"))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
         self.unit.add(lines)
@@ -329,6 +368,7 @@ class Documents:
     ) -> None:
         """Several rules with ``else`` branches: each a function, and all must agree."""
         lines = [(0, f"def {name}({params}):"), (1, "out = U")]
+        self.unit.callees[name] = [f"{name}x{i}" for i in range(len(rules))]
         for i, rule in enumerate(rules):
             part = f"{name}x{i}"
             self._chain(part, params, [*rule.branches()], message)

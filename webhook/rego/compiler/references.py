@@ -63,6 +63,8 @@ class ReferenceWriter(Writer):
                     return self._names(found, rest, (*origin, *run[:length]))
             if origin == ("S", "input") and current[0] == "S.input":
                 return self._input(run)
+            if origin[0] == current[0] and self.uses.operands.get((*origin, *run), 0) > 1:
+                return self._of_operand(current[0], run)
         source = current[0] if current[0] == f"{self.state}.input" else self.name_of(current[0])
         found = self.get(source, current[1], run), ""
         if origin is not None:
@@ -81,6 +83,27 @@ class ReferenceWriter(Writer):
             found = self.get(base, "", list(rest)), ""
         self.known[("S", "input", *full)] = found
         return found
+
+    def _of_operand(self, source: str, run: list[str]) -> Operand:
+        """A path in an operand that is read more than once: read at the function's beginning."""
+        at = ("U", source, *run)
+        name = self.hoisted.get(at)
+        if name is None:
+            name = self.hoisted[at] = f"p{len(self.hoisted)}"
+            last = repr(run[-1])
+            if len(run) == 1:
+                self.prologue.append(
+                    f"{name} = {source}.get({last}, U) if type({source}) is dict"
+                    f" else index({source}, {last})"
+                )
+            else:
+                chain = "".join(f".get({step!r}, E)" for step in run[:-1])
+                names = self.unit.constant(tuple(run))
+                self.prologue.append(f"try: {name} = {source}{chain}.get({last}, U)")
+                self.prologue.append(f"except AttributeError: {name} = path({source}, {names})")
+        self.condition(f"{name} is not U")
+        self.known[(source, *run)] = name, ""
+        return name, ""
 
     def _longest(self, full: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """The longest beginning of a path that is shared, read once, and the rest."""

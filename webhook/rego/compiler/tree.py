@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MAX_INLINE = 5
 """Literals of a function that is written inline where it is called."""
 
+MAX_ALTERNATIVES = 3
+"""Rules of such a function."""
+
 
 @dataclass(slots=True, eq=False)
 class Node:
@@ -49,25 +52,14 @@ class Node:
         )
 
     @property
-    def inlined(self) -> Rule | None:
-        """The one rule of a function so small that calls of it are written inline.
+    def inlined(self) -> list[Rule]:
+        """The rules of a function so small that calls of it are written inline; else none.
 
-        It must have at most one solution: no references with steps that iterate.
+        Each must have at most one solution (no references with steps that iterate),
+        and several must all have the value true.
         """
-        if len(self.rules) != 1:
-            return None
-        rule = self.rules[0]
-        if rule.args is None or rule.else_ or rule.default or len(rule.body) > MAX_INLINE:
-            return None
-        bound = {"input", "data"}
-        for arg in rule.args:
-            if not isinstance(arg, Var):
-                return None
-            bound.add(arg.name)
-        for lit in rule.body:
-            if lit.withs or not _single(lit, bound):
-                return None
-        return rule
+        few = len(self.rules) == 1 or (len(self.rules) <= MAX_ALTERNATIVES and self.always_true)
+        return self.rules if few and all(map(_is_small, self.rules)) else []
 
     @property
     def worth_keeping(self) -> bool:
@@ -79,6 +71,18 @@ class Node:
     def dynamic(self) -> bool:
         """Whether rules here have variables in their reference: all below is one document."""
         return any(rule.rest for rule in self.rules)
+
+
+def _is_small(rule: Rule) -> bool:
+    if rule.args is None or rule.else_ or rule.default or len(rule.body) > MAX_INLINE:
+        return False
+    bound = {"input", "data"}
+    for arg in rule.args:
+        if not isinstance(arg, Var | Const):
+            return False
+        if isinstance(arg, Var):
+            bound.add(arg.name)
+    return all(not lit.withs and _single(lit, bound) for lit in rule.body)
 
 
 def _single(lit: Lit, bound: set[str]) -> bool:

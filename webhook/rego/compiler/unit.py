@@ -48,6 +48,7 @@ class Unit:
         self.slots = 0
         self.inlined = 0
         self.calls: dict[int, int] = {}
+        self.callees: dict[str, list[str]] = {}
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []

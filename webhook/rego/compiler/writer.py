@@ -66,7 +66,7 @@ class Writer:
         self.looping = False
         self.flat = False
         self.collecting = ""
-        self.calls = 0
+        self.callees: list[str] = []
         self.prologue: list[str] = []
         self.hoisted: dict[tuple[str, ...], str] = {}
         self.index = "index"
