@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import ast
 from webhook.rego.numbers import number
-from webhook.rego.text import utf8
+from webhook.rego.text import json_text, utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Json = dict[str, Any]
 
-_SEQUENCES: Final[dict[type, str]] = {
-    ast.Array: "array",
-    ast.Set: "set",
+_COMPREHENSIONS: Final[dict[type, str]] = {
     ast.ArrayComprehension: "arraycomprehension",
     ast.SetComprehension: "setcomprehension",
+}
+# OPA's order of the kinds of terms (v1/ast/compare.go, sortOrder).
+_RANKS: Final = {
+    name: rank
+    for rank, name in enumerate(
+        (
+            *("null", "boolean", "number", "string", "var", "ref", "array", "object", "set"),
+            *("arraycomprehension", "objectcomprehension", "setcomprehension", "call"),
+            "templatestring",
+        )
+    )
 }
 
 
@@ -107,19 +116,33 @@ def _term(term: ast.Term) -> Json:
     if isinstance(term, ast.Call):
         return {"type": "call", "value": _call(term)}
     if isinstance(term, ast.Object):
-        return {"type": "object", "value": [[_term(k), _term(v)] for k, v in term.items]}
+        pairs = sorted(([_term(k), _term(v)] for k, v in term.items), key=_pair_order)
+        return {"type": "object", "value": pairs}
     if isinstance(term, ast.ObjectComprehension):
         pair = {"key": _term(term.key), "value": _term(term.value), "body": _body(term.body)}
         return {"type": "objectcomprehension", "value": pair}
     if isinstance(term, ast.TemplateString):
         parts = [_part(part) for part in term.parts]
         return {"type": "templatestring", "value": {"parts": parts, "multi_line": term.raw}}
-    if isinstance(term, ast.Array | ast.Set):
-        return {"type": _SEQUENCES[type(term)], "value": [_term(item) for item in term.items]}
+    if isinstance(term, ast.Set):
+        return {"type": "set", "value": sorted(map(_term, term.items), key=_order)}
+    if isinstance(term, ast.Array):
+        return {"type": "array", "value": [_term(item) for item in term.items]}
     return {
-        "type": _SEQUENCES[type(term)],
+        "type": _COMPREHENSIONS[type(term)],
         "value": {"term": _term(term.term), "body": _body(term.body)},
     }
+
+
+def _order(term: Json) -> tuple[int, Any]:
+    """The place of a term among others: sets and objects are shown in OPA's order."""
+    value = term["value"]
+    kind = term["type"]
+    return _RANKS[kind], value if isinstance(value, str | int | float) else json_text(value)
+
+
+def _pair_order(pair: list[Json]) -> tuple[int, Any]:
+    return _order(pair[0])
 
 
 def _call(call: ast.Call) -> list[Json]:
