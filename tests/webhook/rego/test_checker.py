@@ -52,7 +52,7 @@ def test_what_no_data_could_make_work_is_refused(source, message):
         "p if data.other.x == 1",
         'q contains 1\nq contains "a"\np if "a" in q',
         'q[x] := 1 if some x in ["a"]\np if q.b == 1',
-        'f(x) := 1 if x == 1\nf(x) := 2 if x == "a"\np := f([])',
+        'f(x) := 1 if x == 1\nf(x) := 2 if x == "a"\np := f("b")',
         'b := true\np if { x := data.a.b with data.a.b as "s"; lower(x) == "s" }',
         'p if { x := [1, "a"][_]; x == "a" }',
         'p := {"a": 1, input.k: "b"}.c',
@@ -75,7 +75,7 @@ def test_an_error_says_what_was_given_and_wanted():
     assert str(caught.value) == (
         "1 error occurred: f.rego:2: rego_type_error: concat: invalid argument(s)\n"
         "\thave: (string, number, ???)\n"
-        "\twant: (string, any<array[string], set[string]>, string)"
+        "\twant: (delimiter: string, collection: any<array[string], set[string]>, output: string)"
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checker_refs import RefFault, check_reference, references
 from webhook.rego.compiler.checker_scope import BODIES_MAX, Scope
+from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.checker_types import unifies
 from webhook.rego.compiler.checker_unify import unify_terms, unify_type
 from webhook.rego.compiler.checks import function_text
@@ -155,7 +156,7 @@ class Checker:
             old, new = self._declared(scope, target), self._declared(scope, modifier.function)
             if old is not None and new is not None and not unifies(old, new):
                 have = f"have: ({', '.join(map(type_text, new.args))})"
-                want = f"want: ({', '.join(map(type_text, old.args))})"
+                want = f"want: ({wanted_texts(target, old.args)})"
                 message = f"{function_text(target)}: arity mismatch"
                 return _fault(message, modifier.location, have, want)
         return None
@@ -331,9 +332,7 @@ def _argument_error(
     wanted: Sequence[Type | None],
     variadic: Type | None,
 ) -> tuple[RegoLoadError, bool]:
-    shown = [type_text(type_) for type_ in wanted]
-    if variadic is not None:
-        shown.append(f"{type_text(variadic)}...")
     message = f"{function_text(lit.name)}: invalid argument(s)"
-    details = (f"have: ({', '.join(map(type_text, have))})", f"want: ({', '.join(shown)})")
+    want = wanted_texts(lit.name, wanted, variadic)
+    details = (f"have: ({', '.join(map(type_text, have))})", f"want: ({want})")
     return _fault(message, lit.location, *details), any(map(is_unknown, have))

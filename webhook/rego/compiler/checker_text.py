@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from webhook.rego.builtin_names import OPERAND_NAMES
 from webhook.rego.compiler import ir
 from webhook.rego.text import json_text
 from webhook.rego.types import FunctionType, type_text
@@ -57,6 +58,20 @@ def reference_text(terms: Sequence[ir.Term], names: dict[str, str]) -> str:
         else:
             text += f"[{term_text(part, names)}]"
     return text
+
+
+def wanted_texts(
+    name: ir.Function, wanted: Sequence[Type | None], variadic: Type | None = None
+) -> str:
+    """What a function takes and gives, a built-in's operands by name."""
+    names = OPERAND_NAMES.get(name, "").split() if isinstance(name, str) else []
+    shown = [
+        f"{label}: {type_text(type_)}" if label != "-" else type_text(type_)
+        for type_, label in zip(wanted, [*names, *("-" for _ in wanted)], strict=False)
+    ]
+    if variadic is not None:
+        shown.append(f"{type_text(variadic)}...")
+    return ", ".join(shown)
 
 
 def key_texts(allowed: Iterable[Any]) -> list[str]:

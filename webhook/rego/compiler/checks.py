@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compatibility import GATEKEEPER
+from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.ir import (
     Array,
     Call,
@@ -223,7 +224,10 @@ def check_calls(
 def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
     """The complaint about a built-in called with too few or too many operands."""
     given = [type_text(type_of(a.value) if isinstance(a, Const) else None) for a in lit.args]
-    have, want = f"have: ({', '.join(given)})", f"want: ({', '.join(map(str, builtin.operands))})"
+    if lit.generated:
+        given.append(type_text(None))
+    have = f"have: ({', '.join(given)})"
+    want = f"want: ({wanted_texts(lit.name, builtin.operands)})"
     message = f"{function_text(lit.name)}: arity mismatch"
     return RegoLoadError("rego_type_error", message, lit.location, details=(have, want))
 
