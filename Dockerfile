@@ -3,7 +3,7 @@
 FROM python:3.11.14-slim-trixie AS build
 WORKDIR /build
 COPY requirements/run.txt requirements/
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY webhook/ webhook/
 RUN python -m venv /opt/waddle
 RUN /opt/waddle/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/run.txt

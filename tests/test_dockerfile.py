@@ -101,3 +101,16 @@ def run(command: str, build: Path, root: Path) -> None:
     if NO_NETWORK.search(finished.stderr):
         pytest.skip(f"no package registry can be reached: {finished.stderr[-300:]}")
     assert finished.returncode == 0, finished.stderr
+
+
+def test_what_is_copied_is_not_ignored() -> None:
+    """.dockerignore lets in what the build stage copies, and nothing else."""
+    ignore = (ROOT / ".dockerignore").read_text().splitlines()
+    let_in = {line[1:].rstrip("/") for line in ignore if line.startswith("!")}
+    copied = {
+        name.rstrip("/").partition("/")[0]
+        for arguments in lines("COPY")
+        if not arguments.startswith("--from")
+        for name in arguments.split()[:-1]
+    }
+    assert copied == let_in
