@@ -132,7 +132,11 @@ class Client:
                 body = await response.read()
             except (aiohttp.ClientError, OSError) as error:
                 raise UnreachableError(f"{method} {path}: {_described(error)}") from error
-        return orjson.loads(body) if body else None
+        try:
+            return orjson.loads(body) if body else None
+        except orjson.JSONDecodeError as error:
+            # A proxy's page, or the body of a server that is going down.
+            raise UnreachableError(f"{method} {path}: the answer is no JSON: {error}") from error
 
     @asynccontextmanager
     async def _respond(

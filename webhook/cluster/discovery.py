@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -37,18 +39,28 @@ class Discovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._groups: dict[tuple[str, str], _Served] = {}
+        self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
         """The kind's resource; raises :class:`UnknownKindError`, and what requests raise."""
-        served = self._groups.get((gvk.group, gvk.version))
-        age = time.monotonic() - served.at if served else FRESH_SECONDS
-        limit = FRESH_SECONDS if served and gvk in served.resources else _MISSING_SECONDS
-        if served is None or age >= limit:
-            served = await self._look_up(gvk.group, gvk.version)
+        group = gvk.group, gvk.version
+        served = self._believed(gvk)
+        if served is None:
+            # Many ask at once when a process starts: one request answers them all.
+            async with self._asking[group]:
+                served = self._believed(gvk) or await self._look_up(*group)
         found = served.resources.get(gvk)
         if found is None:
             raise UnknownKindError(f"the API server serves no {gvk}")
         return found
+
+    def _believed(self, gvk: GroupVersionKind) -> _Served | None:
+        """What is known of the kind's group, if it is fresh enough to answer by."""
+        served = self._groups.get((gvk.group, gvk.version))
+        if served is None:
+            return None
+        limit = FRESH_SECONDS if gvk in served.resources else _MISSING_SECONDS
+        return served if time.monotonic() - served.at < limit else None
 
     def forget(self, gvk: GroupVersionKind) -> None:
         """Look the kind up anew next time: its definition changed."""

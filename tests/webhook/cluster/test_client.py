@@ -61,6 +61,17 @@ def test_kinds_are_found_with_their_plural_and_scope(credentials):
     with_client(credentials, work)
 
 
+def test_many_who_ask_for_kinds_of_one_group_at_once_are_one_request(credentials):
+    async def work(client):
+        discovery = Discovery(client)
+        async with asyncio.TaskGroup() as tasks:
+            for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet") * 10:
+                tasks.create_task(discovery.resource(GroupVersionKind("apps", "v1", kind)))
+        assert client.requests == 1
+
+    with_client(credentials, work)
+
+
 def test_of_two_writers_that_swap_one_is_told_of_the_conflict(credentials):
     async def work(client):
         made = await client.create(CONFIG_MAP, config_map("swap", a="1"), "default")
