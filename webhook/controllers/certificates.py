@@ -120,6 +120,19 @@ def bundle(secret: Mapping[str, bytes], now: dt.datetime) -> bytes:
     return b"".join(_pem(item) for item in found if item.not_valid_after_utc > now)
 
 
+def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bool:
+    """Whether a bundle holds every authority it must, and none that the Secret does not name.
+
+    One that has ended may stay until the bundle changes for another reason: it
+    vouches for nothing, and replicas whose clocks differ would quarrel about it.
+    """
+    found = _certificates(held)
+    known = _certificates(secret.get(CA_CERTIFICATE, b""))
+    known += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
+    needed = [item for item in known if item.not_valid_after_utc > now]
+    return bool(needed) and all(item in found for item in needed) and set(found) <= set(known)
+
+
 def _anew(names: Sequence[str], now: dt.datetime, lifetimes: Lifetimes) -> SecretData:
     authority = _make_authority(now, lifetimes)
     data = _authority_data(authority, CA_CERTIFICATE, CA_KEY)

@@ -1,0 +1,297 @@
+"""The certificate kept by several replicas at a real API server, and trusted at every moment."""
+
+import asyncio
+import base64
+import datetime as dt
+import ssl
+import uuid
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+import uvloop
+from cryptography import x509
+
+from webhook import certs
+from webhook.api.gvk import GroupVersionKind
+from webhook.certs import CertificatePair, SwappedContext
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.resource import Resource
+from webhook.controllers.certificates import Lifetimes, is_trusted
+from webhook.controllers.serving_certificate import (
+    CONFIGURATION,
+    SECRET,
+    Place,
+    ServingCertificate,
+)
+from webhook.log import open_log
+
+NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
+SECONDS_MAX = 60
+REPLICAS = 3
+
+# An authority follows another every 3 seconds and a half: 9 before its end, and trusted for one.
+SHORT = Lifetimes(
+    authority=dt.timedelta(seconds=12),
+    serving=dt.timedelta(seconds=12),
+    lookahead=dt.timedelta(seconds=9),
+    trust_seconds=1.0,
+)
+
+
+@dataclass
+class Replica:
+    """A keeper, and a TLS server that serves what the keeper says."""
+
+    keeper: ServingCertificate | None = None
+    pairs: list[bytes] = field(default_factory=list)
+    context: SwappedContext | None = None
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    port: int = 0
+
+    def install(self, certificate, key):
+        made = certs.make_context(CertificatePair(certificate, key))
+        if self.context is None:
+            self.context = SwappedContext(made)
+        self.context.install(made)
+        self.pairs.append(certificate)
+        self.news.set()
+
+    async def until_pairs(self, count):
+        while len(self.pairs) < count:
+            self.news.clear()
+            await self.news.wait()
+
+    async def serve(self, stack):
+        async def greet(reader, writer):
+            writer.write(b"hello")
+            writer.close()
+
+        server = await asyncio.start_server(
+            greet, "127.0.0.1", 0, ssl=self.context.listening, ssl_handshake_timeout=10
+        )
+        self.port = server.sockets[0].getsockname()[1]
+        stack.callback(server.close)
+
+
+def configuration(name, webhooks=("one", "two")):
+    """Registered for a group that does not exist: the API server never calls."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [
+            {
+                "name": f"{webhook}.{name}.test",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Ignore",
+                "clientConfig": {"url": "https://127.0.0.1:1/"},
+                "rules": [
+                    {
+                        "apiGroups": [f"{name}.test"],
+                        "apiVersions": ["v1"],
+                        "resources": ["nothing"],
+                        "operations": ["CREATE"],
+                    }
+                ],
+            }
+            for webhook in webhooks
+        ],
+    }
+
+
+@pytest.fixture
+def place():
+    name = f"certificate-{uuid.uuid4().hex[:8]}"
+    return Place(name, "server-cert", name, (f"webhook.{name}.svc", "localhost"))
+
+
+async def prepare(client, place):
+    """What the manifests bring: an empty Secret and a configuration without a bundle."""
+    await client.apply(
+        NAMESPACE,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}},
+    )
+    metadata = {"name": place.secret, "namespace": place.namespace, "labels": {"kept": "yes"}}
+    await client.create(
+        SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
+    )
+    await client.create(CONFIGURATION, configuration(place.configuration))
+
+
+def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
+    """Run ``work(client, replicas)`` beside keepers that have a session each, started at once."""
+
+    async def run():
+        log = open_log(str(log_file)).logger("certificate")
+        async with AsyncExitStack() as stack, asyncio.timeout(SECONDS_MAX):
+            client = await stack.enter_async_context(Client(load_credentials(cluster.kubeconfig)))
+            await prepare(client, place)
+            try:
+                replicas = []
+                async with asyncio.TaskGroup() as tasks:
+                    running = []
+                    for _ in range(count):
+                        own = await stack.enter_async_context(
+                            Client(load_credentials(cluster.kubeconfig))
+                        )
+                        replica = Replica()
+                        replica.keeper = ServingCertificate(
+                            own, place, replica.install, log, **options
+                        )
+                        replicas.append(replica)
+                    running = [tasks.create_task(item.keeper.run()) for item in replicas]
+                    await work(client, replicas, stack)
+                    for task in running:
+                        task.cancel()
+            finally:
+                await client.delete(CONFIGURATION, place.configuration)
+
+    uvloop.run(run())
+
+
+async def data_of(client, place):
+    document = await client.get(SECRET, place.secret, place.namespace)
+    return {name: base64.b64decode(value) for name, value in document["data"].items()}
+
+
+async def bundles_of(client, place):
+    document = await client.get(CONFIGURATION, place.configuration)
+    return {
+        base64.b64decode(item["clientConfig"].get("caBundle", "")) for item in document["webhooks"]
+    }
+
+
+async def until(condition):
+    """Wait for what the API server and the keepers will make true."""
+    while not await condition():  # noqa: ASYNC110  # the API server has no event for this
+        await asyncio.sleep(0.02)
+
+
+def all_ready(replicas):
+    async def ready():
+        return not any(replica.keeper.not_ready() for replica in replicas)
+
+    return ready
+
+
+def test_replicas_that_start_at_once_agree_on_one_pair_and_one_bundle(cluster, place, tmp_path):
+    async def work(client, replicas, _stack):
+        assert "holds no certificate" in replicas[0].keeper.not_ready()
+        await until(all_ready(replicas))
+        data = await data_of(client, place)
+        (bundle,) = await bundles_of(client, place)
+        statistics = [replica.keeper.statistics() for replica in replicas]
+
+        assert [replica.pairs for replica in replicas] == [[data["tls.crt"]]] * REPLICAS
+        assert bundle == data["ca.crt"]
+        assert sum(item.secret_writes for item in statistics) == 1
+        assert sum(item.bundle_writes for item in statistics) == 1
+        assert sum(item.failures for item in statistics) == 0
+        secret = await client.get(SECRET, place.secret, place.namespace)
+        assert secret["metadata"]["labels"] == {"kept": "yes"}
+
+    with_replicas(cluster, place, tmp_path / "log", work)
+
+
+def test_what_others_do_to_secret_and_bundle_is_put_right(cluster, place, tmp_path):
+    async def work(client, replicas, _stack):
+        (replica,) = replicas
+        await until(all_ready(replicas))
+        first = await data_of(client, place)
+
+        def without_bundle(document):
+            for item in document["webhooks"]:
+                item["clientConfig"].pop("caBundle", None)
+            return document
+
+        await client.update(CONFIGURATION, place.configuration, "", without_bundle)
+
+        async def trusted():
+            return await bundles_of(client, place) == {first["ca.crt"]}
+
+        await until(trusted)
+        assert not replica.keeper.not_ready()
+
+        await client.merge(SECRET, place.secret, place.namespace, {"data": {"tls.key": ""}})
+        await replica.until_pairs(2)
+        second = await data_of(client, place)
+        assert second["ca.crt"] == first["ca.crt"]
+        assert second["tls.crt"] != first["tls.crt"]
+
+    with_replicas(cluster, place, tmp_path / "log", work, count=1)
+
+
+def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
+    async def work(client, replicas, _stack):
+        (replica,) = replicas
+        await until(all_ready(replicas))
+        assert "does not exist" not in (tmp_path / "log").read_text()
+        await client.delete(SECRET, place.secret, place.namespace)
+
+        async def told():
+            return "does not exist" in (tmp_path / "log").read_text()
+
+        await until(told)
+        assert not replica.keeper.not_ready(), "what is served goes on being served"
+        metadata = {"name": place.secret, "namespace": place.namespace}
+        await client.create(
+            SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
+        )
+        await replica.until_pairs(2)
+
+    with_replicas(cluster, place, tmp_path / "log", work, count=1)
+
+
+def test_two_rotations_fail_no_client_that_trusts_the_configuration_alone(cluster, place, tmp_path):
+    """Clients connect all the time with the bundle that stands in the configuration just then."""
+    calls, failures = 0, []
+
+    async def call(client, replica):
+        nonlocal calls
+        (bundle,) = await bundles_of(client, place)
+        context = ssl.create_default_context(cadata=bundle.decode())
+        calls += 1
+        try:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", replica.port, ssl=context, server_hostname=place.names[0]
+            )
+            assert await reader.read() == b"hello"
+            writer.close()
+        except (OSError, AssertionError) as error:
+            failures.append(f"{error}")
+
+    async def call_forever(client, replica):
+        while True:
+            await call(client, replica)
+
+    async def work(client, replicas, stack):
+        await until(all_ready(replicas))
+        for replica in replicas:
+            await replica.serve(stack)
+        async with asyncio.TaskGroup() as tasks:
+            callers = [tasks.create_task(call_forever(client, replica)) for replica in replicas]
+            for replica in replicas:
+                await replica.until_pairs(3)
+            for _ in range(2):  # what is served now is called too
+                for replica in replicas:
+                    await call(client, replica)
+            for caller in callers:
+                caller.cancel()
+        authorities = {
+            x509.load_pem_x509_certificates(pair)[0].issuer for pair in replicas[0].pairs
+        }
+
+        assert len(authorities) >= 3, "the authority was not replaced twice"
+        assert failures == []
+        assert calls >= 2 * REPLICAS
+        data = await data_of(client, place)
+        assert [
+            is_trusted(item, data, dt.datetime.now(tz=dt.UTC))
+            for item in await bundles_of(client, place)
+        ] == [True]
+
+    options = {"lifetimes": SHORT, "check_seconds": 0.2}
+    with_replicas(cluster, place, tmp_path / "log", work, **options)

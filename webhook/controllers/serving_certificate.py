@@ -1,0 +1,342 @@
+"""The serving certificate kept: its Secret, the webhook configuration's CA bundle, and what is served.
+
+Every replica runs this, and none leads: each watches the one Secret and the one
+configuration, computes the same plan (:mod:`~webhook.controllers.certificates`)
+and writes by compare-and-swap what differs. A loser finds that nothing differs
+any more. What is served comes straight from the Secret's watch, without a wait
+for a kubelet to project a file.
+
+The bundle is written from a Secret read after the configuration was read, and
+swapped against that configuration: a replica whose watch lags behind cannot take
+back what a faster one has put there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import datetime as dt
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.resource import Resource
+from webhook.controllers import certificates
+from webhook.controllers.certificates import Lifetimes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.pod_status import Json
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Settings, Statistics
+    from webhook.cluster.store import Change
+    from webhook.log import Logger
+
+SECRET: Final = Resource(GroupVersionKind("", "v1", "Secret"), "secrets", namespaced=True)
+CONFIGURATION: Final = Resource(
+    GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+
+CHECK_SECONDS: Final = 30.0
+"""How often the plan is made anew without an event. It costs a millisecond and no request, and half
+of :data:`~webhook.controllers.certificates.TRUST_SECONDS` adds little to a rotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the certificate is kept, and the DNS names that it is for."""
+
+    namespace: str
+    secret: str
+    configuration: str
+    names: tuple[str, ...]
+
+
+class Install(Protocol):
+    """Begins to serve a pair."""
+
+    def __call__(self, certificate: bytes, key: bytes) -> None:
+        """Serve this chain with this key, both in PEM; raises ValueError if they cannot be used."""
+
+
+@dataclass(slots=True)
+class CertificateStatistics:
+    """What has been done about the certificate since the start, and the watches' own counts."""
+
+    secret: Statistics
+    configuration: Statistics
+    secret_writes: int = 0
+    bundle_writes: int = 0
+    conflicts: int = 0
+    failures: int = 0
+    installed: int = 0
+
+
+class _Seen:
+    """Wakes the keeper for each change, and knows whether a whole list has come."""
+
+    def __init__(self, work: asyncio.Event) -> None:
+        self._work = work
+        self.whole = False
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """The store has changed."""
+        del changes
+        self._work.set()
+
+    def synced(self) -> None:
+        """A whole list is in the store."""
+        self.whole = True
+        self._work.set()
+
+
+class ServingCertificate:
+    """Keeps and serves the certificate; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        place: Place,
+        install: Install,
+        log: Logger,
+        *,
+        lifetimes: Lifetimes | None = None,
+        check_seconds: float = CHECK_SECONDS,
+        settings: Settings | None = None,
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._install = install
+        self._log = log
+        self._lifetimes = lifetimes or Lifetimes()
+        self._check_seconds = check_seconds
+        self._work = asyncio.Event()
+        self._secret_seen, self._configuration_seen = _Seen(self._work), _Seen(self._work)
+        self._secret = Reflector(
+            client,
+            SECRET,
+            self._secret_seen,
+            selection=Selection(place.namespace, fields=f"metadata.name={place.secret}"),
+            settings=settings,
+        )
+        self._configuration = Reflector(
+            client,
+            CONFIGURATION,
+            self._configuration_seen,
+            selection=Selection(fields=f"metadata.name={place.configuration}"),
+            settings=settings,
+        )
+        self._statistics = CertificateStatistics(
+            self._secret.statistics(), self._configuration.statistics()
+        )
+        self._served: tuple[bytes, bytes] | None = None
+        self._was_trusted = False
+        # The authority to come that every webhook was seen to trust, and since when.
+        self._trusted: tuple[bytes, float] | None = None
+        self._fault = ""
+        self._reason = ""
+
+    def statistics(self) -> CertificateStatistics:
+        """The counts as they are now."""
+        self._statistics.secret = self._secret.statistics()
+        self._statistics.configuration = self._configuration.statistics()
+        return self._statistics
+
+    def not_ready(self) -> str:
+        """Why the API server cannot call us yet, or an empty text; any thread may ask.
+
+        Once it could it stays so: what somebody does to the configuration later
+        is not put right by taking every replica out of service.
+        """
+        place = self._place
+        if self._served is None:
+            where = f"Secret {place.namespace}/{place.secret}"
+            return self._fault or f"{where} holds no certificate that can be served yet"
+        if self._was_trusted:
+            return ""
+        return f"the webhook configuration {place.configuration} does not trust the certificate yet"
+
+    async def run(self) -> None:
+        """Watch, write and serve until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._secret.run())
+            tasks.create_task(self._configuration.run())
+            tasks.create_task(self._keep())
+
+    async def _keep(self) -> None:
+        await self._secret.wait_synced()
+        backoff = Backoff(initial_seconds=0.1, max_seconds=10.0)
+        while True:
+            self._work.clear()
+            try:
+                await self._step()
+            except (ApiError, UnreachableError) as error:
+                self._note_failure(error)
+                await asyncio.sleep(backoff.next_seconds())
+                continue
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Until something changed, or time may have changed the plan; replicas do not coincide."""
+        seconds = self._check_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # no secret
+        try:
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
+        except TimeoutError:
+            return
+
+    def _note_failure(self, error: ApiError | UnreachableError) -> None:
+        if isinstance(error, ApiError) and error.is_conflict:
+            self._statistics.conflicts += 1
+            return
+        self._statistics.failures += 1
+        self._log.warning("certificate not kept", error=str(error))
+
+    async def _step(self) -> None:
+        document = self._secret.store.get(self._place.namespace, self._place.secret)
+        if document is None:
+            self._tell_fault(
+                f"Secret {self._place.namespace}/{self._place.secret} does not exist: apply the "
+                "manifests, which have it empty"
+            )
+            return
+        configuration = self._seen_configuration()
+        self._note_trust(_data(document), configuration)
+        if self._planned(document) is not None:
+            written = await self._write_secret()
+            document = written or document
+        data = _data(document)
+        self._serve(data)
+        configuration = self._seen_configuration()
+        if configuration is not None and not _trusts(configuration, data):
+            await self._write_bundle()
+        self._note_trust(data, self._seen_configuration())
+
+    # --- the Secret ---------------------------------------------------------------------------
+
+    def _planned(self, document: Json) -> Json | None:
+        """The Secret to write over this one; None where it is right."""
+        data = _data(document)
+        plan = certificates.plan(
+            data,
+            self._place.names,
+            _now(),
+            trusted_seconds=self._trusted_seconds(data),
+            lifetimes=self._lifetimes,
+        )
+        if plan.secret is None:
+            return None
+        self._reason = plan.reason
+        encoded = {name: base64.b64encode(value).decode() for name, value in plan.secret.items()}
+        return document | {"data": encoded}
+
+    async def _write_secret(self) -> Json | None:
+        """Swap the Secret, unless another replica has; the one that was written."""
+        place = self._place
+        written = await self._client.update(SECRET, place.secret, place.namespace, self._planned)
+        if written is None:
+            return None
+        self._statistics.secret_writes += 1
+        self._log.info("certificate written", secret=place.secret, reason=self._reason)
+        self._secret.store.set(written)
+        return written
+
+    def _serve(self, data: Mapping[str, bytes]) -> None:
+        pair = (data.get(certificates.CERTIFICATE, b""), data.get(certificates.KEY, b""))
+        if pair == self._served or not all(pair):
+            return
+        try:
+            self._install(*pair)
+        except ValueError as error:
+            self._tell_fault(f"the certificate cannot be served: {error}")
+            return
+        self._served, self._fault = pair, ""
+        self._statistics.installed += 1
+        self._log.info("certificate installed", secret=self._place.secret)
+
+    def _tell_fault(self, fault: str) -> None:
+        if fault != self._fault:
+            self._log.error("no certificate", error=fault)
+        self._fault = fault
+
+    # --- the webhook configuration ------------------------------------------------------------
+
+    def _seen_configuration(self) -> Json | None:
+        return self._configuration.store.get("", self._place.configuration)
+
+    async def _write_bundle(self) -> None:
+        """Put the authorities into every webhook, whatever the watches have not told yet."""
+        place = self._place
+        configuration = await self._client.get(CONFIGURATION, place.configuration)
+        # Read after the configuration: at least as new as what made that one's bundle.
+        data = _data(await self._client.get(SECRET, place.secret, place.namespace))
+        if _trusts(configuration, data):
+            return
+        wanted = _with_bundle(configuration, certificates.bundle(data, _now()))
+        written = await self._client.replace(CONFIGURATION, wanted)
+        self._statistics.bundle_writes += 1
+        self._configuration.store.set(written)
+        self._log.info("CA bundle written", configuration=place.configuration)
+
+    def _note_trust(self, data: Mapping[str, bytes], configuration: Json | None) -> None:
+        """Remember since when the authority to come is trusted, and whether we are at all."""
+        if not self._configuration_seen.whole:
+            return
+        # Where there is no configuration, nobody calls who could be turned away.
+        trusted = configuration is None or _trusts(configuration, data)
+        if trusted and self._served is not None:
+            self._was_trusted = True
+        coming = data.get(certificates.NEXT_CA_CERTIFICATE, b"")
+        if not coming or not trusted:
+            self._trusted = None
+        elif self._trusted is None or self._trusted[0] != coming:
+            self._trusted = (coming, time.monotonic())
+
+    def _trusted_seconds(self, data: Mapping[str, bytes]) -> float:
+        coming = data.get(certificates.NEXT_CA_CERTIFICATE, b"")
+        if self._trusted is None or self._trusted[0] != coming:
+            return 0.0
+        return time.monotonic() - self._trusted[1]
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(tz=dt.UTC)
+
+
+def _data(secret: Mapping[str, Any]) -> dict[str, bytes]:
+    return {name: _decoded(value) for name, value in (secret.get("data") or {}).items()}
+
+
+def _decoded(text: str | None) -> bytes:
+    """Bytes of base64; none for what is not, which then is made anew."""
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool:
+    """Whether every webhook's bundle is right for this Secret."""
+    now = _now()
+    bundles = {
+        webhook["clientConfig"].get("caBundle") for webhook in configuration.get("webhooks") or ()
+    }
+    return all(certificates.is_trusted(_decoded(bundle), data, now) for bundle in bundles)
+
+
+def _with_bundle(configuration: Json, bundle: bytes) -> Json:
+    encoded = base64.b64encode(bundle).decode()
+    webhooks = [
+        webhook | {"clientConfig": webhook["clientConfig"] | {"caBundle": encoded}}
+        for webhook in configuration.get("webhooks") or ()
+    ]
+    return configuration | {"webhooks": webhooks}
