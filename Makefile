@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check format lint types docs programs conformance bench bench-quick bench-rego
+.PHONY: help setup lock run test check format lint types docs programs conformance bench bench-quick bench-rego bench-decisions soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -65,3 +65,10 @@ bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
+
+bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
+	$(BIN)/python -m loadtest.decisions
+
+SOAK_SECONDS ?= 600
+soak: setup ## the decision log's crash tests for SOAK_SECONDS on each transport
+	WADDLE_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -s tests/behaviour/test_decisions_survive_crashes.py

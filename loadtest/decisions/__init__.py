@@ -1,0 +1,1 @@
+"""What the decision log costs an admission, and what the sidecar can take."""
