@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.graphql_parser import parse_query
-from webhook.rego.builtins.graphql_query import build_schema, check_query
 from webhook.rego.builtins.graphql_schema import check_schema
 from webhook.rego.builtins.graphql_sdl import parse_schema
 from webhook.rego.builtins.graphql_tree import Node, from_value, shown
@@ -44,6 +43,8 @@ def _schema(context: Context, value: Value) -> tuple[Node, Any]:
     """The shown tree of a schema, and the schema to check queries with; once for each query."""
     if not isinstance(value, str | dict | RegoObject):
         wrong_operand(1, value, "string", "object")
+    from webhook.rego.builtins.graphql_query import build_schema  # noqa: PLC0415  # see _checked
+
     cache: dict[Any, tuple[Value, Node, Any]] = context.cache.setdefault(_CACHE, {})
     name = value if isinstance(value, str) else id(value)
     if name not in cache or cache[name][0] is not value:
@@ -53,6 +54,9 @@ def _schema(context: Context, value: Value) -> tuple[Node, Any]:
 
 
 def _checked(context: Context, query: Value, schema: Value) -> tuple[Node, Node]:
+    # graphql-core is a quarter of the server's start, and hardly any policy needs it.
+    from webhook.rego.builtins.graphql_query import check_query  # noqa: PLC0415
+
     try:
         document = _query(context, query)
         schema_tree, compiled = _schema(context, schema)
