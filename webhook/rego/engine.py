@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
-from webhook.rego.compiler.program import Compiled, compile_query, compile_rules
+from webhook.rego.code_cache import CodeCache, code_key
+from webhook.rego.compiler.program import Compiled, available, compile_query, compile_rules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.runtime import State
@@ -36,6 +37,7 @@ __all__ = [
     "Program",
     "Query",
     "compile_modules",
+    "compile_rule",
 ]
 
 
@@ -66,9 +68,9 @@ class Entrypoint:
 
     __slots__ = ("_function", "_size")
 
-    def __init__(self, function: Callable[[State], Value], compiled: Compiled) -> None:
+    def __init__(self, function: Callable[[State], Value], slots: int) -> None:
         self._function = function
-        self._size = compiled.slots
+        self._size = slots
 
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
@@ -122,7 +124,7 @@ class Program:
         entry = self._entries.get(path)
         if entry is None:
             function = self._compiled.document(path)
-            entry = self._entries[path] = Entrypoint(function, self._compiled)
+            entry = self._entries[path] = Entrypoint(function, self._compiled.slots)
         return entry
 
     def has_rule(self, path: str) -> bool:
@@ -135,7 +137,7 @@ class Program:
     ) -> Query:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
         function, compiled = compile_query(self._compiled, body, package, imports)
-        return Query(Entrypoint(function, compiled))
+        return Query(Entrypoint(function, compiled.slots))
 
 
 def compile_modules(
@@ -143,3 +145,24 @@ def compile_modules(
 ) -> Program:
     """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
     return Program(compile_rules(modules, options))
+
+
+def compile_rule(
+    modules: Sequence[ast.Module],
+    path: str,
+    *,
+    options: CompileOptions = CompileOptions(),
+    cache: CodeCache | None = None,
+) -> Entrypoint:
+    """The rule at ``path`` of these modules, loaded from the cache where it is there.
+
+    Raises :class:`~webhook.rego.errors.RegoErrors`; ``KeyError`` where there is no such rule.
+    """
+    key = "" if cache is None else code_key(modules, path, options)
+    if cache is not None and (stored := cache.load(key)) is not None:
+        return Entrypoint(stored.function(available(options)), stored.slots)
+    compiled = compile_rules(modules, options)
+    entry = Entrypoint(compiled.document(path), compiled.slots)
+    if cache is not None and compiled.generated is not None:
+        cache.store(key, compiled.generated)
+    return entry

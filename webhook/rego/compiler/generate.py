@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import runtime
-from webhook.rego.ast import NOWHERE
+from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
@@ -13,10 +14,9 @@ from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from types import CodeType
 
-    from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.compiler.unit import Unit
     from webhook.rego.values import Value
@@ -119,30 +119,36 @@ def source_of(unit: Unit) -> str:
     return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
 
 
-def load(unit: Unit, builtins: Mapping[str, Builtin]) -> dict[str, Any]:
-    """Compile and run the unit's source; returns its names."""
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Compiled source with what it needs to run; everything in it can be written to a file."""
+
+    code: CodeType
+    used: dict[str, str]
+    slow: dict[str, str]
+    places: list[tuple[str, int, int]]
+    slots: int
+
+    def function(self, builtins: Mapping[str, Builtin]) -> Callable[..., Value]:
+        """Run the definitions; returns the function ``q``."""
+        names = dict(NAMESPACE)
+        names["L"] = [Location(*place) for place in self.places]
+        for name, alias in self.used.items():
+            names[alias] = builtins[name].function
+        for name, alias in self.slow.items():
+            builtin = builtins[name]
+            names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
+        exec(self.code, names)  # noqa: S102  # only names made by the compiler and constants
+        function: Callable[..., Value] = names["q"]
+        return function
+
+
+def generate(unit: Unit) -> Generated:
+    """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
     try:
         code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
     except (SyntaxError, RecursionError, MemoryError):
         # CPython's own bounds on nesting, where ours are wider.
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
-    return run(code, unit.used_builtins, unit.slow_builtins, unit.places, builtins)
-
-
-def run(
-    code: CodeType,
-    used: Mapping[str, str],
-    slow: Mapping[str, str],
-    places: Sequence[Location],
-    builtins: Mapping[str, Builtin],
-) -> dict[str, Any]:
-    """Run compiled source with the built-ins and places that it names."""
-    names = dict(NAMESPACE)
-    names["L"] = places
-    for name, alias in used.items():
-        names[alias] = builtins[name].function
-    for name, alias in slow.items():
-        builtin = builtins[name]
-        names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
-    exec(code, names)  # noqa: S102  # only names made by the compiler and constants are in it
-    return names
+    places = [(place.file, place.row, place.col) for place in unit.places]
+    return Generated(code, unit.used_builtins, unit.slow_builtins, places, unit.slots)

@@ -20,7 +20,7 @@ from webhook.rego.compiler.checks import (
     path_text,
 )
 from webhook.rego.compiler.documents import Documents, Uses
-from webhook.rego.compiler.generate import load
+from webhook.rego.compiler.generate import generate
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.lower import Lowering
 from webhook.rego.compiler.names import globals_of, head_name, module_globals, package_path
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from webhook.rego import ast
     from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.generate import Generated
     from webhook.rego.compiler.ir import Function, Rule
     from webhook.rego.values import Value
 
@@ -69,7 +70,7 @@ class Compiled:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.builtins = _available(options)
+        self.builtins = available(options)
         self.tree = Tree()
         self.rules: list[Rule] = []
         self.exports: dict[tuple[str, ...], set[str]] = {}
@@ -79,6 +80,8 @@ class Compiled:
         self.slots = 0
         self.mocked: frozenset[Function] = frozenset()
         self.replaced: frozenset[tuple[str, ...]] = frozenset()
+        self.generated: Generated | None = None
+        """What was generated last, for whoever stores it."""
         self._documents: dict[str, Callable[..., Value]] = {}
 
     def arity(self, name: Function) -> int:
@@ -143,12 +146,12 @@ class Compiled:
         """Write what the unit wants, compile it, and return its function ``q``."""
         Documents(unit).run()
         self.slots = max(self.slots, unit.slots)
-        names = load(unit, self.builtins)
-        function: Callable[..., Value] = names["q"]
-        return function
+        self.generated = generate(unit)
+        return self.generated.function(self.builtins)
 
 
-def _available(options: Options) -> dict[str, Builtin]:
+def available(options: Options) -> dict[str, Builtin]:
+    """The built-ins that exist under these options."""
     found = {**BUILTINS, **options.builtins}
     for name in options.disabled_builtins:
         found.pop(name, None)

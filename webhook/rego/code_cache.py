@@ -1,0 +1,164 @@
+"""Compiled policies on disk, so that a restart does not compile twice.
+
+A file for each rule: a line that says what it is, a checksum, and the code as
+:mod:`marshal` writes it. Marshal builds code and constants and runs nothing; what
+is loaded is run, though, so the directory must belong to this user and be closed
+to all others, and is never shared between pods. A file that is not exactly right
+is as good as none: the policy is compiled and the file written anew.
+
+The name of a file is a digest of the sources, of the options, of this engine's
+own source text and of the Python that runs it, so nothing stale is ever found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import marshal
+import os
+import secrets
+import stat
+import sys
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.compiler.generate import Generated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.ast import Module
+    from webhook.rego.compiler.program import Options
+
+_HEAD: Final = b"waddle compiled policy 1\n"
+_CHECKSUM: Final = hashlib.sha256().digest_size
+
+MAX_BYTES: Final = 16 << 20
+"""Largest file read: a thousand times a template's."""
+
+MAX_FILES: Final = 10_000
+"""Files kept; what was not used longest is deleted when a start finds more."""
+
+
+class UnsafeDirectoryError(Exception):
+    """The directory may be written or read by others; the message says what to change."""
+
+
+class CodeCache:
+    """The compiled rules of one user in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Use the directory, made where it is missing. Raises :class:`UnsafeDirectoryError`, OSError."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise UnsafeDirectoryError(f"{directory} is no directory")
+        if found.st_uid != os.geteuid():
+            raise UnsafeDirectoryError(f"{directory} belongs to another user")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            raise UnsafeDirectoryError(f"{directory} is open to other users: its mode must be 0700")
+        self._directory = directory
+        self._trim()
+
+    def _trim(self) -> None:
+        files = sorted(self._directory.glob("*.rego-code"), key=_used)
+        for file in files[: max(0, len(files) - MAX_FILES)]:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+    def load(self, key: str) -> Generated | None:
+        """What was stored under the key; None if there is nothing, or nothing sound."""
+        try:
+            raw = self._read(self._path(key))
+        except OSError:
+            return None
+        body = raw[len(_HEAD) + _CHECKSUM :]
+        checksum = raw[len(_HEAD) : len(_HEAD) + _CHECKSUM]
+        if not raw.startswith(_HEAD) or not hmac.compare_digest(checksum, _digest(body)):
+            return None
+        try:
+            code, used, slow, places, slots = marshal.loads(body)  # noqa: S302  # our own, checked
+        except (ValueError, EOFError, TypeError):
+            return None
+        if not isinstance(code, CodeType):
+            return None
+        return Generated(code, used, slow, places, slots)
+
+    def store(self, key: str, generated: Generated) -> None:
+        """Store what was compiled. A full or read-only disk is no fault: it stays uncached."""
+        body = marshal.dumps(
+            (
+                generated.code,
+                generated.used,
+                generated.slow,
+                generated.places,
+                generated.slots,
+            )
+        )
+        path = self._path(key)
+        beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        with contextlib.suppress(OSError):
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+                    file.write(_HEAD + _digest(body) + body)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / f"{key}.rego-code"
+
+    def _read(self, path: Path) -> bytes:
+        """The bytes of a plain file of our own."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise PermissionError(f"{path} is no file of this user")
+            if found.st_size > MAX_BYTES:
+                raise PermissionError(f"{path} is too large")
+            os.utime(file.fileno())
+            return file.read()
+
+
+def code_key(modules: Sequence[Module], path: str, options: Options) -> str:
+    """The digest of all that the code of a rule depends on."""
+    digest = hashlib.sha256()
+    parts = [engine_digest(), path, options.level, str(options.strict)]
+    parts += ["disabled", *sorted(options.disabled_builtins)]
+    for name, builtin in sorted(options.builtins.items()):
+        parts += ["builtin", name, str(builtin.type), str(builtin.context), str(builtin.relation)]
+    for module in modules:
+        parts += ["module", module.file, module.version, repr(module.package), module.source]
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return digest.hexdigest()
+
+
+@cache
+def engine_digest() -> str:
+    """A digest of this engine's source text and of the Python that runs it."""
+    digest = hashlib.sha256(sys.version.encode())
+    digest.update(sys.implementation.cache_tag.encode() if sys.implementation.cache_tag else b"")
+    folder = Path(__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(str(file.relative_to(folder)).encode())
+        digest.update(_digest(file.read_bytes()))
+    return digest.hexdigest()
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()
+
+
+def _used(file: Path) -> float:
+    try:
+        return file.lstat().st_mtime
+    except OSError:
+        return 0.0
