@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
 from webhook.decisions.record import timestamp
@@ -21,8 +20,10 @@ _GROUP: Final = "constraints.gatekeeper.sh"
 _GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+_NOBODY: Final[dict[str, Any]] = {}
+
+
+class Outcome(NamedTuple):
     """What became of a review beside its results.
 
     ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where there is none. ``queue_ns`` is
@@ -48,10 +49,16 @@ def admission_record(
 ) -> dict[str, Any]:
     """The record of one admission; ``responses`` is None where nothing was reviewed."""
     document = request.document
-    user = document.get("userInfo") or {}
-    kind = request.kind
+    user = document.get("userInfo") or _NOBODY
+    group, version, kind = request.kind
     # A DELETE carries the object as oldObject.
     subject = request.object if request.object is not None else request.old_object
+    name = request.name
+    labels: dict[str, str] = {}
+    if subject is not None:
+        labels = labels_of(subject)
+        if not name:
+            name = name_of(subject)
     record: dict[str, Any] = {
         "eventType": "decision",
         "id": decision_id,
@@ -59,24 +66,24 @@ def admission_record(
         "enforcementPoint": "validation.gatekeeper.sh",
         "requestUID": request.uid,
         "verdict": "allow",
-        "code": outcome.code,
         "operation": request.operation,
         "dryRun": request.dry_run,
-        "resourceGroup": kind.group,
-        "resourceAPIVersion": kind.version,
-        "resourceKind": kind.kind,
+        "resourceGroup": group,
+        "resourceAPIVersion": version,
+        "resourceKind": kind,
         "resourceNamespace": request.namespace,
-        "resourceName": request.name or name_of(subject or {}),
-        "resourceLabels": labels_of(subject) if subject else {},
+        "resourceName": name,
+        "resourceLabels": labels,
         "requestResource": document.get("resource"),
         "requestSubresource": request.sub_resource,
         "requestUsername": request.username,
         "requestUserUID": user.get("uid", ""),
-        "requestUserGroups": user.get("groups") or [],
+        "requestUserGroups": user.get("groups") or (),
         "policyDigest": outcome.policy_digest,
         "policyRevision": outcome.policy_revision,
         "durationNs": outcome.duration_ns,
         "queueDurationNs": outcome.queue_ns,
+        "code": outcome.code,
     }
     if outcome.allowed is not None:
         record["allowed"] = outcome.allowed
@@ -133,14 +140,16 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
 
 
 def _judge(record: dict[str, Any], responses: Responses | None, error: str) -> None:
+    faults: list[str] = []
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
-    if responses is not None and responses.results:
-        record["results"] = [_result(result) for result in responses.results]
-        record["verdict"] = verdict_of(responses.results)
-    faults = [str(fault) for fault in responses.faults] if responses is not None else []
-    if responses is not None and responses.deadline_exceeded:
-        faults.append("the deadline passed before every constraint was evaluated")
+        if responses.results:
+            record["results"] = [_result(result) for result in responses.results]
+            record["verdict"] = verdict_of(responses.results)
+        if responses.faults:
+            faults += map(str, responses.faults)
+        if responses.deadline_exceeded:
+            faults.append("the deadline passed before every constraint was evaluated")
     if error:
         faults.append(error)
     if faults:

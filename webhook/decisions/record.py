@@ -7,6 +7,7 @@ decisions.proto say the same to machines.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import Any, Final, Literal
 
 SPEC_VERSION: Final = "1.0"
@@ -16,9 +17,30 @@ EventType = Literal["decision", "audit_started", "audit_finished", "lifecycle"]
 Verdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 
 
-def timestamp() -> str:
-    """Now, as records say it: RFC 3339 with microseconds, UTC."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+class _Clock:
+    """Formats the seconds once for all records within one: each costs a third of isoformat."""
+
+    __slots__ = ("_second", "_text")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def format(self, now: float) -> str:
+        second = int(now)
+        if second != self._second:
+            moment = dt.datetime.fromtimestamp(second, dt.UTC)
+            self._text = moment.isoformat(timespec="seconds")[:19]
+            self._second = second
+        return f"{self._text}.{int((now - second) * 1e6):06d}Z"
+
+
+_clock: Final = _Clock()
+
+
+def timestamp(now: float | None = None) -> str:
+    """Now, or ``now`` in seconds since 1970: RFC 3339 with microseconds, UTC. For one thread."""
+    return _clock.format(time.time() if now is None else now)
 
 
 def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:

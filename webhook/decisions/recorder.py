@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.admission import AdmissionResponse
 from webhook.decisions.admission import Outcome, admission_record
 
 if TYPE_CHECKING:
-    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.admission import AdmissionRequest
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter import Exporter
@@ -46,8 +46,16 @@ class AdmissionRecorder:
             snapshot, times, allowed=response.allowed, code=response.code, error=error
         )
         self._offer(decision_id, request, responses, outcome)
-        annotations = {**(response.audit_annotations or {}), ANNOTATION: decision_id}
-        return replace(response, audit_annotations=annotations)
+        # As dataclasses.replace would, at a third of its cost.
+        return AdmissionResponse(
+            response.uid,
+            response.allowed,
+            response.code,
+            response.reason,
+            response.message,
+            response.warnings,
+            {**(response.audit_annotations or {}), ANNOTATION: decision_id},
+        )
 
     def unanswered(
         self,
@@ -94,11 +102,11 @@ def _outcome(
 ) -> Outcome:
     received, began = times
     return Outcome(
-        allowed=allowed,
-        code=code,
-        error=error,
-        policy_digest="" if snapshot is None else snapshot.digest,
-        policy_revision=0 if snapshot is None else snapshot.revision,
-        duration_ns=int((time.monotonic() - began) * 1e9),
-        queue_ns=int((began - received) * 1e9),
+        allowed,
+        code,
+        error,
+        "" if snapshot is None else snapshot.digest,
+        0 if snapshot is None else snapshot.revision,
+        int((time.monotonic() - began) * 1e9),
+        int((began - received) * 1e9),
     )
