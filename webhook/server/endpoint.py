@@ -35,6 +35,9 @@ _EMPTY: Final = encode(
 """What controller-runtime answers to a request without a body, with 200: probes rely on it."""
 
 
+_RETRY: Final = ((b"retry-after", b"1"), (b"connection", b"close"))
+
+
 class Unanswerable(Exception):  # noqa: N818  # named by what it is
     """A request that gets no decision: the HTTP code, why in one word for metrics, and why."""
 
@@ -89,7 +92,9 @@ class ReviewEndpoint:
             return 200, (JSON,), encode_response(response, request.api_version)
         except Unanswerable as refusal:
             self._registry.count(metrics.REFUSED, refusal.reason)
-            headers = (JSON, (b"retry-after", b"1")) if refusal.retry else (JSON,)
+            # The API server's client repeats such a request; on a new connection it may meet
+            # another replica.
+            headers = (JSON, *_RETRY) if refusal.retry else (JSON,)
             if refusal.code == 405:
                 headers = (*headers, (b"allow", b"POST"))
             return refusal.code, headers, failure(refusal.code, str(refusal))

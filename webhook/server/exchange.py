@@ -185,7 +185,9 @@ class Exchange:
         hub = connection.hub
         lines = [_STATUS_LINES[status], hub.date_line]
         for name, value in headers:
-            if name != b"content-length":
+            if name == b"connection":
+                self.keep_alive = self.keep_alive and value != b"close"
+            elif name != b"content-length":
                 lines.append(_header(name, value))
         if hub.draining:
             self.keep_alive = False
