@@ -2,10 +2,10 @@
 
 Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``.
 Text of users and policies is data: characters that a terminal would obey are
-escaped, C1 controls and line separators too, which JSON does not ask for. A
-line costs some 3 µs; structlog measured 10, and its import brings in rich.
+escaped, C1 controls and line separators too, which JSON does not ask for.
 
-Any thread may log: a line is one write.
+structlog filters, binds and chains; what is ours is the form of a line and the
+write. Any thread may log: a line is one write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,21 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableMapping
+
+    from structlog.typing import FilteringBoundLogger
+
+if "rich" not in sys.modules:
+    # structlog's console for developers imports rich where it is installed: 17 MiB and up to a
+    # second, for something never used here. None stands for a package that is not there.
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    import structlog
+
+    del sys.modules["rich"]
+else:
+    import structlog
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
-_NAMES: Final = {10: "debug", 20: "info", 30: "warning", 40: "error"}
 
 # DEL, the C1 controls, and U+2028 and U+2029, which some readers take for line ends.
 _UNSAFE: Final = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
@@ -63,10 +74,17 @@ def _plain(value: object) -> Any:
     return repr(value)
 
 
+class _Lines:
+    """The end of structlog's chain: takes a whole line and writes it."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self.debug = self.info = self.warning = self.error = write
+
+
 class Log:
     """Where events go, and from which level on."""
 
-    __slots__ = ("_capital", "_level_key", "_write", "level")
+    __slots__ = ("_capital", "_level_key", "_root", "level")
 
     def __init__(
         self,
@@ -76,55 +94,52 @@ class Log:
         level_key: str = "level",
         encoder: str = "lower",
     ) -> None:
-        self._write = write
         self.level = LEVELS[level]
         self._level_key = level_key
         self._capital = encoder == "capital"
+        self._root: FilteringBoundLogger = structlog.wrap_logger(
+            _Lines(write),
+            processors=[self._line],
+            wrapper_class=structlog.make_filtering_bound_logger(self.level),
+            context_class=dict,
+            cache_logger_on_first_use=True,
+        ).bind()
 
     def logger(self, name: str, **fields: Any) -> Logger:
         """A logger with a name and fields that each of its events carries."""
-        return Logger(self, name, fields)
+        return Logger(self._root.bind(logger=name, **fields))
 
-    def emit(self, level: int, name: str, message: str, fields: dict[str, Any]) -> None:
-        """Write one event if its level is wanted."""
-        if level < self.level:
-            return
-        shown = _NAMES[level]
-        event = {
-            self._level_key: shown.upper() if self._capital else shown,
+    def _line(self, _: object, level: str, event: MutableMapping[str, Any]) -> bytes:
+        """An event as zap writes it: level, time, logger and message before everything else."""
+        first = {
+            self._level_key: level.upper() if self._capital else level,
             "ts": time.time(),
-            "logger": name,
-            "msg": message,
-            **fields,
+            "logger": event.pop("logger"),
+            "msg": event.pop("event"),
         }
-        self._write(encode_line(event))
+        return encode_line(first | dict(event))
 
 
 class Logger:
     """A named source of events."""
 
-    __slots__ = ("_fields", "_log", "_name")
+    __slots__ = ("_bound", "debug", "error", "info", "warning")
 
-    def __init__(self, log: Log, name: str, fields: dict[str, Any]) -> None:
-        self._log = log
-        self._name = name
-        self._fields = fields
+    def __init__(self, bound: FilteringBoundLogger) -> None:
+        """Each level takes the message and the event's fields.
 
-    def debug(self, message: str, **fields: Any) -> None:
-        """What only a developer wants to know."""
-        self._log.emit(10, self._name, message, self._fields | fields)
+        ``debug`` is for developers; ``info`` is what an operator may want to know, ``warning``
+        what one should look at, ``error`` what someone must see to.
+        """
+        self._bound = bound
+        self.debug = bound.debug
+        self.info = bound.info
+        self.warning = bound.warning
+        self.error = bound.error
 
-    def info(self, message: str, **fields: Any) -> None:
-        """What an operator may want to know."""
-        self._log.emit(20, self._name, message, self._fields | fields)
-
-    def warning(self, message: str, **fields: Any) -> None:
-        """What an operator should look at."""
-        self._log.emit(30, self._name, message, self._fields | fields)
-
-    def error(self, message: str, **fields: Any) -> None:
-        """A fault that someone must see to."""
-        self._log.emit(40, self._name, message, self._fields | fields)
+    def log(self, level: int, message: str, **fields: Any) -> None:
+        """An event of a level by number."""
+        self._bound.log(level, message, **fields)
 
     def fault(self, message: str, error: BaseException, **fields: Any) -> None:
         """A fault with its exception and traceback, each in one field."""
@@ -153,7 +168,7 @@ class StandardHandler(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError):
             message = str(record.msg)
-        self._log.emit(level, record.name, message, fields)
+        self._log.logger(record.name).log(level, message, **fields)
 
 
 def adopt_standard_logging(log: Log) -> None:
