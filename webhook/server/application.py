@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
@@ -36,16 +36,26 @@ def make_application(
 
     return AdmissionApplication(
         routes=[
-            Route(
+            ExactRoute(
                 "/v1/admit", ReviewEndpoint(admit, registry, log, body_max=body_max), name="admit"
             ),
-            Route(
+            ExactRoute(
                 "/v1/admitlabel",
                 ReviewEndpoint(admit_label, registry, log, body_max=body_max),
                 name="admitlabel",
             ),
         ]
     )
+
+
+class ExactRoute(Route):
+    """A route of one fixed path and any method: found by comparison, not by a pattern."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether the request is for this path."""
+        if scope["type"] == "http" and scope["path"] == self.path:
+            return Match.FULL, {"endpoint": self.endpoint, "path_params": {}}
+        return Match.NONE, {}
 
 
 class AdmissionApplication(Starlette):
