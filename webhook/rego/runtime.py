@@ -239,7 +239,7 @@ class Branch:
         self.items: dict[Any, tuple[Value, Any]] = {}
 
     def value(self) -> Value:
-        """The finished object."""
+        """The finished object; raises where two rules disagree."""
         return make_object((name, finished(item)) for name, item in self.items.values())
 
 
@@ -252,19 +252,43 @@ class Leaf:
         self.items: dict[Any, Value] = {}
 
 
+class Conflict:
+    """Where two rules disagree: an error for whoever asks for just this."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Location) -> None:
+        self.place = place
+
+
 def finished(item: Any) -> Value:
     """The value of what :func:`put_path` has built."""
-    if type(item) is Branch:
+    kind = type(item)
+    if kind is Branch:
         return item.value()
-    if type(item) is Leaf:
+    if kind is Leaf:
         return RegoSet._of(item.items)  # noqa: SLF001  # the keys are known
+    if kind is Conflict:
+        raise conflict(KEYS, item.place)
     return item
+
+
+def entry(branch: Branch, name: Value) -> Value:
+    """One property of a document that is built, whatever conflicts the others have."""
+    at = key(name)
+    found = branch.items.get(at)
+    if found is None:
+        return UNDEFINED
+    value = finished(found[1])
+    if value is not found[1]:
+        branch.items[at] = (found[0], value)
+    return value
 
 
 def put_path(
     root: Branch, names: Sequence[Value], value: Value, place: Location, *, multi: bool
 ) -> None:
-    """Put the value, or member of a set, at a path; raises where two rules disagree."""
+    """Put the value, or member of a set, at a path; where two rules disagree, a conflict."""
     node = root
     for name in names[:-1]:
         at = key(name)
@@ -276,22 +300,22 @@ def put_path(
         elif type(known[1]) is Branch:
             node = known[1]
         else:
-            raise conflict(KEYS, place)
+            node.items[at] = (name, Conflict(place))
+            return
     at = key(names[-1])
     known = node.items.get(at)
+    kind = None if known is None else type(known[1])
     if multi:
         if known is None:
-            leaf = Leaf()
-            node.items[at] = (names[-1], leaf)
-        elif type(known[1]) is Leaf:
-            leaf = known[1]
-        else:
-            raise conflict(KEYS, place)
-        leaf.items.setdefault(key(value), value)
+            known = node.items[at] = (names[-1], Leaf())
+        elif kind is not Leaf:
+            node.items[at] = (names[-1], Conflict(place))
+            return
+        known[1].items.setdefault(key(value), value)
     elif known is None:
         node.items[at] = (names[-1], value)
-    elif type(known[1]) is Branch or type(known[1]) is Leaf or not equal(known[1], value):
-        raise conflict(KEYS, place)
+    elif kind is Branch or kind is Leaf or kind is Conflict or not equal(known[1], value):
+        node.items[at] = (names[-1], Conflict(place))
 
 
 # --- with ------------------------------------------------------------------------------------

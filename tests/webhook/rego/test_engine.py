@@ -280,3 +280,21 @@ s := [base, b] if b := base with data.d.e as 1
         "base": 0,
         "s": [0, 1],
     }
+
+
+def test_a_conflict_in_an_object_matters_only_to_those_who_ask_for_that_key():
+    source = """package a
+o[k] := v if some v, k in input.o
+one := o.x
+both := o
+nested[a][b] := v if some [a, b, v] in input.n
+inner := nested.p.q
+"""
+    document = {
+        "o": {"1": "x", "2": "y", "3": "y"},
+        "n": [["p", "q", 1], ["r", "s", 1], ["r", "s", 2]],
+    }
+    assert value(source, "data.a.one", document) == "1"
+    assert value(source, "data.a.inner", document) == 1
+    with pytest.raises(EvaluationError, match="eval_conflict_error: object keys must be unique"):
+        value(source, "data.a.both", document)

@@ -2,7 +2,8 @@
 
 ``d`` functions give a whole document and keep it for the evaluation, ``i`` the
 members of a partial set without telling equal ones apart, ``m`` those of a set of
-objects that have given properties, ``f`` are functions, ``o`` the documents of rules with variables in their reference, ``n`` describe a
+objects that have given properties, ``f`` are functions, ``o`` (and unfinished
+``h``) the documents of rules with variables in their reference, ``n`` describe a
 package for paths that are only known at run time.
 """
 
@@ -124,6 +125,8 @@ class Documents:
                 self._function(name, node)
             elif kind == "o":
                 self._object(name, node, detail)
+            elif kind == "h":
+                self._built(name, node, detail)
             else:
                 self._branching(name, node)
         for name, node in functions:
@@ -212,10 +215,10 @@ class Documents:
         lines.extend(writer.lines)
         self.unit.add(lines)
 
-    def _cached(self, name: str, inner: str, node: Node, slot: int) -> None:
+    def _cached(self, name: str, inner: str, node: Node, slot: int, *, guard: bool = True) -> None:
         """The function that computes a document once, unless a modifier replaces it."""
         lines = [(0, f"def {name}(S):")]
-        if self.unit.replaceable(node.path):
+        if guard and self.unit.replaceable(node.path):
             names = self.unit.constant(tuple(node.path))
             lines += [
                 (1, "if S.replaced:"),
@@ -433,6 +436,13 @@ class Documents:
         """The document of all rules below a node, or of those that a path can meet."""
         inner = f"{name}e"
         self._cached(name, inner, node, self.unit.slot())
+        built = self.unit.want("h", node, chosen)
+        self.unit.add([(0, f"def {inner}(S):"), (1, f"return {built}(S).value()")])
+
+    def _built(self, name: str, node: Node, chosen: tuple[int, ...] | None) -> None:
+        """The same document unfinished: a conflict in it matters to those who ask for it."""
+        inner = f"{name}e"
+        self._cached(name, inner, node, self.unit.slot(), guard=False)
         rules = [rule for below in node.walk() for rule in below.rules]
         if chosen is not None:
             rules = [rules[i] for i in chosen]
@@ -452,7 +462,7 @@ class Documents:
             names = "".join(f"{step}, " for step in steps)
             writer.line(f"put_path(out, ({names}), {value}, {place}, multi={multi})")
             writer.restore(saved)
-        writer.lines.append((1, "return out.value()"))
+        writer.lines.append((1, "return out"))
         self._finish(f"def {inner}(S):", ["out = Branch()"], writer)
 
     # --- packages ------------------------------------------------------------------------------------------

@@ -78,6 +78,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "build": _build,
     "call": runtime.call,
     "conflict": runtime.conflict,
+    "entry": runtime.entry,
     "equal": equal,
     "explore": runtime.explore,
     "extent": runtime.extent,

@@ -253,6 +253,11 @@ class ReferenceWriter(Writer):
         rules = node.rules
         if node.dynamic:
             chosen = self._chosen(node, path)
+            if at < len(path) and self.bound(path[at]) and not self.unit.replaceable(node.path):
+                part, _ = self.operand(path[at])
+                name = self.unit.want("h", node, chosen)
+                current = self.defined(f"entry({name}({self.state}), {part})")
+                return self.steps((current, ""), path, at + 1)
             name = self.unit.want("o", node, chosen)
             current = self.defined(f"{name}({self.state})")
             return self.steps((current, ""), path, at)
