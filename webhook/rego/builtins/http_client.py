@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import ssl
 import tempfile
 import time
@@ -115,7 +116,7 @@ class HttpClient:
         except TimeoutError:
             raise NetworkError(f"{_verb(request)} {address}: request timed out") from None
         except (OSError, http.client.HTTPException) as error:
-            raise NetworkError(f'{_verb(request)} "{address}": {error}') from None
+            raise NetworkError(f'{_verb(request)} "{address}": {_words(error, url)}') from None
         finally:
             connection.close()
         if len(data) > BODY_BYTES_MAX:
@@ -129,6 +130,18 @@ class HttpClient:
 
 def _verb(request: HttpRequest) -> str:
     return request.method.capitalize()
+
+
+def _words(error: Exception, url: go_url.Url) -> str:
+    """The failure as Go's net package words it, where it is a common one."""
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {url.hostname}: no such host"
+    if isinstance(error, ConnectionRefusedError):
+        port = url.port or ("443" if url.scheme == "https" else "80")
+        return f"dial tcp {url.hostname}:{port}: connect: connection refused"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "EOF"
+    return str(error)
 
 
 def _left(deadline: float | None, seconds: float) -> float:

@@ -121,6 +121,16 @@ def test_a_timeout_is_an_error_or_a_result(server):
     assert found["error"]["code"] == "eval_http_send_network_error"
 
 
+def test_a_refused_connection_is_worded_as_go_words_it():
+    request = {"method": "get", "url": "http://127.0.0.1:1/x", "raise_error": False}
+    assert send(context(), request)["error"] == {
+        "code": "eval_http_send_network_error",
+        "message": (
+            'Get "http://127.0.0.1:1/x": dial tcp 127.0.0.1:1: connect: connection refused'
+        ),
+    }
+
+
 def test_the_querys_deadline_ends_a_request_before_its_own_timeout(server):
     lent = context(deadline=time.monotonic() + 0.05)
     with pytest.raises(BuiltinError, match="request timed out"):
