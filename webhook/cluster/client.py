@@ -186,6 +186,8 @@ class Client:
                 headers={**self.credentials.headers(), **(headers or {})},
                 timeout=timeout,
                 allow_redirects=False,
+                proxy=self.credentials.proxy,
+                server_hostname=self.credentials.server_name,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(f"{method} {path}: {_described(error)}") from error

@@ -28,7 +28,10 @@ class CredentialsError(Exception):
 
 
 class Credentials:
-    """An API server and an identity at it."""
+    """An API server, the way to it, and an identity at it.
+
+    ``server_name`` is the name in its certificate where that is not the URL's.
+    """
 
     def __init__(self, load: Callable[[], Any], namespace: str) -> None:
         self._load = load
@@ -38,6 +41,8 @@ class Credentials:
         self.namespace = namespace
         self.server = str(self._configuration.host).rstrip("/")
         self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
+        self.server_name: str | None = self._configuration.tls_server_name or None
+        self.proxy: str | None = self._configuration.proxy or None
         self.rereads = 0
 
     def headers(self) -> dict[str, str]:

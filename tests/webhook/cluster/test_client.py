@@ -213,6 +213,25 @@ def test_a_server_that_is_not_there_is_unreachable(cluster, tmp_path):
     with_client(load_credentials(path), work)
 
 
+@pytest.mark.parametrize(("name", "trusted"), [("kubernetes", True), ("other.invalid", False)])
+def test_the_certificate_is_held_against_the_name_in_the_kubeconfig(
+    cluster, tmp_path, name, trusted
+):
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["tls-server-name"] = name
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+
+    async def work(client):
+        if trusted:
+            assert "gitVersion" in await client.request("GET", "/version")
+        else:
+            with pytest.raises(UnreachableError, match="certificate"):
+                await client.request("GET", "/version")
+
+    with_client(load_credentials(path), work)
+
+
 def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
     """The real one is not easily made busy: a socket plays it."""
     answers = [
