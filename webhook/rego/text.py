@@ -103,7 +103,19 @@ def argument_text(value: Value) -> str:
 
 
 def _display_array(value: list[Value]) -> str:
-    return f"[{', '.join(map(display, value))}]"
+    return f"[{_plain_strings(value) or ', '.join(map(display, value))}]"
+
+
+def _plain_strings(values: list[Value]) -> str:
+    """Strings that need no escapes, quoted and joined at once; empty for other values."""
+    try:
+        joined = '", "'.join(values)
+    except TypeError:
+        return ""
+    marks = 2 * (len(values) - 1)
+    if values and joined.isprintable() and "\\" not in joined and joined.count('"') == marks:
+        return f'"{joined}"'
+    return ""
 
 
 def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
@@ -120,7 +132,10 @@ def _display_object(value: RegoObject) -> str:
 
 
 def _display_set(value: RegoSet) -> str:
-    return f"{{{', '.join(map(display, ordered(value)))}}}" if len(value) else "set()"
+    if not len(value):
+        return "set()"
+    members = ordered(value)
+    return f"{{{_plain_strings(members) or ', '.join(map(display, members))}}}"
 
 
 _DISPLAYS: Final[dict[type, Callable[[Any], str]]] = {
