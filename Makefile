@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check format lint types docs programs conformance bench bench-quick bench-rego bench-decisions soak
+.PHONY: help setup lock run test check format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -62,6 +62,9 @@ bench: setup ## against Gatekeeper, over TLS, at most 30 minutes; results in loa
 
 bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 	$(BIN)/python -m loadtest.bench --quick
+
+fuzz: setup ## search for FUZZ_SECONDS for a difference between our Rego engine and OPA
+	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library

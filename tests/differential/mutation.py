@@ -3,9 +3,10 @@
 import random
 from typing import Any
 
+# No strings of digits: OPA takes them for indices into arrays of base documents, and only there.
 STRANGE: tuple[Any, ...] = (
-    *(None, True, False, 0, 1, -1, 1.5, 10**20, "", "a", "0", "é", "a.b/c:d", "1Gi", "100m"),
-    *([], {}, [[]], [None], {"": 1}, {"name": "x"}, ["a", "b"], [1, "1"], {"a": {"b": [1]}}),
+    *(None, True, False, 0, 1, -1, 1.5, 10**20, "", "a", "a0", "é", "a.b/c:d", "1Gi", "100m"),
+    *([], {}, [[]], [None], {"": 1}, {"name": "x"}, ["a", "b"], [1, "b"], {"a": {"b": [1]}}),
 )
 
 
@@ -42,7 +43,8 @@ def _changed(value: Any, path: tuple[Any, ...], chance: random.Random) -> Any:
         return value[:at] + value[at + 1 :] if chance.random() < 0.5 else [*value, value[at]]
     if isinstance(value, str) and value and chance.random() < 0.5:
         at = chance.randrange(len(value))
-        return value[:at] + chance.choice(["", "0", "/", ".", " ", "é", "A"]) + value[at + 1 :]
+        changed = value[:at] + chance.choice(["", "0", "/", ".", " ", "é", "A"]) + value[at + 1 :]
+        return "a" if changed.isdigit() else changed
     if isinstance(value, int) and not isinstance(value, bool) and chance.random() < 0.5:
         return value + chance.choice([-1, 1, 1000, 0.5])
     return chance.choice(STRANGE)

@@ -21,7 +21,7 @@ from webhook.rego.ast import (
     With,
 )
 from webhook.rego.parser_state import Refused
-from webhook.rego.parser_terms import Terms
+from webhook.rego.parser_terms import ROOTS, Terms
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Term
@@ -233,9 +233,9 @@ class Bodies(Terms):
         if parts is None:
             self.illegal("expected `x[, y] in xs { ... }` expression")
         key, value, domain = parts
-        if key is not None and not isinstance(key, Var):
+        if key is not None and (not isinstance(key, Var) or key.name in ROOTS):
             self.illegal("expected key to be a variable")
-        if not isinstance(value, Var):
+        if not isinstance(value, Var) or value.name in ROOTS:
             self.illegal("expected value to be a variable")
         if self.kinds[self.i] != t.LBRACE:
             self.illegal("missing body")

@@ -24,7 +24,7 @@ from webhook.rego.errors import RegoLoadError
 from webhook.rego.ground import is_ground
 from webhook.rego.parser_bodies import Bodies
 from webhook.rego.parser_state import Refused
-from webhook.rego.parser_terms import KINDS_OF_TERM, WHITESPACE
+from webhook.rego.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
 
 if TYPE_CHECKING:
     from webhook.rego.ast import Body, Literal_, Location, Term
@@ -217,8 +217,8 @@ class Rules(Bodies):
             self.refuse(f"illegal default rule (value cannot contain {kind})", place)
         seen: set[str] = set()
         for arg in head.args or ():
-            if not isinstance(arg, Var):
-                kind = KINDS_OF_TERM[type(arg)]
+            if not isinstance(arg, Var) or arg.name in ROOTS:
+                kind = _kind(arg)
                 self.refuse(f"illegal default rule (arguments cannot contain {kind})", place)
             if arg.name in seen:
                 self.refuse(
@@ -327,6 +327,13 @@ def _begins_with_union(term: Term) -> bool:
     return False
 
 
+def _kind(term: Term) -> str:
+    """OPA's name of the kind of a term, in which ``input`` alone is a reference."""
+    if isinstance(term, Var) and term.name in ROOTS:
+        return "ref"
+    return KINDS_OF_TERM[type(term)]
+
+
 def _not_constant(term: Term) -> list[str]:
     """The kinds of what a default value may not contain, outside comprehensions."""
     found: list[str] = []
@@ -334,7 +341,7 @@ def _not_constant(term: Term) -> list[str]:
     while todo:
         one = todo.pop()
         if isinstance(one, Var | Ref | Call):
-            found.append(KINDS_OF_TERM[type(one)])
+            found.append(_kind(one))
         elif isinstance(one, TemplateString):
             todo.extend(part for part in one.parts if not isinstance(part, str))
         elif not isinstance(one, _COMPREHENSIONS):

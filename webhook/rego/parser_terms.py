@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _NO_REFERENCE: Final = (Null, Boolean, Number, String, Ref, TemplateString)
 
+ROOTS: Final = ("input", "data")
+"""Names that OPA takes for references, even alone."""
+
 WHITESPACE: Final = "unexpected whitespace token"
 
 KINDS_OF_TERM: Final[dict[type, str]] = {

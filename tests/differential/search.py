@@ -1,0 +1,110 @@
+"""The search for a difference between our engine and OPA: ``python -m tests.differential.search``.
+
+Questions are known ones with inputs and data changed a little, and small policies
+made up of parts. The seed is printed, and each difference with all that shows it.
+"""
+
+import argparse
+import dataclasses
+import random
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.differential.agreement import Question, difference, ours, theirs
+from tests.differential.grammar import policy
+from tests.differential.mutation import mutated
+from tests.differential.oracle import Oracle
+from tests.differential.policies import of_cases, of_library
+from tests.programs import build
+
+KNOWN: tuple[tuple[str, str], ...] = (
+    # Part of a question's modules or of the difference; and the reason (docs/compatibility.md).
+    ("crypto.x509.parse_certificate_request", "our reader names less of Go's structure"),
+    ("crypto.x509.parse_keypair", "OPA names the wrong operand"),
+    ("io.jwt", "messages of Go's JSON reader"),
+    ("rego.parse_module", "OPA names the wrong operand"),
+    ("json.unmarshal: invalid number", "messages of Go's number reader"),
+    ("net.lookup_ip_addr", "no resolver is enabled here"),
+    ("object keys must be unique", "an object is computed whole, OPA only the key asked for"),
+)
+
+
+def is_known(question: Question, found: str) -> bool:
+    """Whether a difference is one of those that are explained."""
+    text = "\n".join((*question.modules, found))
+    if any(part in text for part, _ in KNOWN):
+        return True
+    # OPA's index skips rules before their operands are looked at, and its order of evaluation is
+    # its own: with strict built-in errors that decides which error there is, or whether any.
+    return question.strict and "eval: " in found
+
+
+def variations(chance: random.Random) -> Iterator[Question]:
+    """Questions without end."""
+    asked = [question for _, question in of_cases() if question.has_input or question.data]
+    reviews = [question for _, question in of_library()]
+    while True:
+        kind = chance.random()
+        if kind < 0.3:
+            yield policy(chance)
+            continue
+        question = chance.choice(reviews if kind < 0.6 else asked)
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            question = _varied(question, chance)
+        yield question
+
+
+def _varied(question: Question, chance: random.Random) -> Question:
+    if question.has_input and (not question.data or chance.random() < 0.7):
+        return dataclasses.replace(question, input=mutated(question.input, chance))
+    data = mutated(question.data, chance)
+    return dataclasses.replace(question, data=data if isinstance(data, dict) else {})
+
+
+def search(
+    oracle: Oracle, seed: int, seconds: float, report: Callable[[Question, str], Any]
+) -> int:
+    """Ask for so long; call ``report`` with each difference that is not known; how many asked."""
+    chance = random.Random(seed)
+    deadline = time.monotonic() + seconds
+    for asked, question in enumerate(variations(chance)):
+        if time.monotonic() > deadline:
+            return asked
+        found = difference(question, ours(question), theirs(oracle, question))
+        if found and not is_known(question, found):
+            report(question, found)
+    raise AssertionError("variations end")
+
+
+def shown(question: Question, found: str) -> str:
+    """A difference with all that is needed to see it again."""
+    modules = "\n---\n".join(question.modules)
+    rest = dataclasses.replace(question, modules=())
+    return f"{found}\n{modules}\n{rest}"
+
+
+def main(arguments: list[str]) -> int:
+    """Search, and print what is found; 1 if there is anything."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential.search")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args(arguments)
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    differences: list[str] = []
+
+    def report(question: Question, found: str) -> None:
+        differences.append(found)
+        print(f"==== {shown(question, found)}", flush=True)
+
+    with Oracle(build("tests/oracles/opa")) as oracle:
+        asked = search(oracle, seed, options.seconds, report)
+    print(f"{asked} questions, {len(differences)} differences")
+    return int(bool(differences))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""Our engine beside OPA: the same results and errors for known questions and varied ones."""
+
+import os
+import random
+
+import pytest
+
+from tests.differential.agreement import Question, difference, ours, theirs
+from tests.differential.oracle import Oracle
+from tests.differential.policies import of_cases, of_library
+from tests.differential.search import is_known, search, shown
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "40"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_case_of_opa_gives_what_opa_gives(opa: Oracle):
+    """Values with their types, and messages of errors: more than the cases expect."""
+    found = []
+    for name, question in of_cases():
+        different = difference(question, ours(question), theirs(opa, question))
+        if different and not is_known(question, different):
+            found.append(f"{name}: {different}")
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_case_of_the_library_gives_what_opa_gives(opa: Oracle):
+    """Violations with message and details."""
+    questions = of_library()
+    assert len(questions) > 100
+    answered = 0
+    for name, question in questions:
+        mine, real = ours(question), theirs(opa, question)
+        assert difference(question, mine, real) == "", name
+        answered += mine[0] == "results"
+    assert answered == len(questions)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 120)
+def test_varied_questions_give_what_opa_gives(opa: Oracle):
+    """The seed stands in front of each difference; FUZZ_SECONDS says how long to search."""
+    seed = random.randrange(2**32)
+    found: list[str] = []
+
+    def report(question: Question, different: str) -> None:
+        found.append(f"seed {seed}: {shown(question, different)}")
+
+    assert search(opa, seed, SECONDS, report) > 10
+    assert found == []
