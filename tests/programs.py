@@ -73,6 +73,8 @@ PROGRAMS: dict[str, Module | Folder] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
     "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
+    "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
+    "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "loadgen": Folder("loadtest/loadgen"),
     "testcluster": Folder("tests/testcluster", _kubernetes_ldflags(KUBERNETES_VERSION)),
 }
