@@ -23,7 +23,7 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
-from tests.decisions.process import ROOT, Sidecar
+from tests.decisions.process import PATIENCE_SECONDS, ROOT, Sidecar
 from tests.decisions.receiver import Receiver
 
 
@@ -38,6 +38,17 @@ def sidecar(tmp_path: Path, receiver: Receiver) -> Iterator[Sidecar]:
     sink = {"name": "http", "type": "http", "settings": {"url": receiver.url}}
     with Sidecar(tmp_path / "sidecar", [sink]) as running:
         yield running
+
+
+def decisions(receiver: Receiver, count: int) -> list[dict[str, Any]]:
+    """The decisions that arrived, once there are so many; the process's own events apart."""
+
+    def found() -> list[dict[str, Any]]:
+        return [record for record in receiver.records if record["eventType"] == "decision"]
+
+    with receiver.changed:
+        assert receiver.changed.wait_for(lambda: len(found()) >= count, PATIENCE_SECONDS)
+        return found()
 
 
 def exporting(folder: Path, sidecar: Sidecar, *flags: str, **settings: Any) -> Server:
@@ -64,7 +75,7 @@ def test_each_answer_has_its_record(tmp_path: Path, sidecar: Sidecar, receiver: 
             server.admit(pod(owner="me")),
             server.admit(thing("Service")),
         ]
-        records = receiver.wait_for(3)
+        records = decisions(receiver, 3)
     denied, warned, allowed = records
     for answer, record in zip(answers, records, strict=True):
         assert answer["auditAnnotations"] == {"decision-id": record["id"]}
@@ -78,7 +89,15 @@ def test_each_answer_has_its_record(tmp_path: Path, sidecar: Sidecar, receiver: 
         assert record["durationNs"] > 0
         assert "object" not in record
     assert [record["verdict"] for record in records] == ["deny", "warn", "allow"]
-    assert [record["sequence"] for record in records] == [1, 2, 3]
+    # Before them come the process's start and the policies that it took.
+    assert [record["sequence"] for record in records] == [3, 4, 5]
+    started, policies = receiver.records[:2]
+    assert (started["event"], policies["event"]) == ("started", "policies")
+    assert policies["details"] == {
+        "digest": denied["policyDigest"],
+        "templates": 3,
+        "constraints": 4,
+    }
     assert denied["requestUsername"] == "alice"
     assert denied["requestUserGroups"] == ["dev"]
     assert denied["resourceName"] == "web"
@@ -100,7 +119,7 @@ def test_what_got_no_decision_is_recorded_as_an_error(
     with exporting(tmp_path, sidecar) as server:
         server.ready()
         assert server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s").status == 504
-        (record,) = receiver.wait_for(1)
+        (record,) = decisions(receiver, 1)
     assert record["verdict"] == "error"
     assert "allowed" not in record
     assert record["code"] == 504
@@ -115,7 +134,7 @@ def test_sigterm_waits_until_the_last_answer_s_record_is_acknowledged(
         for _ in range(20):
             server.admit(pod())
         assert server.stop() == 0
-    assert len(receiver.wait_for(20)) == 20
+    assert len(decisions(receiver, 20)) == 20
     assert sidecar.metric("gaps_total") == 0
 
 
@@ -126,18 +145,18 @@ def test_records_of_a_sidecar_s_absence_arrive_after_it(
     with exporting(tmp_path, sidecar, backoff=backoff) as server:
         server.ready()
         server.admit(pod())
-        receiver.wait_for(1)
+        decisions(receiver, 1)
         sidecar.kill()
         for _ in range(30):
             assert server.admit(pod())["status"]["code"] == 403
         sidecar.start().ready()
-        receiver.wait_for(31)
-        await_true(lambda: {record["sequence"] for record in receiver.records} == set(range(1, 32)))
+        decisions(receiver, 31)
+        await_true(lambda: {record["sequence"] for record in receiver.records} == set(range(1, 34)))
         # What the kill kept the sidecar from noting as delivered arrives twice, in order still.
         first = dict.fromkeys(record["sequence"] for record in receiver.records)
-        assert list(first) == list(range(1, 32))
-        await_true(lambda: server.metric("waddle_decisions_acknowledged_total") == 31)
-        assert server.metric("waddle_decisions_offered_total") == 31
+        assert list(first) == list(range(1, 34))
+        await_true(lambda: server.metric("waddle_decisions_acknowledged_total") == 33)
+        assert server.metric("waddle_decisions_offered_total") == 33
         assert server.metric("waddle_decisions_queued") == 0
 
 
@@ -147,7 +166,7 @@ def test_the_configuration_is_read_again_when_it_changes(
     with exporting(tmp_path, sidecar, "--poll-interval=100ms") as server:
         server.ready()
         server.admit(pod())
-        receiver.wait_for(1)
+        decisions(receiver, 1)
         config = tmp_path / "decisions.yaml"
         settings = json.loads(config.read_text())
         config.write_text("sidecarURL: [broken")
@@ -157,7 +176,7 @@ def test_the_configuration_is_read_again_when_it_changes(
         server.wait_for("decision log configuration taken")
         server.admit(pod())
         server.admit(pod(owner="me"))
-        assert [record["verdict"] for record in receiver.wait_for(2)] == ["deny", "warn"]
+        assert [record["verdict"] for record in decisions(receiver, 2)] == ["deny", "warn"]
         assert server.metric('waddle_decisions_dropped_total{reason="rule"}') == 1
 
 
@@ -170,7 +189,7 @@ def test_objects_are_recorded_if_wanted_and_secrets_masked(
         server.ready()
         server.admit(secret)
         server.admit(pod(private="yes", owner="me"))
-        first, second = receiver.wait_for(2)
+        first, second = decisions(receiver, 2)
     assert first["object"]["data"] == {"password": "**masked**"}
     assert second["object"]["metadata"]["labels"] == {"private": "**masked**", "owner": "me"}
     assert second["masked"] == ["object.metadata.labels.private"]
@@ -301,7 +320,7 @@ def test_recorded_traffic_is_shown_counted_and_replayed(
             server.admit(pod(**labels))
         server.admit(thing("Service"))
         server.admit(pod(), operation="DELETE")
-        records = receiver.wait_for(5)
+        records = decisions(receiver, 5)
     recorded = tmp_path / "week.ndjson"
     recorded.write_text("".join(json.dumps(record) + "\n" for record in [*records, records[0]]))
 
@@ -376,7 +395,9 @@ def test_a_queue_is_followed_while_a_sidecar_writes_it(
         with exporting(tmp_path, sidecar) as server:
             server.ready()
             server.admit(pod())
-            assert process.stdout.readline().endswith("CREATE Pod default/web by alice\n")
+            lines = [process.stdout.readline() for _ in range(3)]
+            assert lines[0].endswith("lifecycle started\n")
+            assert lines[2].endswith("CREATE Pod default/web by alice\n")
     finally:
         process.kill()
         process.communicate()

@@ -294,6 +294,18 @@ def test_a_rotating_file_keeps_whole_lines_and_so_many_files(tmp_path: Path) -> 
     assert numbers == list(range(numbers[0], 201))
 
 
+def test_standard_output_gets_one_line_for_each_record(tmp_path: Path) -> None:
+    sink = {"name": "out", "type": "stdout", "format": "decision"}
+    with Sidecar(tmp_path, [sink]) as sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 21))
+        sender.await_ack(20)
+        sidecar.await_metric('sink_lag_records{sink="out"}', 0)
+        sender.close()
+    lines = [json.loads(line) for line in sidecar.log.read_text().splitlines()]
+    assert [line["sequence"] for line in lines if "sequence" in line] == list(range(1, 21))
+
+
 def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:
     """Ten thousand violations with details, in one file that was never seen half."""
     runs = tmp_path / "runs"

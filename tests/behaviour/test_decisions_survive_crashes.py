@@ -137,6 +137,7 @@ def test_each_acknowledged_record_arrives_and_each_loss_is_counted(
         kept = set(numbers(tmp_path / f"{counter['process']}.queued"))
         assert kept - set(arrived[counter["process"]]) == set()
         assert counter["acknowledged"] == len(kept)
+        assert dropped == counter["offeredByCaller"] - len(kept)
     assert chaos.kills["sidecar"] > 0
     print(f"{chaos.kills}, {len(receiver.records)} records of {len(processes)} processes")
 

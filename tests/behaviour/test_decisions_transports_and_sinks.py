@@ -124,6 +124,41 @@ def test_decisions_travel_over_grpc(
     )
 
 
+def test_a_client_of_another_language_may_send_typed_records(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """Messages instead of ndjson, by the published service, and their acknowledgements."""
+    import grpc
+
+    from webhook.decisions import decisions_pb2 as pb
+
+    with grpc_sidecar(tmp_path, receiver, None) as sidecar:
+        address = sidecar.url.removeprefix("grpc://")
+        with grpc.insecure_channel(address) as channel:
+            call = channel.stream_stream(
+                "/waddle.decisions.v1.DecisionLog/Stream",
+                request_serializer=pb.ClientFrame.SerializeToString,
+                response_deserializer=pb.ServerFrame.FromString,
+            )
+            records = [
+                pb.Record(pod_uid="u", process="go", sequence=n, verdict="deny", duration_ns=2**40)
+                for n in (1, 2, 3)
+            ]
+            frames = [
+                pb.ClientFrame(hello=pb.ClientHello(protocols=[1], pod_uid="u", process="go")),
+                pb.ClientFrame(batch=pb.Batch(records=records)),
+            ]
+            answers = call(iter(frames), timeout=PATIENCE_SECONDS)
+            assert next(answers).hello.protocol == 1
+            found = receiver.wait_for(3)
+            sidecar.await_metric("committed_total", 3)
+    assert [(record["sequence"], record["durationNs"]) for record in found] == [
+        (1, 2**40),
+        (2, 2**40),
+        (3, 2**40),
+    ]
+
+
 @pytest.mark.parametrize("name", ["stranger", None])
 def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
     tmp_path: Path, receiver: Receiver, authority: Path, name: str | None

@@ -129,7 +129,11 @@ class Sidecar:
         return self.process.wait(PATIENCE_SECONDS)
 
     def __enter__(self) -> Self:
-        return self.start().ready()
+        try:
+            return self.start().ready()
+        except BaseException:
+            self.kill()
+            raise
 
     def __exit__(self, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from webhook import metrics
+from webhook import __version__, metrics
 from webhook.decisions.configuration import ConfigurationError, load
 from webhook.decisions.exporter import Exporter, origin_from_environment
 from webhook.decisions.recorder import AdmissionRecorder
@@ -42,6 +42,7 @@ class DecisionLog:
     async def run(self) -> None:
         """Send records until :meth:`drain`; a bug here must never stop admission."""
         self._loop = asyncio.get_running_loop()
+        self.recorder.event("started", version=__version__)
         try:
             await self._exporter.run()
         except Exception as error:  # noqa: BLE001  # the boundary: decisions go on without a log
@@ -49,6 +50,7 @@ class DecisionLog:
 
     async def drain(self) -> None:
         """Wait for acknowledgements within the grace period; call after the last answer."""
+        self.recorder.event("stopping")
         await self._exporter.drain(self._grace_seconds)
 
     def reload(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
 from webhook.decisions.record import timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
@@ -37,6 +38,7 @@ class Outcome(NamedTuple):
     policy_revision: int = 0
     duration_ns: int = 0
     queue_ns: int = 0
+    template_generations: Mapping[str, int] = MappingProxyType({})
 
 
 def admission_record(
@@ -87,7 +89,7 @@ def admission_record(
     }
     if outcome.allowed is not None:
         record["allowed"] = outcome.allowed
-    _judge(record, responses, outcome.error)
+    _judge(record, responses, outcome)
     if include_objects:
         record["object"] = request.object
         record["oldObject"] = request.old_object
@@ -124,7 +126,7 @@ def audit_record(
         "policyRevision": outcome.policy_revision,
         "durationNs": outcome.duration_ns,
     }
-    _judge(record, responses, outcome.error)
+    _judge(record, responses, outcome)
     if include_objects:
         record["object"] = obj
     return record
@@ -139,12 +141,14 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
     return "allow"
 
 
-def _judge(record: dict[str, Any], responses: Responses | None, error: str) -> None:
+def _judge(record: dict[str, Any], responses: Responses | None, outcome: Outcome) -> None:
+    error = outcome.error
+    generations = outcome.template_generations
     faults: list[str] = []
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.results:
-            record["results"] = [_result(result) for result in responses.results]
+            record["results"] = [_result(result, generations) for result in responses.results]
             record["verdict"] = verdict_of(responses.results)
         if responses.faults:
             faults += map(str, responses.faults)
@@ -158,8 +162,8 @@ def _judge(record: dict[str, Any], responses: Responses | None, error: str) -> N
             record["verdict"] = "error"
 
 
-def _result(result: Result) -> dict[str, Any]:
-    return {
+def _result(result: Result, generations: Mapping[str, int]) -> dict[str, Any]:
+    found = {
         "constraint": _constraint(result.constraint),
         "template": result.constraint.kind.lower(),
         "target": result.target,
@@ -169,6 +173,10 @@ def _result(result: Result) -> dict[str, Any]:
         "details": result.details if result.details is not None else {},
         "cause": result.cause,
     }
+    generation = generations.get(result.constraint.kind)
+    if generation is not None:
+        found["templateGeneration"] = generation
+    return found
 
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:

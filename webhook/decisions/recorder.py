@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
 from webhook.decisions.admission import Outcome, admission_record
+from webhook.decisions.record import lifecycle
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
@@ -21,10 +22,16 @@ ANNOTATION: Final = "decision-id"
 class AdmissionRecorder:
     """Records admissions; called on the exporter's event loop, never waits."""
 
-    __slots__ = ("_exporter",)
+    __slots__ = ("_digest", "_exporter", "_generations")
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
+        self._digest = ""
+        self._generations: dict[str, int] = {}
+
+    def event(self, event: str, **details: str | int) -> None:
+        """Record an event of the process itself."""
+        self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
     def answered(
         self,
@@ -40,11 +47,10 @@ class AdmissionRecorder:
         on the monotonic clock.
         """
         exporter = self._exporter
+        generations = self._look_at(snapshot)
         decision_id = exporter.decision_id()
         error = "" if response.allowed or response.code == 403 else response.message
-        outcome = _outcome(
-            snapshot, times, allowed=response.allowed, code=response.code, error=error
-        )
+        outcome = _outcome(snapshot, generations, times, response.allowed, response.code, error)
         self._offer(decision_id, request, responses, outcome)
         # As dataclasses.replace would, at a third of its cost.
         return AdmissionResponse(
@@ -67,8 +73,21 @@ class AdmissionRecorder:
         times: tuple[float, float],
     ) -> None:
         """Record a request that failurePolicy decides, with the reason."""
-        outcome = _outcome(snapshot, times, allowed=None, code=code, error=error)
+        outcome = _outcome(snapshot, self._look_at(snapshot), times, None, code, error)
         self._offer(self._exporter.decision_id(), request, responses, outcome)
+
+    def _look_at(self, snapshot: Snapshot | None) -> dict[str, int]:
+        """Generations of the templates; other policies than before are an event."""
+        if snapshot is not None and snapshot.digest != self._digest:
+            self._digest = snapshot.digest
+            self._generations = _generations_of(snapshot)
+            self.event(
+                "policies",
+                digest=snapshot.digest,
+                templates=len(snapshot.entries),
+                constraints=len(snapshot.constraints),
+            )
+        return self._generations
 
     def _offer(
         self,
@@ -92,10 +111,20 @@ class AdmissionRecorder:
             exporter.lose(error)
 
 
+def _generations_of(snapshot: Snapshot) -> dict[str, int]:
+    """The generation of each template that has one, by the kind of its constraints."""
+    found: dict[str, int] = {}
+    for entry in snapshot.entries:
+        generation = (entry.template.document.get("metadata") or {}).get("generation")
+        if type(generation) is int:
+            found[entry.template.kind] = generation
+    return found
+
+
 def _outcome(
     snapshot: Snapshot | None,
+    generations: dict[str, int],
     times: tuple[float, float],
-    *,
     allowed: bool | None,
     code: int,
     error: str,
@@ -109,4 +138,5 @@ def _outcome(
         0 if snapshot is None else snapshot.revision,
         int((time.monotonic() - began) * 1e9),
         int((began - received) * 1e9),
+        generations,
     )

@@ -1,0 +1,160 @@
+"""Records made of reviews: what they say of verdicts, templates and audits."""
+
+from typing import Any
+
+import jsonschema_rs
+import orjson
+import pytest
+
+from tests.programs import ROOT
+from webhook import log
+from webhook.api.admission import read_request
+from webhook.cli.clients import new_client
+from webhook.constraint.client import Client
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.decisions import record as events
+from webhook.decisions.admission import Outcome, admission_record, audit_record
+from webhook.decisions.configuration import parse
+from webhook.decisions.exporter import Exporter, Origin
+from webhook.decisions.recorder import AdmissionRecorder
+from webhook.decisions.settings import read_settings
+from webhook.server import verdict
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
+
+
+def client(*constraints: tuple[str, str]) -> Client:
+    """A template that always finds something, and constraints with these actions."""
+    found = new_client()
+    found.add_template(
+        {
+            "apiVersion": "templates.gatekeeper.sh/v1",
+            "kind": "ConstraintTemplate",
+            "metadata": {"name": "always", "generation": 7},
+            "spec": {
+                "crd": {"spec": {"names": {"kind": "Always"}}},
+                "targets": [
+                    {
+                        "target": "admission.k8s.gatekeeper.sh",
+                        "rego": 'package always\nviolation[{"msg": "no", "details": {"a": 1}}] { true }',
+                    }
+                ],
+            },
+        }
+    )
+    for name, action in constraints:
+        found.add_constraint(
+            {
+                "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+                "kind": "Always",
+                "metadata": {"name": name, "generation": 3, "annotations": {"x": "y"}},
+                "spec": {"enforcementAction": action},
+            }
+        )
+    return found
+
+
+def request(**fields: Any) -> Any:
+    return read_request(
+        {
+            "uid": "1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "operation": "CREATE",
+            "namespace": "n",
+            "userInfo": {"username": "alice", "uid": "7", "groups": ["g"]},
+            "object": POD,
+            **fields,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ((), "allow"),
+        (("dryrun",), "dryrun"),
+        (("dryrun", "warn"), "warn"),
+        (("warn", "deny", "dryrun"), "deny"),
+    ],
+)
+def test_the_gravest_action_is_the_verdict(actions: tuple[str, ...], expected: str) -> None:
+    snapshot = client(*((f"c{number}", action) for number, action in enumerate(actions))).snapshot
+    asked = request()
+    responses = snapshot.review(AugmentedReview(asked))
+    record = admission_record("id", asked, responses, Outcome())
+    assert record["verdict"] == expected
+    assert record["constraintsEvaluated"] == len(actions)
+
+
+def test_a_deletion_s_record_is_about_the_old_object() -> None:
+    asked = request(operation="DELETE", object=None, oldObject=POD, name="")
+    record = admission_record("id", asked, None, Outcome())
+    assert record["resourceName"] == "p"
+
+
+def test_an_audit_s_record_has_the_run_and_the_audit_s_point() -> None:
+    snapshot = client(("c", "deny")).snapshot
+    responses = snapshot.review(AugmentedObject(POD))
+    record = audit_record("id", "run-1", POD, responses, Outcome(), include_objects=True)
+    assert record["auditID"] == "run-1"
+    assert record["enforcementPoint"] == "audit.gatekeeper.sh"
+    assert record["verdict"] == "deny"
+    assert record["resourceName"] == "p"
+    assert record["object"] is POD
+    assert "allowed" not in record
+
+
+def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
+    """What it queues is valid by the published schema, every event of it."""
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    policies = client(("c", "deny"))
+    asked = request()
+    for _ in range(2):
+        snapshot = policies.snapshot
+        responses = snapshot.review(AugmentedReview(asked))
+        answer = verdict.judge(asked.uid, responses)
+        told = recorder.answered(asked, answer, responses, snapshot, (1.0, 1.5))
+        assert told.audit_annotations is not None
+    recorder.unanswered(asked, 504, "too late", None, snapshot, (1.0, 1.5))
+    for event in (
+        events.audit_started("i", "run"),
+        events.audit_finished("i", "run", reviewed=1, violations=2, duration_ns=3),
+    ):
+        assert exporter.offer(event)
+    lines = [orjson.loads(line) for line in exporter._outbox.take(10**6)]
+    validator = jsonschema_rs.validator_for(
+        orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
+    )
+    for line in lines:
+        validator.validate(line)
+    policies_event, first, second, failed, *_ = lines
+    assert policies_event["event"] == "policies"
+    assert policies_event["details"]["constraints"] == 1
+    assert first["results"][0]["templateGeneration"] == 7
+    assert first["results"][0]["constraint"]["generation"] == 3
+    assert first["results"][0]["constraint"]["annotations"] == {"x": "y"}
+    assert first["queueDurationNs"] == 500_000_000
+    assert told.audit_annotations == {"decision-id": second["id"]}
+    assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
+
+
+def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
+    said: list[bytes] = []
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(), log.Log(said.append).logger("test"))
+    asked = request()
+    answer = verdict.allowed(asked.uid)
+    broken: Any = object()  # no responses at all
+    told = AdmissionRecorder(exporter).answered(asked, answer, broken, None, (0.0, 0.0))
+    assert told.allowed is True
+    assert exporter.counters.dropped == {"bug": 1}
+    assert exporter.counters.offered == 1
+    assert b"a decision was not recorded" in said[0]
+
+
+def test_timestamps_are_rfc_3339_in_utc_with_microseconds() -> None:
+    assert events.timestamp(1795242550.25) == "2026-11-21T06:29:10.250000Z"
+    assert events.timestamp(1795242550.5) == "2026-11-21T06:29:10.500000Z"
+    assert events.timestamp(1795242551.0) == "2026-11-21T06:29:11.000000Z"
