@@ -298,3 +298,13 @@ inner := nested.p.q
     assert value(source, "data.a.inner", document) == 1
     with pytest.raises(EvaluationError, match="eval_conflict_error: object keys must be unique"):
         value(source, "data.a.both", document)
+
+
+def test_base_documents_are_found_by_number_as_opa_reads_them_from_storage():
+    source = """package a
+p := data.d[2]
+q := [data.d[k] | some k in [1, 2]]
+r := data.l[1]
+"""
+    data = {"d": {"2": "two"}, "l": ["zero", "one"]}
+    assert value(source, "data.a", {}, data) == {"p": "two", "q": ["two"], "r": "one"}

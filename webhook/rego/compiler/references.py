@@ -164,7 +164,8 @@ class ReferenceWriter(Writer):
             return self.defined(f"{self.index}({source}, {name})")
         if kind == DICT and name_kind == STRING:
             return self.defined(f"{source}.get({name}, U)")
-        return self.defined(f"({source}.get({name}, U) if {test} else index({source}, {name}))")
+        general = f"{self.index}({source}, {name})"
+        return self.defined(f"({source}.get({name}, U) if {test} else {general})")
 
     def single_use(self, term: ir.Term) -> bool:
         """Whether the variable's value is wanted nowhere else."""
