@@ -203,6 +203,53 @@ DECISIONS_CONNECTED: Final = Metric(
     f"{_W}decisions_connected", "gauge", "1 while connected to the sidecar."
 )
 
+WATCHED_KINDS: Final = Metric(
+    f"{_G}watch_manager_watched_gvk", "gauge", "Kinds that are watched.", gatekeeper=True
+)
+INTENDED_KINDS: Final = Metric(
+    f"{_G}watch_manager_intended_watch_gvk",
+    "gauge",
+    "Kinds that are to be watched, those not served included.",
+    gatekeeper=True,
+)
+SYNCED: Final = Metric(
+    f"{_G}sync",
+    "gauge",
+    "Objects of synced kinds, which policies may read.",
+    ("status", "kind"),
+    gatekeeper=True,
+)
+WATCH_LISTS: Final = Metric(f"{_W}watch_lists", "counter", "Whole lists taken from the API server.")
+WATCH_STARTS: Final = Metric(f"{_W}watch_starts", "counter", "Watches begun.")
+WATCH_EVENTS: Final = Metric(f"{_W}watch_events", "counter", "Events of all watches.")
+WATCH_GONE: Final = Metric(
+    f"{_W}watch_gone",
+    "counter",
+    "Times that the API server had forgotten where a watch or list stood (410).",
+)
+WATCH_ERRORS: Final = Metric(f"{_W}watch_errors", "counter", "Lists and watches that failed.")
+WATCH_SILENCES: Final = Metric(
+    f"{_W}watch_silences", "counter", "Watches given up because nothing came, not even a bookmark."
+)
+API_REQUESTS: Final = Metric(f"{_W}api_requests", "counter", "Requests to the API server.")
+API_UNAUTHORIZED: Final = Metric(
+    f"{_W}api_unauthorized",
+    "counter",
+    "Requests refused with 401, after which the credentials were read anew.",
+)
+API_WRITES: Final = Metric(
+    f"{_W}api_writes",
+    "counter",
+    "Writes to the API server: own statuses, CRDs of constraints, byPod. None in a steady state.",
+    ("what",),
+)
+API_WRITE_FAILURES: Final = Metric(
+    f"{_W}api_write_failures", "counter", "Writes that failed, conflicts excepted.", ("what",)
+)
+CLUSTER_FAULTS: Final = Metric(
+    f"{_W}cluster_faults", "counter", "Times that a bug made the replica begin following anew."
+)
+
 METRICS: Final = (
     VALIDATION_REQUESTS,
     VALIDATION_SECONDS,
@@ -237,6 +284,20 @@ METRICS: Final = (
     DECISIONS_QUEUED,
     DECISIONS_QUEUED_BYTES,
     DECISIONS_CONNECTED,
+    WATCHED_KINDS,
+    INTENDED_KINDS,
+    SYNCED,
+    WATCH_LISTS,
+    WATCH_STARTS,
+    WATCH_EVENTS,
+    WATCH_GONE,
+    WATCH_ERRORS,
+    WATCH_SILENCES,
+    API_REQUESTS,
+    API_UNAUTHORIZED,
+    API_WRITES,
+    API_WRITE_FAILURES,
+    CLUSTER_FAULTS,
 )
 """In the order in which documentation lists them."""
 

@@ -121,6 +121,11 @@ class Tracker:
             tracker.expect(names, self._clock())
             tracker.populate()
 
+    def awaits_list(self, kind: str) -> bool:
+        """Whether the list of a kind is still awaited."""
+        tracker = self._kinds.get(kind)
+        return tracker is not None and not tracker.populated
+
     def observe(self, kind: str, name: str) -> None:
         """An object is in the snapshot that answers admissions."""
         self._settle(kind, name)

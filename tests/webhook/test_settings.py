@@ -134,7 +134,7 @@ def test_every_other_flag_of_gatekeeper_is_accepted_warned_of_or_refused_with_a_
 
 
 def test_a_foreign_flag_s_value_may_be_the_next_argument() -> None:
-    found = settings("--kubeconfig", "/some/where", "--port=1")
+    found = settings("--api-cache-dir", "/some/where", "--port=1")
     assert found.port == 1
     assert len(found.notices) == 1
 

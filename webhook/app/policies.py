@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import metrics
+from webhook.api import config
+from webhook.api.config import CONFIG
 from webhook.constraint import enforcement, wildcard
 from webhook.constraint.client import Client
 from webhook.constraint.errors import InvalidTemplate
@@ -134,11 +136,11 @@ class PolicyLoader:
     def _publish(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
         previous = self._serving.revision
         if previous is None:
-            _settle()
+            settle()
         self._serving.revision = revision
         self._state = ""
         snapshot = revision.snapshot
-        self._gauge(snapshot)
+        gauge(self._registry, snapshot)
         if previous is None or previous.snapshot is not snapshot:
             self._log.info(
                 "policies in force",
@@ -170,25 +172,26 @@ class PolicyLoader:
             metrics.TEMPLATES, {("active",): report.templates, ("error",): templates}
         )
 
-    def _gauge(self, snapshot: Snapshot) -> None:
-        registry = self._registry
-        counts: dict[tuple[str, ...], float] = {
-            (action, status): 0
-            for action in (*enforcement.ACTIONS, "unrecognized")
-            for status in ("active", "error")
-        }
-        for constraint in snapshot.constraints:
-            known = constraint.enforcement_action in enforcement.ACTIONS
-            action = constraint.enforcement_action if known else "unrecognized"
-            counts[action, "active"] += 1
-        registry.replace(metrics.CONSTRAINTS, counts)
-        registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
-        registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
-        registry.set(metrics.TEMPLATES_WITH_CEL, 0)
-        registry.violations.keep(constraint.key for constraint in snapshot.constraints)
+
+def gauge(registry: Registry, snapshot: Snapshot) -> None:
+    """Show a snapshot's constraints and its digest in the metrics."""
+    counts: dict[tuple[str, ...], float] = {
+        (action, status): 0
+        for action in (*enforcement.ACTIONS, "unrecognized")
+        for status in ("active", "error")
+    }
+    for constraint in snapshot.constraints:
+        known = constraint.enforcement_action in enforcement.ACTIONS
+        action = constraint.enforcement_action if known else "unrecognized"
+        counts[action, "active"] += 1
+    registry.replace(metrics.CONSTRAINTS, counts)
+    registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
+    registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
+    registry.set(metrics.TEMPLATES_WITH_CEL, 0)
+    registry.violations.keep(constraint.key for constraint in snapshot.constraints)
 
 
-def _settle() -> None:
+def settle() -> None:
     """Take what start-up has made out of the garbage collector's sight, before the first request.
 
     Only once: what a later load replaces must remain collectable, and looking
@@ -202,17 +205,6 @@ def excluded_namespaces(configuration: Iterable[Manifest]) -> tuple[str, ...]:
     """The patterns of namespaces that a Config excludes from the webhook."""
     patterns: list[str] = []
     for manifest in configuration:
-        document = manifest.document
-        if manifest.gvk.group_kind != ("config.gatekeeper.sh", "Config"):
-            continue
-        spec = document.get("spec")
-        entries = spec.get("match") if type(spec) is dict else None
-        for entry in entries if type(entries) is list else ():
-            if type(entry) is dict and {PROCESS, "*"}.intersection(_texts(entry, "processes")):
-                patterns += _texts(entry, "excludedNamespaces")
+        if manifest.gvk.group_kind == CONFIG.group_kind:
+            patterns += config.excluded_namespaces(manifest.document, PROCESS)
     return tuple(dict.fromkeys(patterns))
-
-
-def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
-    found = entry.get(name)
-    return [item for item in found if type(item) is str] if type(found) is list else []

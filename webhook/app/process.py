@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
@@ -33,6 +33,7 @@ from webhook.server.serving import Serving
 from webhook.settings.serve import address
 
 if TYPE_CHECKING:
+    from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
@@ -49,6 +50,16 @@ GC_THRESHOLD: Final = 20_000
 
 NAMESPACE: Final = "waddle-system"
 _ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
+
+
+class PolicySource(Protocol):
+    """Where policies come from, as probes see it; asked by any thread."""
+
+    def not_ready(self) -> str:
+        """Why there is nothing to serve yet, or an empty text."""
+
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the policies."""
 
 
 class StartupError(Exception):
@@ -91,21 +102,23 @@ class Process:
         self._registry.set(metrics.BUILD, 1, __version__)
         self._certificate = CertificateLoader(settings, self._registry, self._log)
         self._serving = Serving()
-        client = MeteredClient(
-            self._registry,
-            targets=[AdmissionTarget()],
-            drivers=[RegoDriver(disabled_builtins=settings.disable_opa_builtin)],
-            error_is_violation=settings.evaluation_errors == "violation",
-        )
-        paths = tuple(Path(path).absolute() for path in settings.policies)
-        self._policies = PolicyLoader(
-            client,
-            paths,
-            self._serving,
-            registry=self._registry,
-            log=self._log,
-            retries=settings.readiness_retries,
-        )
+        self._cluster: ClusterThread | None = None
+        subjects = []
+        if settings.in_cluster:
+            self._cluster = self._cluster_thread(lines)
+            self._policies: PolicySource = self._cluster
+        else:
+            paths = tuple(Path(path).absolute() for path in settings.policies)
+            loader = PolicyLoader(
+                self._make_client(),
+                paths,
+                self._serving,
+                registry=self._registry,
+                log=self._log,
+                retries=settings.readiness_retries,
+            )
+            self._policies = loader
+            subjects.append(Subject(paths, loader.load))
         self._hub = Hub(connection_limits(settings), self._registry, webhook_log)
         if settings.client_ca_name:
             self._hub.peer_check = lambda transport: certs.check_client_name(
@@ -155,7 +168,6 @@ class Process:
             self._bound["pprof"] = profiling
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
-        subjects = [Subject(paths, self._policies.load)]
         if self._certificate.paths:
             subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
         if self._decisions is not None:
@@ -183,6 +195,8 @@ class Process:
                 **{name: _shown(bound) for name, bound in self._bound.items()},
             )
             self._reload.start()
+            if self._cluster is not None:
+                self._cluster.start()
             await stop.wait()
             await asyncio.sleep(self._settings.shutdown_delay_seconds)
             self._log.info("closing the admission port")
@@ -190,10 +204,38 @@ class Process:
             if self._decisions is not None:
                 await asyncio.wait([serving])  # the last answer has its record
                 await self._decisions.drain()
+        if self._cluster is not None:
+            self._cluster.stop()
         self._reload.stop()
         self._probes.stop()
         self._log.info("stopped")
         return 0
+
+    def _make_client(self) -> MeteredClient:
+        settings = self._settings
+        return MeteredClient(
+            self._registry,
+            targets=[AdmissionTarget()],
+            drivers=[RegoDriver(disabled_builtins=settings.disable_opa_builtin)],
+            error_is_violation=settings.evaluation_errors == "violation",
+        )
+
+    def _cluster_thread(self, lines: Log) -> ClusterThread:
+        """What follows the cluster; raises :class:`StartupError`."""
+        # Only with a cluster: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.cluster import ClusterThread  # noqa: PLC0415
+        from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
+
+        try:
+            return ClusterThread(
+                self._settings,
+                self._make_client,
+                self._serving,
+                self._registry,
+                lines.logger("cluster"),
+            )
+        except CredentialsError as error:
+            raise StartupError(str(error)) from None
 
     def _decision_log(self, lines: Log) -> DecisionLog | None:
         """The decision log if it is on; raises :class:`StartupError`."""

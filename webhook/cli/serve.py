@@ -15,9 +15,10 @@ from webhook.settings.flags import InvalidFlag, usage
 from webhook.settings.serve import ServeSettings, read
 
 _HELP = """Usage: waddle serve --policies DIR [FLAG]...
+       waddle serve --kubernetes [FLAG]...
 
 Answer admission reviews over HTTPS by the templates, constraints and data of
-directories. Flags that Gatekeeper has keep their names; -flag, --flag,
+directories, or of a cluster. Flags that Gatekeeper has keep their names; -flag, --flag,
 --flag=value and --flag value are accepted, lists are repeated or separated by
 commas.
 """

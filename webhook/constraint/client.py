@@ -51,6 +51,8 @@ class Client:
         self._error_is_violation = error_is_violation
         self._entries: dict[str, Entry] = {}
         self._inventory = Inventory()
+        self._namespaces: dict[str, Mapping[str, Any]] | None = None
+        self._namespaces_published = False
         self._digest = Digest()
         self._revision = 0
         self._snapshot: Snapshot | None = None
@@ -64,7 +66,7 @@ class Client:
                 targets=self._targets,
                 entries=tuple(self._entries.values()),
                 inventory=self._inventory.publish(),
-                namespaces=self._inventory.publish_namespaces(),
+                namespaces=self._publish_namespaces(),
                 enforcement_points=self._points,
                 error_is_violation=self._error_is_violation,
                 digest=self._digest.hex(),
@@ -243,6 +245,28 @@ class Client:
     def remove_data(self, document: Mapping[str, Any]) -> bool:
         """Remove an object from ``data.inventory``; only its identity is looked at."""
         return self._change_data(document, None)
+
+    def set_namespace(self, name: str, document: Mapping[str, Any] | None) -> None:
+        """Know a Namespace for namespaceSelector and ``namespaceObject``; None when it is gone.
+
+        After the first call the Namespaces of ``data.inventory`` are data alone: a
+        cluster knows its Namespaces whether policies may read them or not.
+        """
+        if self._namespaces is None or self._namespaces_published:
+            # A published mapping is never changed.
+            self._namespaces = dict(self._namespaces or {})
+            self._namespaces_published = False
+        if document is None:
+            self._namespaces.pop(name, None)
+        else:
+            self._namespaces[name] = document
+        self._snapshot = None
+
+    def _publish_namespaces(self) -> Mapping[str, Any]:
+        if self._namespaces is None:
+            return self._inventory.publish_namespaces()
+        self._namespaces_published = True
+        return self._namespaces
 
     def _change_data(self, document: Mapping[str, Any], value: Mapping[str, Any] | None) -> bool:
         handled = False

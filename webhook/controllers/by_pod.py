@@ -27,6 +27,16 @@ def writer(key: str, replicas: Iterable[str]) -> str | None:
     return max(replicas, key=lambda replica: _weight(key, replica), default=None)
 
 
+def rank(key: str, replicas: Iterable[str], replica: str) -> int:
+    """How many replicas come before this one as writers of the object of this key.
+
+    The first writes at once; the others wait, each longer than the one before it,
+    for the case that those before them are dead and nobody has noticed yet.
+    """
+    own = _weight(key, replica)
+    return sum(_weight(key, other) > own for other in replicas)
+
+
 def _weight(key: str, replica: str) -> tuple[bytes, str]:
     digest = hashlib.blake2b(f"{replica}\0{key}".encode(), digest_size=16)
     return digest.digest(), replica
@@ -64,16 +74,10 @@ def _owner(status: Mapping[str, Any]) -> str:
     return next((str(owner.get("uid", "")) for owner in owners if owner.get("kind") == "Pod"), "")
 
 
-def orphans(
-    statuses: Iterable[Mapping[str, Any]], live: frozenset[str]
-) -> list[tuple[str, str, str]]:
-    """The status objects whose pod is gone: kind, name and resourceVersion of each.
+def orphans(statuses: Iterable[Mapping[str, Any]], live: frozenset[str]) -> list[Mapping[str, Any]]:
+    """The status objects whose pod is gone.
 
     The garbage collector takes them where it runs; users have seen tens of
-    thousands where it did not.
+    thousands where it did not. One without any owner is not ours to judge.
     """
-    return [
-        (item["kind"], item["metadata"]["name"], item["metadata"].get("resourceVersion", ""))
-        for item in statuses
-        if _owner(item) not in live
-    ]
+    return [item for item in statuses if (owner := _owner(item)) and owner not in live]

@@ -17,7 +17,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Json
     from webhook.cluster.client import Client
@@ -78,13 +78,18 @@ class ObjectWriter:
         log: Logger,
         *,
         settings: Settings | None = None,
+        listener: Callable[[Iterable[Change]], None] | None = None,
     ) -> None:
-        """``selection`` says which objects of the kind are ours to keep."""
+        """``selection`` says which objects of the kind are ours to keep.
+
+        ``listener`` is told what changed at the API server.
+        """
         self._client = client
         self._resource = resource
         self._namespace = selection.namespace
         self._overlay = overlay
         self._log = log
+        self._listener = listener
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
         self._work = asyncio.Event()
@@ -112,12 +117,18 @@ class ObjectWriter:
 
     def change(self, changes: Iterable[Change]) -> None:
         """Objects changed at the API server: compare again."""
-        del changes  # the store has them
+        if self._listener is not None:
+            self._listener(changes)
         self._work.set()
 
     def synced(self) -> None:
         """A whole list is in the store."""
         self._work.set()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the store has had a whole list."""
+        return self._reflector.statistics().synced
 
     async def run(self) -> None:
         """Watch and write until cancelled."""

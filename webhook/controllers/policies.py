@@ -17,6 +17,7 @@ from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
+from webhook.controllers.constraint_crds import owned
 from webhook.controllers.requirements import missing, read_requirements
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class PolicyController:
         self._constraints: dict[str, dict[str, _State]] = {}
         self._requirements: dict[str, Requirements] = {}
         self._synced: frozenset[GroupVersionKind] = frozenset()
+        self._crds: dict[str, Json] = {}
         self._touched: set[tuple[str, str]] = set()
         self._statuses: dict[str, Json] = {}
         self._status_names: dict[tuple[str, str], str] = {}
@@ -98,12 +100,57 @@ class PolicyController:
             if (kind := _kind_of(state.document)) is not None
         )
 
+    def kind(self, template: str) -> str | None:
+        """The constraint kind of a known template."""
+        state = self._templates.get(template)
+        return None if state is None else _kind_of(state.document)
+
+    @property
+    def crds(self) -> Mapping[str, Json]:
+        """The constraint CRDs there should be, by name: of each template that can be used."""
+        return self._crds
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many templates are in force, and how many are in error."""
+        errors = sum(state.error is not None for state in self._templates.values())
+        return sum(state.active > 0 for state in self._templates.values()), errors
+
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the objects, each in a line."""
+        found = [
+            f"{TEMPLATES} {name}: {state.error.message}"
+            for name, state in self._templates.items()
+            if state.error is not None
+        ]
+        found += [
+            f"{kind} {name}: {state.error.message}"
+            for kind, states in self._constraints.items()
+            for name, state in states.items()
+            if state.error is not None
+        ]
+        return tuple(found)
+
+    def listed(self, kind: str) -> None:
+        """Every object of a kind that there was has been taken: readiness waits for no other.
+
+        ``kind`` is a constraint kind, or :data:`TEMPLATES`.
+        """
+        states = self._templates if kind == TEMPLATES else self._constraints.get(kind, {})
+        readiness_kind = kind if kind == TEMPLATES else constraint_kind(kind)
+        self._tracker.expect(readiness_kind, states)
+        for name, state in states.items():
+            if state.error is not None or state.missing:
+                self._tell(readiness_kind, name, state)
+
     def template(self, name: str, document: Mapping[str, Any] | None) -> None:
         """Take a template as it is now; None when it is gone."""
         if document is None:
             self._drop_template(name)
             return
         before = self._templates.get(name)
+        if before is not None and _same_policy(before.document, document):
+            return
         if before is not None and before.uid != document["metadata"].get("uid", ""):
             # Deleted and made anew between two looks: nothing of the old one counts.
             self._drop_template(name)
@@ -116,6 +163,8 @@ class PolicyController:
         """Take a constraint as it is now; None when it is gone."""
         known = self._constraints.setdefault(kind, {})
         before = known.get(name)
+        if before is not None and document is not None and _same_policy(before.document, document):
+            return
         self._touched.add((kind, name))
         if document is None:
             if known.pop(name, None) is not None:
@@ -147,12 +196,14 @@ class PolicyController:
             requirements = read_requirements(state.document)
             self._requirements[name] = requirements
             absent = missing(requirements, self._synced)
+            crd = self._client.create_crd(state.document)
             if absent:
                 self._client.remove_template(name)
                 self._templates[name] = replace(state, active=0, error=None, missing=absent)
             else:
                 self._client.add_template(state.document)
                 self._templates[name] = _State(state.document, state.generation)
+            self._crds[crd["metadata"]["name"]] = owned(crd, state.document)
         except InvalidTemplate as error:
             fault = StatusError(error.code, str(error))
             self._templates[name] = replace(state, error=fault, missing=())
@@ -173,6 +224,7 @@ class PolicyController:
         self._requirements.pop(name, None)
         self._touched.add((TEMPLATES, name))
         self._client.remove_template(name)
+        self._crds.pop(f"{name}.{constraints.GROUP}", None)
         kind = _kind_of(state.document) if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
@@ -190,8 +242,12 @@ class PolicyController:
 
     # --- saying so -----------------------------------------------------------------------------
 
-    def published(self) -> None:
-        """The snapshot with everything applied so far answers admissions now."""
+    def published(self) -> bool:
+        """The snapshot with everything applied so far answers admissions now.
+
+        Whether that changed any status, or may have.
+        """
+        changed = bool(self._touched)
         for group, name in self._touched:
             if group == TEMPLATES:
                 state = self._templates.get(name)
@@ -201,6 +257,7 @@ class PolicyController:
                 self._tell(constraint_kind(group), name, state)
             self._write(group, name, state)
         self._touched.clear()
+        return changed
 
     def _tell(self, kind: str, name: str, state: _State | None) -> None:
         if state is None:
@@ -250,6 +307,15 @@ class PolicyController:
             )
         except pod_status.InvalidName:
             return None  # Gatekeeper has no status for an object of such a name either.
+
+
+def _same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two states of an object differ in nothing that decides: statuses change often."""
+    ours, theirs = one["metadata"], other["metadata"]
+    return all(
+        ours.get(field) == theirs.get(field)
+        for field in ("uid", "generation", "labels", "annotations")
+    ) and one.get("spec") == other.get("spec")
 
 
 def _keep_since(document: Json, before: Json | None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.pod_status import POD_LABEL
 from webhook.cluster.reflector import Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.api.pod_status import Json, Pod
 
 
@@ -26,3 +28,18 @@ def overlay_status(wanted: Json, current: Json) -> Json | None:
     ):
         return None
     return wanted | {"metadata": theirs | ours}
+
+
+def declared_fields(crd: Mapping[str, Any], version: str) -> frozenset[str]:
+    """The fields of ``status`` that a CRD keeps; the API server prunes every other in silence."""
+    for item in crd["spec"]["versions"]:
+        if item["name"] == version:
+            properties = item["schema"]["openAPIV3Schema"].get("properties", {})
+            return frozenset(properties.get("status", {}).get("properties", ()))
+    return frozenset()
+
+
+def kept(document: Json, fields: frozenset[str]) -> Json:
+    """The status object as the API server will keep it."""
+    status = {name: value for name, value in document["status"].items() if name in fields}
+    return {**document, "status": status}

@@ -97,7 +97,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     ),
     "enable-violation-export": _switch(_EXPORT),
     "external-data-provider-response-cache-ttl": _ignored("external data is not called"),
-    "kubeconfig": _ignored(_CLUSTER),
     "log-mutations": _switch(_MUTATION),
     "log-stats-admission": _switch(_STATISTICS),
     "log-stats-audit": _switch(_AUDIT),

@@ -26,8 +26,11 @@ OPERATIONS: Final = (
 )
 """Gatekeeper's keys of ``--operation`` (pkg/operations)."""
 
-SERVED: Final = frozenset({"webhook"})
+SERVED: Final = frozenset({"webhook", "status", "generate"})
 """The operations that this version carries out."""
+
+CLUSTER_OPERATIONS: Final = frozenset({"status", "generate"})
+"""Those of them that write to a cluster."""
 
 TLS_VERSIONS: Final = ("1.2", "1.3")
 """Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
@@ -50,9 +53,24 @@ class ServeSettings:
         "Reloaded when files change.",
         group=_POLICIES,
     )
+    kubernetes: bool = flag(
+        False,
+        "Take policies from the API server: of the cluster that this process runs in, or of "
+        "--kubeconfig. Instead of --policies; POD_NAME and POD_NAMESPACE must name the replica's "
+        "Pod, and POD_UID may.",
+        group=_POLICIES,
+    )
+    kubeconfig: str = flag(
+        "",
+        "Kubeconfig file of the API server that policies are taken from; implies --kubernetes.",
+        gatekeeper=True,
+        group=_POLICIES,
+    )
     operation: tuple[str, ...] = flag(
         ("webhook",),
-        "What this process does; repeatable.",
+        "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
+        "writes the replica's own status objects, generate makes the CRDs of constraints, status "
+        "copies all replicas' statuses into .status.byPod; any number of replicas may do each.",
         gatekeeper=True,
         group=_POLICIES,
         choices=OPERATIONS,
@@ -60,7 +78,9 @@ class ServeSettings:
     readiness_retries: int = flag(
         0,
         "Failed loads that are waited for before the process is ready without what is broken; 0 "
-        "for none, -1 for ever. It is never ready with nothing at all.",
+        "for none, -1 for ever. It is never ready with no policy of --policies at all. With "
+        "--kubernetes: 0 gives up on broken objects at once, anything else waits until they are "
+        "repaired or deleted.",
         gatekeeper=True,
         group=_POLICIES,
     )
@@ -214,6 +234,14 @@ class ServeSettings:
         gatekeeper=True,
         group=_DECIDING,
     )
+    validate_templates: str = flag(
+        "compile",
+        "How templates are checked when they are admitted: compile refuses source that does not "
+        "compile, with line and column; schema admits it, as Gatekeeper does, and the fault "
+        "appears in the template's status.",
+        group=_DECIDING,
+        choices=("compile", "schema"),
+    )
     disable_enforcementaction_validation: bool = flag(
         False, "Admit constraints with any enforcementAction.", gatekeeper=True, group=_DECIDING
     )
@@ -279,12 +307,18 @@ class ServeSettings:
 
     pod_name: str = field(default="")
     pod_namespace: str = field(default="")
+    pod_uid: str = field(default="")
     notices: tuple[str, ...] = field(default=())
     """What the operator should know about flags that were accepted without effect."""
 
+    @property
+    def in_cluster(self) -> bool:
+        """Whether policies come from an API server."""
+        return self.kubernetes or bool(self.kubeconfig)
+
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
-    """Settings from argv and the environment (``POD_NAME``, ``POD_NAMESPACE``).
+    """Settings from argv and the environment (``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID``).
 
     Raises :class:`~webhook.settings.flags.InvalidFlag`.
     """
@@ -293,6 +327,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
     overrides = {
         "pod_name": environment.get("POD_NAME", ""),
         "pod_namespace": environment.get("POD_NAMESPACE", ""),
+        "pod_uid": environment.get("POD_UID", ""),
     }
     found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
     _validate(found)
@@ -306,6 +341,8 @@ def _notices(settings: ServeSettings) -> list[str]:
     idle = [name for name in settings.operation if name not in SERVED]
     if idle:
         notices.append(f"--operation={','.join(idle)}: not carried out by this version")
+    if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
+        notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
     return notices
 
 
@@ -331,10 +368,7 @@ _AT_LEAST: Final = {
 
 def _validate(settings: ServeSettings) -> None:
     """Refuse what can be read but makes no sense, naming the flag."""
-    if not settings.policies:
-        raise InvalidFlag(
-            "--policies is needed: a directory or file with templates and constraints"
-        )
+    _check_source(settings)
     for path in settings.policies:
         if not os.path.lexists(path):
             raise InvalidFlag(f"--policies: no such file or directory: {path!r}")
@@ -352,6 +386,27 @@ def _validate(settings: ServeSettings) -> None:
             raise InvalidFlag(f"--{shown} must be at least {least:g}")
     if settings.client_ca_name and not settings.cert_dir:
         raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
+
+
+def _check_source(settings: ServeSettings) -> None:
+    """Policies have one source: what the other one said could be neither seen nor removed."""
+    if settings.in_cluster:
+        if settings.policies:
+            raise InvalidFlag(
+                "--policies and --kubernetes exclude each other: policies have one source"
+            )
+        if not settings.pod_name or not settings.pod_namespace:
+            raise InvalidFlag(
+                "--kubernetes needs POD_NAME and POD_NAMESPACE in the environment: the replica's "
+                "status objects belong to its Pod"
+            )
+        if settings.kubeconfig and not os.path.lexists(settings.kubeconfig):
+            raise InvalidFlag(f"--kubeconfig: no such file: {settings.kubeconfig!r}")
+    elif not settings.policies:
+        raise InvalidFlag(
+            "--policies is needed: a directory or file with templates and constraints; or "
+            "--kubernetes, to take them from a cluster"
+        )
 
 
 def _check_port(name: str, port: int) -> None:

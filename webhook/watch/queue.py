@@ -99,10 +99,14 @@ class Queue:
 
     async def get(self) -> Event:
         """The next event, which is taken out."""
+        await self.wait()
+        return self._pop()
+
+    async def wait(self) -> None:
+        """Return once there is an event, which is left where it is: it may coalesce still."""
         while not self._waiting:
             self._filled.clear()
             await self._filled.wait()
-        return self._pop()
 
     def _slot(self, slot: _Slot) -> _Waiting:
         self._filled.set()

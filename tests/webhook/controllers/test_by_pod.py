@@ -92,7 +92,7 @@ def test_statuses_of_pods_that_are_gone_do_not_count():
     status = merged_status(template(), statuses, TEMPLATE, live=frozenset({"a-uid"}))
 
     assert [entry["id"] for entry in status["byPod"]] == ["a"]
-    assert [name for _, name, _ in orphans(statuses, frozenset({"a-uid"}))] == ["b-t"]
+    assert orphans(statuses, frozenset({"a-uid"})) == [statuses[1]]
 
 
 def test_the_last_entry_to_go_leaves_no_empty_list():

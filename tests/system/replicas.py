@@ -1,0 +1,320 @@
+"""Replicas as processes beside a real API server, each with a Pod of its own.
+
+No kubelet runs, so each replica's Pod is an object only, made by its test.
+"""
+
+import base64
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.behaviour.serving import PATIENCE_SECONDS, Server
+from tests.cluster import Api, ApiError, Cluster
+from webhook.certs import self_signed
+
+NAMESPACE = "waddle-system"
+WORKLOADS = "workloads"
+"""The namespace whose ConfigMaps are reviewed."""
+
+CRDS = Path(__file__).parents[2] / "manifests" / "crds"
+TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
+CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
+STATUSES = f"/apis/status.gatekeeper.sh/v1beta1/namespaces/{NAMESPACE}"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Ask again until it is so; the API server has no event for most of what is asked here."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"never came: {what}"
+        time.sleep(0.02)
+
+
+def try_request(api: Api, method: str, path: str, body: Any = None) -> Any:
+    """The answer, or None where there is no such object."""
+    try:
+        return api.request(method, path, body)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def template(name: str = "Denied", rego: str = "", **annotations: str) -> dict[str, Any]:
+    """A template that denies ConfigMaps whose ``data.deny`` is the parameter ``word``."""
+    rego = (
+        rego
+        or f"""
+        package {name.lower()}
+        violation[{{"msg": msg}}] {{
+          input.review.object.data.deny == input.parameters.word
+          msg := sprintf("denied by %v", [input.parameters.word])
+        }}
+        """
+    )
+    schema = {"type": "object", "properties": {"word": {"type": "string"}}}
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": name.lower(), "annotations": annotations},
+        "spec": {
+            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": schema}}},
+            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
+        },
+    }
+
+
+def constraint(name: str, word: str, kind: str = "Denied") -> dict[str, Any]:
+    """A constraint of that template."""
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]},
+            "parameters": {"word": word},
+        },
+    }
+
+
+def config_map(word: str, name: str = "probe", namespace: str = WORKLOADS) -> dict[str, Any]:
+    """A ConfigMap that a constraint with this word denies."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {"deny": word},
+    }
+
+
+class Replica(Server):
+    """``waddle serve --kubeconfig`` for a Pod object of its own."""
+
+    def __init__(self, plane: "Plane", name: str, *flags: str) -> None:
+        self.plane = plane
+        self.name = name
+        self.uid = plane.make_pod(name)
+        environment = {
+            **os.environ,
+            "POD_NAME": name,
+            "POD_NAMESPACE": NAMESPACE,
+            "POD_UID": self.uid,
+        }
+        command = [sys.executable, "-m", "webhook", "serve"]
+        command += [f"--kubeconfig={plane.cluster.kubeconfig}", f"--cert-dir={plane.certificates}"]
+        command += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
+        command += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
+        self.start([*command, *flags], environment)
+
+    def start(self, command: list[str], environment: Mapping[str, str]) -> None:
+        """Run the process and read its log."""
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, env=dict(environment), close_fds=True
+        )
+        self.events: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.ports: dict[str, int] = {}
+
+    def denies(self, word: str) -> bool:
+        """Whether this very replica denies a ConfigMap with the word."""
+        verdict = self.admit(config_map(word))
+        return not verdict["allowed"]
+
+    @property
+    def is_ready(self) -> bool:
+        """What `/readyz` says."""
+        return self.get("health", "/readyz").status == 200
+
+    @property
+    def digest(self) -> str:
+        """The digest of the policies in force."""
+        for line in self.get("metrics", "/metrics").body.decode().splitlines():
+            if line.startswith("waddle_snapshot_info{") or "digest=" in line:
+                return line.partition('digest="')[2].partition('"')[0]
+        return ""
+
+    def kill(self) -> None:
+        """SIGKILL, as a lost node."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Plane:
+    """A control plane with Waddle's CRDs, and the Pods of replicas."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.api = cluster.api
+        self.certificates = folder / "certificates"
+        self.certificates.mkdir()
+        pair = self_signed(["127.0.0.1", "localhost"], dt.datetime.now(tz=dt.UTC))
+        (self.certificates / "tls.crt").write_bytes(pair.certificate)
+        (self.certificates / "tls.key").write_bytes(pair.key)
+        self.bundle = base64.b64encode(pair.certificate).decode()
+        self.audit_log = folder / "audit.log"
+
+    def install(self) -> None:
+        """The CRDs and namespaces."""
+        for file in CRDS.glob("*.yaml"):
+            manifest = yaml.safe_load(file.read_text())
+            if manifest["kind"] == "CustomResourceDefinition":
+                self.api.apply(f"{CRD_PATH}/{manifest['metadata']['name']}", manifest)
+        for name in (NAMESPACE, WORKLOADS):
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            self.api.apply(f"/api/v1/namespaces/{name}", body)
+        until(lambda: try_request(self.api, "GET", TEMPLATES) is not None, "templates are served")
+
+    def make_pod(self, name: str) -> str:
+        """The UID of a new Pod object."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
+        }
+        made: dict[str, Any] = {}
+
+        def create() -> bool:
+            try:
+                made.update(self.api.request("POST", PODS, body))
+            except ApiError as error:
+                if error.status not in (403, 409):
+                    raise
+                return False  # its service account comes in a moment
+            return True
+
+        until(create, "a Pod can be made")
+        return str(made["metadata"]["uid"])
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a Pod object at once, as a kubelet does in the end."""
+        self.api.request("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a Pod of this name."""
+        return try_request(self.api, "GET", f"{PODS}/{name}") is not None
+
+    def register(self, port: int, name: str = "waddle-system-tests") -> None:
+        """Have ConfigMaps of one namespace, and policies, reviewed at a port of loopback."""
+        webhook = {
+            "name": "validation.gatekeeper.sh",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{port}/v1/admit",
+                "caBundle": self.bundle,
+            },
+            "failurePolicy": "Fail",
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": 5,
+            "matchConditions": [
+                {
+                    "name": "own-namespace",
+                    "expression": f"request.namespace in ['', '{WORKLOADS}', '{NAMESPACE}']",
+                }
+            ],
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["configmaps"],
+                },
+                {
+                    "apiGroups": ["templates.gatekeeper.sh", "constraints.gatekeeper.sh"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["*"],
+                },
+                {
+                    "apiGroups": ["config.gatekeeper.sh"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["configs"],
+                },
+            ],
+        }
+        body = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        }
+        self.api.apply(f"{WEBHOOKS}/{name}", body)
+
+    def unregister(self, name: str = "waddle-system-tests") -> None:
+        """Review nothing any more."""
+        try_request(self.api, "DELETE", f"{WEBHOOKS}/{name}")
+
+    # --- policies --------------------------------------------------------------------------------
+
+    def put_template(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Apply a template."""
+        made: dict[str, Any] = self.api.apply(
+            f"{TEMPLATES}/{document['metadata']['name']}", document
+        )
+        return made
+
+    def put_constraint(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Apply a constraint, as soon as its kind is served."""
+        kind, name = document["kind"].lower(), document["metadata"]["name"]
+        until(
+            lambda: try_request(self.api, "GET", f"{CONSTRAINTS}/{kind}") is not None,
+            f"{kind} is served",
+        )
+        made: dict[str, Any] = self.api.apply(f"{CONSTRAINTS}/{kind}/{name}", document)
+        return made
+
+    def delete_constraint(self, name: str, kind: str = "denied") -> None:
+        """Delete a constraint."""
+        self.api.request("DELETE", f"{CONSTRAINTS}/{kind}/{name}")
+
+    def delete_templates(self) -> None:
+        """Delete every template, and wait until their kinds are gone."""
+        self.api.request("DELETE", TEMPLATES)
+        until(
+            lambda: (
+                not [
+                    item
+                    for item in self.api.request("GET", CRD_PATH)["items"]
+                    if item["spec"]["group"] == "constraints.gatekeeper.sh"
+                ]
+            ),
+            "the constraints' CRDs are collected",
+            seconds=100,
+        )
+
+    def by_pod(self, path: str) -> list[dict[str, Any]]:
+        """``status.byPod`` of an object; empty where there is none."""
+        found = try_request(self.api, "GET", path)
+        return list(((found or {}).get("status") or {}).get("byPod") or ())
+
+    def writes(self) -> list[str]:
+        """What the replicas have written so far, by the API server's own account."""
+        found = []
+        for line in self.audit_log.read_text().splitlines():
+            event = json.loads(line)
+            if event["verb"] in ("create", "update", "patch", "delete") and event.get(
+                "userAgent", ""
+            ).startswith("waddle/"):
+                reference = event["objectRef"]
+                found.append(
+                    f"{event['verb']} {reference['resource']}/{reference.get('subresource', '')}"
+                    f" {reference.get('name', '')}"
+                )
+        return found

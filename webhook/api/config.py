@@ -1,0 +1,52 @@
+"""Config and SyncSet: which data policies may read, and which namespaces are left alone.
+
+Both come from users and are read leniently: what has no sense has no effect, as
+in Gatekeeper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONFIG: Final = GroupVersionKind("config.gatekeeper.sh", "v1alpha1", "Config")
+CONFIG_NAME: Final = "config"
+"""The one Config that counts, in the webhook's own namespace."""
+
+SYNC_SET: Final = GroupVersionKind("syncset.gatekeeper.sh", "v1alpha1", "SyncSet")
+
+
+def excluded_namespaces(config: Mapping[str, Any], process: str) -> tuple[str, ...]:
+    """The patterns of namespaces that a Config excludes from a process (``webhook``, ``sync`` …)."""
+    patterns: list[str] = []
+    for entry in _list(config.get("spec"), "match"):
+        if type(entry) is dict and {process, "*"}.intersection(_texts(entry, "processes")):
+            patterns += _texts(entry, "excludedNamespaces")
+    return tuple(dict.fromkeys(patterns))
+
+
+def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
+    """The kinds that a Config or a SyncSet asks for."""
+    spec = document.get("spec")
+    if document.get("kind") == SYNC_SET.kind:
+        entries = _list(spec, "gvks")
+    else:
+        entries = _list(spec.get("sync") if type(spec) is dict else None, "syncOnly")
+    kinds = (
+        GroupVersionKind(text(item, "group"), text(item, "version"), text(item, "kind"))
+        for item in entries
+    )
+    return frozenset(gvk for gvk in kinds if gvk.version and gvk.kind)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if type(value) is dict else None
+    return found if type(found) is list else []
+
+
+def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
+    return [item for item in _list(entry, name) if type(item) is str]

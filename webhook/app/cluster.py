@@ -1,0 +1,301 @@
+"""The thread that follows a cluster: watches, controllers and the replica's own writes.
+
+It has an event loop of its own, so that compiling a template or reading a list
+never stands before an admission. What it makes is handed over as whole
+revisions; what it says of itself, as texts and numbers set whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from webhook import metrics
+from webhook.api.pod_status import Pod
+from webhook.app.cluster_policies import ClusterPolicies
+from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
+from webhook.app.cluster_writers import StatusWriters
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Settings
+from webhook.constraint import constraint
+from webhook.controllers.aggregation import PODS, Aggregation
+from webhook.controllers.constraint_crds import CRDS, SELECTION, overlay_crd
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.pods import STATUS_OPERATION
+from webhook.controllers.reconciler import constraint_gvk
+from webhook.watch.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.store import Change
+    from webhook.constraint.client import Client as PolicyClient
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.serving import Serving
+    from webhook.settings.serve import ServeSettings
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+POLICY_SECONDS: Final = 0.003
+"""A burst of changes of policy is one revision; a single change waits this long."""
+
+DATA_SECONDS: Final = 0.05
+"""The same for referential data, which changes often and matters less at once."""
+
+TURN_SECONDS: Final = 0.1
+"""How long changes are applied before the event loop has a turn: its watches must be read."""
+
+TICK_SECONDS: Final = 0.5
+"""How often the probes' text and the metrics are brought up to date."""
+
+ABSENT_SECONDS: Final = 10.0
+"""How long a kind that the API server does not serve is awaited: it may be starting."""
+
+STOP_SECONDS: Final = 5.0
+
+WATCHES: Final = Settings(missing_seconds=1.0)
+"""A constraint kind's watch begins when its CRD is established, which its storage follows
+within a moment: it is asked for again within a second."""
+
+
+class ClusterThread:
+    """Follows a cluster from :meth:`start` to :meth:`stop`."""
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        make_client: Callable[[], PolicyClient],
+        serving: Serving,
+        registry: Registry,
+        log: Logger,
+    ) -> None:
+        """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
+
+        ``make_client`` gives an empty client for each beginning.
+        """
+        self._settings = settings
+        self._make_client = make_client
+        self._serving = serving
+        self._registry = registry
+        self._log = log
+        self._credentials = load_credentials(settings.kubeconfig or None)
+        self._state = "policies are not loaded yet"
+        self._faults: tuple[str, ...] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
+
+    def not_ready(self) -> str:
+        """Why there is nothing to serve yet, or an empty text; any thread may ask."""
+        return self._state
+
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with policies and watches; any thread may ask."""
+        return self._faults
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the watches, and wait a moment for the thread."""
+        loop, task = self._loop, self._task
+        if loop is not None and task is not None and self._thread.is_alive():
+            loop.call_soon_threadsafe(task.cancel)
+            self._thread.join(timeout=STOP_SECONDS)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            try:
+                runner.run(self._follow_forever())
+            except asyncio.CancelledError:
+                return
+
+    async def _follow_forever(self) -> None:
+        """Follow; after a bug begin anew, while what was in force is served on."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        backoff = Backoff(initial_seconds=1.0)
+        while True:
+            try:
+                await self._follow()
+            except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
+                self._registry.count(metrics.CLUSTER_FAULTS)
+                self._log.fault("bug: the cluster is no longer followed; beginning anew", error)
+                self._faults = (f"internal error: {type(error).__name__}", *self._faults)
+            await asyncio.sleep(backoff.next_seconds())
+
+    async def _follow(self) -> None:
+        async with Client(self._credentials) as client:
+            following = Following(
+                client,
+                await self._own_pod(client),
+                self._make_client(),
+                self._serving,
+                operations=frozenset(self._settings.operation),
+                wait_for_broken=self._settings.readiness_retries != 0,
+                registry=self._registry,
+                log=self._log,
+                tell=self._tell,
+            )
+            await following.run()
+
+    async def _own_pod(self, client: Client) -> Pod:
+        """Our Pod; read once where the environment does not have its UID."""
+        settings = self._settings
+        uid, backoff = settings.pod_uid, Backoff()
+        while not uid:
+            try:
+                found = await client.get(PODS, settings.pod_name, settings.pod_namespace)
+            except (ApiError, UnreachableError) as error:
+                self._state = f"waiting for our own Pod, to learn its UID: {error}"
+                self._log.warning("our own Pod cannot be read", error=str(error))
+                await asyncio.sleep(backoff.next_seconds())
+            else:
+                uid = found["metadata"]["uid"]
+        operations = tuple(sorted(set(settings.operation)))
+        return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
+
+    def _tell(self, state: str, faults: tuple[str, ...]) -> None:
+        self._state, self._faults = state, faults
+
+
+class Following:
+    """One session at the cluster: everything that runs on the thread's loop."""
+
+    def __init__(  # noqa: PLR0913  # the seams of the thread, each named
+        self,
+        client: Client,
+        pod: Pod,
+        policy_client: PolicyClient,
+        serving: Serving,
+        *,
+        operations: frozenset[str],
+        wait_for_broken: bool,
+        registry: Registry,
+        log: Logger,
+        tell: Callable[[str, tuple[str, ...]], None],
+    ) -> None:
+        """``tell`` takes why the replica is not ready, and what is wrong."""
+        self._tell = tell
+        self._generates = "generate" in operations
+        self._crds = ObjectWriter(
+            client, CRDS, SELECTION, overlay_crd, log, listener=self._crds_changed
+        )
+        self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
+        self._policy_watches = self._manager.registrar("policy")
+        self._data_watches = self._manager.registrar("sync")
+        self._policies = ClusterPolicies(
+            policy_client,
+            serving,
+            pod,
+            (self._policy_watches, self._data_watches),
+            registry=registry,
+            log=log,
+            wait_for_broken=wait_for_broken,
+        )
+        self._writers = StatusWriters(client, pod, log)
+        self._aggregation = (
+            Aggregation(client, self._manager, pod, log) if STATUS_OPERATION in operations else None
+        )
+        self._metrics = WatchMetrics(registry, client, self._manager)
+        self._absent_since: dict[GroupVersionKind, float] = {}
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        reconciler = self._policies.reconciler
+        reconciler.begin()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._crds.run())
+            tasks.create_task(self._manager.run())
+            tasks.create_task(self._writers.run())
+            tasks.create_task(
+                self._take(self._policy_watches, reconciler.take_policy, POLICY_SECONDS)
+            )
+            tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
+            if self._aggregation is not None:
+                tasks.create_task(self._aggregation.run())
+            tasks.create_task(self._tick_forever())
+
+    async def _take(
+        self, registrar: Registrar, take: Callable[[Event], None], seconds: float
+    ) -> None:
+        """Apply a registrar's events in batches, each published whole."""
+        while True:
+            await registrar.queue.wait()
+            await asyncio.sleep(seconds)
+            until = time.monotonic() + TURN_SECONDS
+            # One by one: an event may drop others that wait, with their kind's watch.
+            while len(registrar.queue) and time.monotonic() < until:
+                take(await registrar.next())
+            self._publish()
+
+    def _publish(self) -> None:
+        """Put what was taken into service; only then say so, and write what follows from it."""
+        policies = self._policies
+        if not policies.publish():
+            return
+        self._writers.want(policies.statuses(), prune=policies.is_serving)
+        if self._generates:
+            self._crds.want(policies.policy.crds, prune=False)
+        if self._aggregation is not None:
+            self._aggregation.follow(policies.policy.kinds)
+        if policies.is_serving:
+            self._tell("", policies.faults)
+
+    def _crds_changed(self, changes: Iterable[Change]) -> None:
+        """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        for change in changes:
+            self._manager.wake(constraint_gvk(change.object["spec"]["names"]["kind"]))
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._settle_absent()
+            policies = self._policies
+            policies.log_news()
+            self._tell(policies.awaited(), policies.faults)
+            self._metrics.refresh(
+                synced=policies.data.counts,
+                writes=self._writes(),
+            )
+
+    def _writes(self) -> dict[str, tuple[int, int]]:
+        """Writes and failed ones, by what was written."""
+        found = {
+            "status": (self._writers.writes, self._writers.failures),
+            "crd": (self._crds.writes, self._crds.failures),
+        }
+        if self._aggregation is not None:
+            found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+        return found
+
+    def _settle_absent(self) -> None:
+        """Do not wait for lists of kinds that are not there.
+
+        A constraint kind without a CRD has no constraints, for certain. Any
+        other may be served in a moment, by an API server that is starting.
+        """
+        if self._policies.is_serving:
+            return
+        now = time.monotonic()
+        reconciler = self._policies.reconciler
+        if self._crds.is_synced:
+            known = {crd["metadata"]["name"] for crd in self._crds.store}
+            for gvk in reconciler.awaited_kinds:
+                if f"{gvk.kind.lower()}.{gvk.group}" not in known:
+                    reconciler.absent(gvk)
+        for gvk, statistics in self._manager.statistics().items():
+            if not statistics.absent or gvk.group == constraint.GROUP:
+                self._absent_since.pop(gvk, None)
+            elif now - self._absent_since.setdefault(gvk, now) > ABSENT_SECONDS:
+                reconciler.absent(gvk)
+        self._publish()

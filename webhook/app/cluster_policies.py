@@ -1,0 +1,145 @@
+"""Policy from a cluster into service: batches applied, published whole, readiness told."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook import metrics
+from webhook.app.policies import gauge, settle
+from webhook.controllers.policies import PolicyController
+from webhook.controllers.reconciler import Reconciler
+from webhook.controllers.sync import SyncController
+from webhook.readiness import Tracker
+from webhook.server.serving import Revision
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.pod_status import Json, Pod
+    from webhook.constraint.client import Client
+    from webhook.controllers.reconciler import Intents
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.serving import Serving
+
+SHOWN: Final = 10
+"""Awaited objects that a probe or a log line shows."""
+
+LOG_SECONDS: Final = 10.0
+"""How often a replica that is not ready says what it waits for."""
+
+
+class ClusterPolicies:
+    """What the controllers make of the cluster, put into service. Used by one thread.
+
+    Until everything that there was at start is in the snapshot, nothing is
+    served; from then on each batch of changes is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        serving: Serving,
+        pod: Pod,
+        watches: tuple[Intents, Intents],
+        *,
+        registry: Registry,
+        log: Logger,
+        wait_for_broken: bool,
+    ) -> None:
+        """``watches`` are where the kinds of policy and those of data are asked for."""
+        self._client = client
+        self._serving = serving
+        self._registry = registry
+        self._log = log
+        self.tracker = Tracker(time.monotonic)
+        self.policy = PolicyController(
+            client, self.tracker, pod, _now, wait_for_broken=wait_for_broken
+        )
+        self.data = SyncController(client, self.tracker, pod)
+        self.reconciler = Reconciler(
+            client,
+            self.tracker,
+            self.policy,
+            self.data,
+            namespace=pod.namespace,
+            policy_watches=watches[0],
+            data_watches=watches[1],
+        )
+        self.is_serving = False
+        self._began = self._told_at = time.monotonic()
+        self.faults: tuple[str, ...] = ()
+        """What is wrong with policies, as of the last look."""
+
+    def publish(self) -> bool:
+        """Put what has been taken into service; whether statuses may have changed."""
+        if self.is_serving:
+            self._swap()
+            return self.reconciler.published()
+        # What is observed now answers admissions from its first answer on.
+        changed = self.reconciler.published()
+        if self.tracker.satisfied:
+            settle()
+            self._swap()
+            self.is_serving = changed = True
+        return changed
+
+    def _swap(self) -> None:
+        """Let the client's snapshot answer admissions, if it is another."""
+        snapshot = self._client.snapshot
+        before = self._serving.revision
+        excluded = self.data.is_excluded
+        if before is not None and before.snapshot is snapshot and before.is_excluded is excluded:
+            return
+        self._serving.revision = Revision(snapshot, self._client, excluded)
+        if before is None or before.snapshot.digest != snapshot.digest:
+            active, errors = self.policy.counts
+            self._registry.replace(metrics.TEMPLATES, {("active",): active, ("error",): errors})
+            gauge(self._registry, snapshot)
+            self._log.info(
+                "policies in force",
+                revision=snapshot.revision,
+                digest=snapshot.digest,
+                templates=active,
+                constraints=len(snapshot.constraints),
+            )
+        else:
+            self._registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
+
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects that may be told: before serving, only what stands in its way."""
+        found = self.reconciler.statuses()
+        if self.is_serving:
+            return found
+        return {
+            name: document
+            for name, document in found.items()
+            if document["status"].get("errors") and not document["status"].get("activeGeneration")
+        }
+
+    # --- what is awaited -----------------------------------------------------------------------
+
+    def awaited(self) -> str:
+        """What readiness waits for; an empty text once it waits for nothing."""
+        if self.is_serving:
+            return ""
+        missing = self.tracker.awaited()
+        shown = "; ".join(str(item) for item in missing[:SHOWN])
+        more = len(missing) - SHOWN
+        return f"waiting for {shown}" + (f"; and {more} more" if more > 0 else "")
+
+    def log_news(self) -> None:
+        """Log what is awaited, and what is wrong now and was not before."""
+        now = time.monotonic()
+        if not self.is_serving and now - self._told_at >= LOG_SECONDS:
+            self._told_at = now
+            self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
+        before, self.faults = self.faults, self.policy.faults()
+        for fault in set(self.faults) - set(before):
+            self._log.error("policy cannot be used; what was in force before stays", fault=fault)
+
+
+def _now() -> str:
+    return dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

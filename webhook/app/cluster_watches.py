@@ -1,0 +1,114 @@
+"""Constraint kinds without discovery, and the watches in the metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import metrics
+from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.resource import Resource
+from webhook.constraint import constraint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Statistics
+    from webhook.controllers.object_writer import ObjectWriter
+    from webhook.metrics import Metric, Registry
+    from webhook.watch.manager import Manager
+
+
+class ClusterDiscovery(Discovery):
+    """Knows constraint kinds by their CRDs, which are watched anyway.
+
+    A cluster with 500 templates has a list of resources of 200 KB, which would
+    be read anew with each template that comes.
+    """
+
+    def __init__(self, client: Client, crds: ObjectWriter) -> None:
+        super().__init__(client)
+        self._crds = crds
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        """The kind's resource; raises :class:`UnknownKindError`, and what requests raise."""
+        if gvk.group != constraint.GROUP:
+            return await super().resource(gvk)
+        plural = gvk.kind.lower()
+        crd = self._crds.store.get("", f"{plural}.{gvk.group}")
+        conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
+        if any(
+            item.get("type") == "Established" and item.get("status") == "True"
+            for item in conditions
+        ):
+            return Resource(gvk, plural, namespaced=False)
+        raise UnknownKindError(f"the CRD {plural}.{gvk.group} is not established")
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """Look the kind up anew next time; constraint kinds are always looked up anew."""
+        if gvk.group != constraint.GROUP:
+            super().forget(gvk)
+
+
+_COUNTED: Final = (
+    ("lists", metrics.WATCH_LISTS),
+    ("watches", metrics.WATCH_STARTS),
+    ("events", metrics.WATCH_EVENTS),
+    ("gone", metrics.WATCH_GONE),
+    ("errors", metrics.WATCH_ERRORS),
+    ("silences", metrics.WATCH_SILENCES),
+)
+
+
+class WatchMetrics:
+    """Adds up what all watches have seen, those that ended included."""
+
+    def __init__(self, registry: Registry, client: Client, manager: Manager) -> None:
+        self._registry = registry
+        self._client = client
+        self._manager = manager
+        self._seen: dict[tuple[str, GroupVersionKind], int] = {}
+        self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
+
+    def refresh(
+        self,
+        *,
+        synced: Mapping[GroupVersionKind, int],
+        writes: Mapping[str, tuple[int, int]],
+    ) -> None:
+        """Bring the metrics up to date; called on the watches' loop."""
+        statistics = self._manager.statistics()
+        for field, metric in _COUNTED:
+            self._registry.count(metric, by=self._growth(field, statistics))
+        registry = self._registry
+        running = sum(not item.absent for item in statistics.values())
+        registry.set(metrics.WATCHED_KINDS, running)
+        registry.set(metrics.INTENDED_KINDS, len(statistics))
+        objects: dict[tuple[str, ...], float] = {}
+        for gvk, number in synced.items():
+            objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
+        registry.replace(metrics.SYNCED, objects)
+        self._count(metrics.API_REQUESTS, self._client.requests)
+        self._count(metrics.API_UNAUTHORIZED, self._client.unauthorized)
+        for what, (number, failures) in writes.items():
+            self._count(metrics.API_WRITES, number, what)
+            self._count(metrics.API_WRITE_FAILURES, failures, what)
+
+    def _growth(self, field: str, statistics: Mapping[GroupVersionKind, Statistics]) -> int:
+        """How much a count has grown over all watches since the last look."""
+        growth = 0
+        for gvk, item in statistics.items():
+            now = getattr(item, field)
+            before = self._seen.get((field, gvk), 0)
+            # A watch that ended and began again counts from nothing.
+            growth += now - before if now >= before else now
+            self._seen[field, gvk] = now
+        for key in [key for key in self._seen if key[1] not in statistics]:
+            del self._seen[key]
+        return growth
+
+    def _count(self, metric: Metric, now: int, *labels: str) -> None:
+        before = self._counted.get((metric, labels), 0)
+        self._counted[metric, labels] = now
+        self._registry.count(metric, *labels, by=now - before)

@@ -1,0 +1,374 @@
+"""The ``status`` operation: ``.status.byPod`` kept as the replicas' statuses say.
+
+Watches the status objects of all replicas and the Pods of their namespace, and
+reads templates, constraints and Config as the watches of policy have them. For
+each object one replica is chosen to write (:mod:`webhook.controllers.by_pod`);
+the next in turn takes over where it does not. A write is a compare-and-swap of
+the status subresource, so that audit's fields are never lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api import pod_status
+from webhook.api.config import CONFIG
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.pod_status import LABEL_PREFIX
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.resource import Resource
+from webhook.controllers import by_pod, pods
+from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.pod_status import Pod, StatusKind
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change, Key, Object
+    from webhook.log import Logger
+    from webhook.watch.manager import Manager
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+DEBOUNCE_SECONDS: Final = 0.2
+"""From the first status of a change to the write: replicas follow one another within some
+10 ms, and one write shall hold them all."""
+
+TURN_SECONDS: Final = 5.0
+"""How much longer each next replica waits for those before it to write."""
+
+WRITES_AT_ONCE: Final = 8
+IDLE_SECONDS: Final = 60.0
+
+ORPHAN_SECONDS: Final = 5.0
+"""What the garbage collector has to itself: where it runs, it needs a second or two."""
+
+PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+STATUS_KINDS: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT, pod_status.CONFIG)
+
+
+class Subject(NamedTuple):
+    """What a status is about, as its labels say: the constraint kind is empty for other kinds."""
+
+    kind: str
+    constraint_kind: str
+    name: str
+
+
+def status_resource(kind: StatusKind) -> Resource:
+    """Where a kind of status objects is served."""
+    gvk = GroupVersionKind(pod_status.GROUP, pod_status.VERSION, kind.kind)
+    return Resource(gvk, kind.plural, namespaced=True)
+
+
+def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> Subject:
+    """The subject that a status object's labels name."""
+    labels = item["metadata"].get("labels") or {}
+    if kind is pod_status.CONSTRAINT:
+        constraint_kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
+        return Subject(kind.kind, constraint_kind, labels.get(f"{LABEL_PREFIX}constraint-name", ""))
+    label = "constrainttemplate-name" if kind is pod_status.TEMPLATE else "config-name"
+    return Subject(kind.kind, "", labels.get(f"{LABEL_PREFIX}{label}", ""))
+
+
+class StatusIndex:
+    """The status objects of all replicas of one kind, by subject; a reflector's receiver."""
+
+    def __init__(self, kind: StatusKind, owner: Aggregation) -> None:
+        self.kind = kind
+        self.subjects: dict[Subject, dict[str, Object]] = {}
+        self.items: dict[str, Object] = {}
+        self._owner = owner
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Take in status objects that came, changed or went."""
+        for change in changes:
+            name = change.key.name
+            before = self.items.pop(name, None)
+            if before is not None:
+                self._take_out(name, before)
+            if change.kind == "set":
+                self.items[name] = change.object
+                subject = subject_of(self.kind, change.object)
+                self.subjects.setdefault(subject, {})[name] = change.object
+                self._owner.touch(subject)
+
+    def synced(self) -> None:
+        """A whole list is in."""
+        self._owner.touch_all()
+
+    def _take_out(self, name: str, item: Object) -> None:
+        subject = subject_of(self.kind, item)
+        of_subject = self.subjects.get(subject, {})
+        of_subject.pop(name, None)
+        if not of_subject:
+            self.subjects.pop(subject, None)
+        self._owner.touch(subject)
+
+
+class _Pods:
+    """Receives the Pods' changes: every entry may depend on them."""
+
+    def __init__(self, owner: Aggregation) -> None:
+        self._owner = owner
+
+    def change(self, changes: Iterable[Change]) -> None:
+        del changes
+        self._owner.touch_all()
+
+    def synced(self) -> None:
+        self._owner.touch_all()
+
+
+class Aggregation:
+    """Keeps ``byPod`` of every template, constraint and Config; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        manager: Manager,
+        pod: Pod,
+        log: Logger,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        self._client = client
+        self._manager = manager
+        self._registrar: Registrar = manager.registrar("status")
+        self._pod = pod
+        self._log = log
+        selection = Selection(pod.namespace)
+        self._indexes = [StatusIndex(kind, self) for kind in STATUS_KINDS]
+        self._pods = Reflector(client, PODS, _Pods(self), selection=selection, settings=settings)
+        self._reflectors = [
+            Reflector(
+                client, status_resource(index.kind), index, selection=selection, settings=settings
+            )
+            for index in self._indexes
+        ]
+        self._due: dict[Subject, float] = {}
+        self._since: dict[Subject, float] = {}
+        self._swapped: dict[Subject, str] = {}
+        self._checked: set[str] = set()
+        self._orphans_due = 0.0
+        self._all = False
+        self._work = asyncio.Event()
+        self.writes = 0
+        self.failures = 0
+        self._registrar.add_watch(TEMPLATE)
+        self._registrar.add_watch(CONFIG)
+
+    # --- what might differ ---------------------------------------------------------------------
+
+    def touch(self, subject: Subject) -> None:
+        """Something about a subject changed: look at it, in a moment."""
+        self._due.setdefault(subject, time.monotonic() + DEBOUNCE_SECONDS)
+        self._work.set()
+
+    def touch_all(self) -> None:
+        """Something about the replicas changed: look at everything."""
+        self._all = True
+        self._work.set()
+
+    def follow(self, kinds: Iterable[str]) -> None:
+        """Look after the constraints of these kinds."""
+        self._registrar.replace_watch({TEMPLATE, CONFIG, *(constraint_gvk(kind) for kind in kinds)})
+
+    def _changed(self, event: Event) -> None:
+        if event.key is None:
+            return
+        subject = self._subject(event.gvk, event.key)
+        if event.kind == "delete":
+            self._swapped.pop(subject, None)
+        self.touch(subject)
+
+    def _subject(self, gvk: GroupVersionKind, key: Key) -> Subject:
+        if gvk == TEMPLATE:
+            return Subject(pod_status.TEMPLATE.kind, "", key.name)
+        if gvk == CONFIG:
+            return Subject(pod_status.CONFIG.kind, "", key.name)
+        return Subject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Watch and write until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in (self._pods, *self._reflectors):
+                tasks.create_task(reflector.run())
+            tasks.create_task(self._listen())
+            for reflector in (self._pods, *self._reflectors):
+                await reflector.wait_synced()
+            tasks.create_task(self._write_forever())
+
+    async def _listen(self) -> None:
+        while True:
+            self._changed(await self._registrar.next())
+
+    async def _write_forever(self) -> None:
+        while True:
+            now = time.monotonic()
+            wait = min(*self._due.values(), self._orphans_due, now + IDLE_SECONDS) - now
+            if self._all:
+                wait = DEBOUNCE_SECONDS
+                self._orphans_due = now + ORPHAN_SECONDS
+            if wait > 0:
+                await self._sleep(wait, early=not self._all)
+            if self._all:
+                self._all = False
+                for index in self._indexes:
+                    for subject in index.subjects:
+                        self._due.setdefault(subject, 0.0)
+            now = time.monotonic()
+            ready = [subject for subject, due in self._due.items() if due <= now]
+            for subject in ready:
+                del self._due[subject]
+            await self._write_all(ready)
+            if now >= self._orphans_due:
+                await self._delete_orphans()
+                self._orphans_due = math.inf
+
+    async def _sleep(self, seconds: float, *, early: bool) -> None:
+        """Wait; until something changes, if it is so."""
+        if not early:
+            await asyncio.sleep(seconds)
+            return
+        self._work.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
+        except TimeoutError:
+            return
+
+    async def _write_all(self, subjects: list[Subject]) -> None:
+        if not subjects:
+            return
+        everyone = list(self._pods.store)
+        working, live = pods.working(everyone), pods.live(everyone)
+        # Whoever says something of a constraint says something of its template too.
+        items = (
+            item
+            for index in self._indexes
+            if index.kind is not pod_status.CONSTRAINT
+            for item in index.items.values()
+        )
+        writers = pods.writers(items, working, self._pod.uid)
+        turns = iter(subjects)
+
+        async def work() -> None:
+            for subject in turns:
+                await self._write(subject, live, writers)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(WRITES_AT_ONCE, len(subjects))):
+                tasks.create_task(work())
+
+    async def _write(self, subject: Subject, live: frozenset[str], writers: frozenset[str]) -> None:
+        """Write one object's status if it differs and it is our turn."""
+        gvk, namespace = self._place(subject)
+        document = self._manager.get(gvk, namespace, subject.name)
+        if document is None:
+            self._since.pop(subject, None)
+            return
+        version = document["metadata"]["resourceVersion"]
+        if self._swapped.get(subject) == version:
+            return  # What was written then is still on its way here.
+        self._swapped.pop(subject, None)
+        index = next(index for index in self._indexes if index.kind.kind == subject.kind)
+        statuses = [
+            item
+            for item in index.subjects.get(subject, {}).values()
+            if item["metadata"]["namespace"] == self._pod.namespace
+        ]
+        wanted = by_pod.merged_status(document, statuses, index.kind, live)
+        now = time.monotonic()
+        if wanted is None:
+            self._since.pop(subject, None)
+            return
+        turn = self._since.setdefault(subject, now) + TURN_SECONDS * by_pod.rank(
+            "/".join(subject), writers, self._pod.uid
+        )
+        if turn > now:
+            self._due[subject] = turn
+            return
+        self._swapped[subject] = version
+        try:
+            self.writes += 1
+            plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
+            resource = Resource(gvk, plural, namespaced=bool(namespace))
+            await self._client.replace(
+                resource, {**document, "status": wanted}, subresource="status"
+            )
+        except (ApiError, UnreachableError) as error:
+            self._swapped.pop(subject, None)
+            if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
+                self._due.setdefault(subject, time.monotonic() + DEBOUNCE_SECONDS)
+                return  # Another was faster; the watch tells what it wrote.
+            self.failures += 1
+            self._due[subject] = time.monotonic() + TURN_SECONDS
+            self._log.warning(
+                "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
+            )
+        else:
+            self._since.pop(subject, None)
+
+    def _place(self, subject: Subject) -> tuple[GroupVersionKind, str]:
+        if subject.kind == pod_status.TEMPLATE.kind:
+            return TEMPLATE, ""
+        if subject.kind == pod_status.CONFIG.kind:
+            return CONFIG, self._pod.namespace
+        return constraint_gvk(subject.constraint_kind), ""
+
+    # --- statuses of pods that are gone --------------------------------------------------------
+
+    async def _delete_orphans(self) -> None:
+        """Delete the statuses of Pods that are gone, once the API server confirms that they are.
+
+        A Pod that the watch has not told of yet is not gone.
+        """
+        everyone = list(self._pods.store)
+        live, working = pods.live(everyone), pods.working(everyone)
+        for index in self._indexes:
+            for item in by_pod.orphans(index.items.values(), live):
+                name = item["metadata"]["name"]
+                if by_pod.writer(name, working | {self._pod.uid}) != self._pod.uid:
+                    continue
+                if await self._is_gone(item):
+                    await self._delete(index.kind, item)
+
+    async def _is_gone(self, item: Mapping[str, Any]) -> bool:
+        for owner in pods.owners_of(item):
+            uid = owner["uid"]
+            if uid in self._checked:
+                continue
+            try:
+                pod = await self._client.get(PODS, owner["name"], self._pod.namespace)
+            except ApiError as error:
+                if not error.is_absent:
+                    return False
+            except UnreachableError:
+                return False
+            else:
+                if uid in pods.live([pod]):
+                    return False
+            self._checked.add(uid)
+        return True
+
+    async def _delete(self, kind: StatusKind, item: Mapping[str, Any]) -> None:
+        metadata = item["metadata"]
+        try:
+            self.writes += 1
+            await self._client.delete(
+                status_resource(kind), metadata["name"], metadata["namespace"], uid=metadata["uid"]
+            )
+        except (ApiError, UnreachableError) as error:
+            if isinstance(error, ApiError) and error.is_conflict:
+                return  # It is another object by now.
+            self.failures += 1
+            self._log.warning("orphan not deleted", name=metadata["name"], error=str(error))

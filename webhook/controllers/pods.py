@@ -1,0 +1,54 @@
+"""The replicas as Pods: which of them count, and which of them may write for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+STATUS_OPERATION: Final = "status"
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+def live(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The UIDs of the Pods that are not finished: one that terminates serves until it has ended."""
+    return frozenset(
+        pod["metadata"]["uid"]
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") not in _FINISHED
+    )
+
+
+def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The UIDs of the Pods that can be relied on to write: neither ending nor known to be unready."""
+    return frozenset(
+        pod["metadata"]["uid"]
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") not in _FINISHED
+        and not pod["metadata"].get("deletionTimestamp")
+        and not _is_unready(pod)
+    )
+
+
+def writers(
+    statuses: Iterable[Mapping[str, Any]], working_pods: frozenset[str], own_uid: str
+) -> frozenset[str]:
+    """The UIDs of the replicas that run the status operation, as their statuses say; ours is one."""
+    found = {own_uid}
+    for item in statuses:
+        if STATUS_OPERATION in (item.get("status") or {}).get("operations", ()):
+            found |= {owner.get("uid", "") for owner in owners_of(item)} & working_pods
+    return frozenset(found)
+
+
+def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The Pods that own a status object."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return [owner for owner in owners if owner.get("kind") == "Pod"]
+
+
+def _is_unready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item.get("type") == "Ready" and item.get("status") == "False" for item in conditions)

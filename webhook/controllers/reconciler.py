@@ -1,0 +1,180 @@
+"""Events of the watches, handed to the controllers; and which kinds are to be watched.
+
+Two parties want kinds: one for policy (templates, their constraints, Config,
+SyncSets, Namespaces), one for referential data, since a kind may be both. Each
+event is taken to its end before the next is looked at: a template that goes
+takes its kind's watch with it at once, and with that every event of it that
+still waits, so that nothing stale is ever applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
+from webhook.api.gvk import GroupVersionKind
+from webhook.constraint import constraint
+from webhook.controllers import policies, sync
+from webhook.controllers.policies import constraint_kind
+from webhook.controllers.sync import data_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.pod_status import Json
+    from webhook.constraint.client import Client
+    from webhook.controllers.policies import PolicyController
+    from webhook.controllers.sync import SyncController
+    from webhook.readiness import Tracker
+    from webhook.watch.queue import Event
+
+TEMPLATE: Final = GroupVersionKind("templates.gatekeeper.sh", "v1", "ConstraintTemplate")
+NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+NAMESPACES: Final = "Namespace"
+"""The Namespaces' name in readiness."""
+
+CONSTRAINT_VERSION: Final = "v1beta1"
+
+
+def constraint_gvk(kind: str) -> GroupVersionKind:
+    """The constraints of a kind, at the version that is stored."""
+    return GroupVersionKind(constraint.GROUP, CONSTRAINT_VERSION, kind)
+
+
+class Intents(Protocol):
+    """Where the wish for a kind is put down (a registrar of :mod:`webhook.watch`)."""
+
+    def add_watch(self, gvk: GroupVersionKind) -> None:
+        """Want a kind, too."""
+
+    def remove_watch(self, gvk: GroupVersionKind) -> None:
+        """Want a kind no more."""
+
+    def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
+        """Want exactly these kinds."""
+
+
+class Reconciler:
+    """Takes events one by one, on one task's behalf; awaits nothing."""
+
+    def __init__(  # the parts it joins
+        self,
+        client: Client,
+        tracker: Tracker,
+        policy: PolicyController,
+        data: SyncController,
+        *,
+        namespace: str,
+        policy_watches: Intents,
+        data_watches: Intents,
+    ) -> None:
+        """``namespace`` is the one whose Config counts."""
+        self._client = client
+        self._tracker = tracker
+        self._policy = policy
+        self._data = data
+        self._namespace = namespace
+        self._policy_watches = policy_watches
+        self._data_watches = data_watches
+        self._config_changed = False
+
+    def begin(self) -> None:
+        """Say what is awaited, and want the kinds that are always wanted."""
+        for kind in (policies.TEMPLATES, sync.CONFIG, sync.SYNC_SETS, NAMESPACES):
+            self._tracker.track(kind)
+        for gvk in (NAMESPACE, CONFIG, SYNC_SET, TEMPLATE):
+            self._policy_watches.add_watch(gvk)
+
+    # --- policy --------------------------------------------------------------------------------
+
+    def take_policy(self, event: Event) -> None:
+        """Apply an event of the policy's watches."""
+        if event.kind == "synced":
+            self._listed(event.gvk)
+            return
+        assert event.key is not None
+        name = event.key.name
+        document = event.object if event.kind == "set" else None
+        if event.gvk == TEMPLATE:
+            self._template(name, document)
+        elif event.gvk == NAMESPACE:
+            self._client.set_namespace(name, document)
+        elif event.gvk == CONFIG:
+            if event.key == (self._namespace, CONFIG_NAME):
+                self._data.config(document)
+                self._config_changed = True
+                self._follow_data()
+        elif event.gvk == SYNC_SET:
+            self._data.sync_set(name, document)
+            self._follow_data()
+        else:
+            self._policy.constraint(event.gvk.kind, name, document)
+
+    def absent(self, gvk: GroupVersionKind) -> None:
+        """A wanted kind is not served, and for certain there is no object of it."""
+        if gvk == TEMPLATE:
+            return  # Without templates there is no policy: this is an error to be waited out.
+        self._listed(gvk)
+        if gvk in self._data.kinds:
+            # Its absence is no data, but not data in sync: templates that need it stay withheld.
+            self._tracker.expect(data_kind(gvk), ())
+
+    def _listed(self, gvk: GroupVersionKind) -> None:
+        if gvk == TEMPLATE:
+            self._policy.listed(policies.TEMPLATES)
+        elif gvk == CONFIG:
+            self._tracker.expect(sync.CONFIG, ())
+        elif gvk == SYNC_SET:
+            self._tracker.expect(sync.SYNC_SETS, ())
+        elif gvk == NAMESPACE:
+            self._tracker.expect(NAMESPACES, ())
+        elif gvk.group == constraint.GROUP:
+            self._policy.listed(gvk.kind)
+
+    def _template(self, name: str, document: Mapping[str, object] | None) -> None:
+        before = self._policy.kind(name)
+        self._policy.template(name, document)
+        after = self._policy.kind(name)
+        if before is not None and before != after:
+            self._policy_watches.remove_watch(constraint_gvk(before))
+        if after is not None:
+            self._policy_watches.add_watch(constraint_gvk(after))
+
+    # --- data ----------------------------------------------------------------------------------
+
+    def take_data(self, event: Event) -> None:
+        """Apply an event of the referential data's watches."""
+        if event.kind == "synced":
+            self._data.listed(event.gvk)
+            self._policy.synced(self._data.synced)
+            return
+        assert event.key is not None
+        document = event.object if event.kind == "set" else None
+        self._data.data(event.gvk, event.key, document)
+
+    def _follow_data(self) -> None:
+        self._data_watches.replace_watch(self._data.kinds)
+        self._policy.synced(self._data.synced)
+
+    # --- what follows --------------------------------------------------------------------------
+
+    def published(self) -> bool:
+        """The snapshot with everything taken so far answers admissions now.
+
+        Whether statuses may have changed.
+        """
+        changed, self._config_changed = self._config_changed, False
+        return self._policy.published() or changed
+
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects that this replica should have, by name."""
+        return {**self._policy.statuses, **self._data.statuses()}
+
+    @property
+    def awaited_kinds(self) -> frozenset[GroupVersionKind]:
+        """The constraint kinds whose lists readiness waits for."""
+        return frozenset(
+            constraint_gvk(kind)
+            for kind in self._policy.kinds
+            if self._tracker.awaits_list(constraint_kind(kind))
+        )
