@@ -260,11 +260,11 @@ def _member(writer: CallWriter, lit: ir.Call) -> bool:
 
 
 INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {
-    "startswith": _boolean("{0}.startswith({1})"),
-    "endswith": _boolean("{0}.endswith({1})"),
+    "startswith": _boolean("({0}).startswith({1})"),
+    "endswith": _boolean("({0}).endswith({1})"),
     "contains": _boolean("{1} in {0}"),
-    "trim_prefix": _guarded("{0}.removeprefix({1})", "s", "str", "s"),
-    "trim_suffix": _guarded("{0}.removesuffix({1})", "s", "str", "s"),
+    "trim_prefix": _guarded("({0}).removeprefix({1})", "s", "str", "s"),
+    "trim_suffix": _guarded("({0}).removesuffix({1})", "s", "str", "s"),
     "plus": _guarded("{0} + {1}", "i", "int", "i"),
     "minus": _minus,
     "count": _count,
