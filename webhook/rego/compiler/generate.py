@@ -148,8 +148,10 @@ def generate(unit: Unit) -> Generated:
     """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
     try:
         code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
-    except (SyntaxError, RecursionError, MemoryError):
-        # CPython's own bounds on nesting, where ours are wider.
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
+        if isinstance(error, SyntaxError) and "too many" not in str(error):
+            raise
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
     places = [(place.file, place.row, place.col) for place in unit.places]
     return Generated(code, unit.used_builtins, unit.slow_builtins, places, unit.slots)
