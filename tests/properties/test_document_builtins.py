@@ -7,12 +7,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.rego.builtins.calling import call
 from webhook.rego.builtins import go_url
 from webhook.rego.errors import BuiltinError, EvaluationError
+
+UNTIMED = settings(deadline=None)  # a busy machine is no fault
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 
@@ -66,6 +68,7 @@ def mutated(data):
     return st.lists(edit, min_size=1, max_size=4).map(apply)
 
 
+@UNTIMED
 @given(mutated(CERTIFICATE))
 def test_damaged_certificates_end_in_an_error_or_a_value(data):
     text = base64.b64encode(data).decode()
@@ -74,6 +77,7 @@ def test_damaged_certificates_end_in_an_error_or_a_value(data):
     survives("crypto.x509.parse_and_verify_certificates", base64.b64encode(data * 2).decode())
 
 
+@UNTIMED
 @given(mutated(PRIVATE), st.sampled_from(["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"]))
 def test_damaged_keys_end_in_an_error_or_a_value(data, label):
     body = base64.b64encode(data).decode()
@@ -93,6 +97,7 @@ WORDS = st.sampled_from(
 )
 
 
+@UNTIMED
 @given(st.lists(WORDS, max_size=30).map(" ".join))
 def test_any_graphql_ends_in_an_error_or_a_value(text):
     survives("graphql.parse_query", text)
@@ -119,6 +124,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@UNTIMED
 @given(JSON, JSON)
 def test_any_json_schema_ends_in_an_error_or_a_value(document, schema):
     survives("json.match_schema", {"d": document}, {"properties": schema})
@@ -126,6 +132,7 @@ def test_any_json_schema_ends_in_an_error_or_a_value(document, schema):
     survives("json.verify_schema", schema if isinstance(schema, dict | str | list) else {})
 
 
+@UNTIMED
 @given(JSON, JSON)
 def test_any_tree_given_as_graphql_ends_in_an_error_or_a_value(query, schema):
     for tree in ({"Operations": query}, {"Definitions": schema}):
@@ -134,6 +141,7 @@ def test_any_tree_given_as_graphql_ends_in_an_error_or_a_value(query, schema):
         survives("graphql.schema_is_valid", tree)
 
 
+@UNTIMED
 @given(JSON, st.text(max_size=30))
 def test_any_key_and_token_ends_in_an_error_or_a_value(key, token):
     from webhook.rego.text import json_text
@@ -147,6 +155,7 @@ def test_any_key_and_token_ends_in_an_error_or_a_value(key, token):
     survives("io.jwt.encode_sign_raw", '{"alg":"RS256"}', "{}", web_key)
 
 
+@UNTIMED
 @given(st.text(alphabet="ab:/?#[]@%1.\\é \x00-_*", max_size=25))
 def test_an_url_that_is_parsed_prints_to_one_that_parses_alike(text):
     try:

@@ -2,12 +2,14 @@
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.store import Key
 from webhook.watch.queue import Queue
+
+UNTIMED = settings(deadline=None)  # a busy machine is no fault
 
 A = GroupVersionKind("", "v1", "A")
 B = GroupVersionKind("", "v1", "B")
@@ -70,6 +72,7 @@ def test_synced_is_told_after_what_was_there_before_it():
     assert told(queue) == [("set", "x", 1), ("synced", "", None), ("set", "y", 1)]
 
 
+@UNTIMED
 @given(
     st.lists(st.tuples(st.sampled_from(["set", "delete", "take"]), st.sampled_from("xyz"))),
 )
