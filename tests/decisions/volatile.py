@@ -127,12 +127,16 @@ class VolatileDisk(OSDisk):
         return path.with_name(HIDDEN + path.name) if path in self._new else path
 
 
+def forget(directory: Path) -> None:
+    """What the kill took: files whose names were never synced."""
+    for left in directory.glob(f"{HIDDEN}*"):
+        left.unlink()
+
+
 def main() -> None:
     config, seed, full = sys.argv[1:]
     settings = read_settings(load(Path(config)))
-    if settings.directory.exists():
-        for left in settings.directory.glob(f"{HIDDEN}*"):
-            left.unlink()  # its name was never synced
+    forget(settings.directory)
     disk = VolatileDisk(int(seed), Path(full))
     asyncio.run(run_sidecar(settings, log.open_log().logger("sidecar"), disk))
 

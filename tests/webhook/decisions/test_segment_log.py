@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.decisions.volatile import VolatileDisk, forget
 from webhook.decisions.framing import StreamID
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import AppendFile, OSDisk
@@ -61,6 +62,16 @@ def test_a_new_process_finds_everything_and_how_far_each_stream_has_come(tmp_pat
     assert drain(Reader(log, None)) == list(range(1, 20))
     fill(log, range(20, 30))
     assert drain(Reader(log, None)) == list(range(1, 30))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_append_returned_for_is_there_after_a_crash(tmp_path: Path, seed: int) -> None:
+    """On a disk that forgets bytes and names that were not synced, at every point."""
+    for count in range(1, 25):
+        folder = tmp_path / str(count)
+        fill(SegmentLog(VolatileDisk(seed, tmp_path / "full"), folder, SMALL), range(1, count + 1))
+        forget(folder)
+        assert drain(Reader(SegmentLog(OSDisk(), folder, SMALL), None)) == list(range(1, count + 1))
 
 
 def test_marks_outlive_the_records_they_came_from(tmp_path: Path) -> None:
