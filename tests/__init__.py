@@ -1,0 +1,1 @@
+"""Waddle's tests."""

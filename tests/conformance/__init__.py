@@ -1,0 +1,1 @@
+"""Conformance to OPA's and Gatekeeper's own cases."""

@@ -12,7 +12,8 @@ from webhook.rego.builtins import go_json
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import number_text
-from webhook.rego.template_execution import JsonNumber, render
+from webhook.rego.template_execution import render
+from webhook.rego.template_functions import JsonNumber
 from webhook.rego.template_syntax import Nodes, parse
 from webhook.rego.template_tokens import TemplateError
 from webhook.rego.text import display
