@@ -21,6 +21,7 @@ from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics import Exposition, Registry
+from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.hub import Hub
@@ -212,11 +213,18 @@ class Process:
         return 0
 
     def _make_client(self) -> MeteredClient:
+        """The client; raises :class:`StartupError`."""
         settings = self._settings
+        cache = None
+        if settings.compiled_policies_dir:
+            try:
+                cache = CodeCache(Path(settings.compiled_policies_dir))
+            except (OSError, UnsafeDirectoryError) as error:
+                raise StartupError(f"--compiled-policies-dir: {error}") from None
         return MeteredClient(
             self._registry,
             targets=[AdmissionTarget()],
-            drivers=[RegoDriver(disabled_builtins=settings.disable_opa_builtin)],
+            drivers=[RegoDriver(disabled_builtins=settings.disable_opa_builtin, cache=cache)],
             error_is_violation=settings.evaluation_errors == "violation",
         )
 

@@ -92,6 +92,12 @@ class ServeSettings:
         kind="duration",
         group=_POLICIES,
     )
+    compiled_policies_dir: str = flag(
+        "",
+        "Directory that keeps compiled policies, so that a restart does not compile them again; "
+        "made with mode 0700, and refused if others can open it. One for each replica.",
+        group=_POLICIES,
+    )
 
     host: str = flag(
         "", "Address that admission listens on; empty for all.", gatekeeper=True, group=_SERVING

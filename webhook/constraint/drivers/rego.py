@@ -16,7 +16,7 @@ from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.compatibility import GATEKEEPER
-from webhook.rego.engine import CompileOptions, compile_modules
+from webhook.rego.engine import CompileOptions, compile_rule
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.parser import parse_module
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
     from webhook.rego.ast import Module, RegoVersion
+    from webhook.rego.code_cache import CodeCache
     from webhook.rego.engine import Entrypoint
     from webhook.rego.values import Value
 
@@ -52,8 +53,13 @@ class RegoDriver:
         *,
         disabled_builtins: Collection[str] = (),
         external_data: ExternalData | None = None,
+        cache: CodeCache | None = None,
     ) -> None:
-        """Without ``external_data`` a template that calls the built-in does not compile."""
+        """Without ``external_data`` a template that calls the built-in does not compile.
+
+        ``cache`` keeps what was compiled for the next start.
+        """
+        self._cache = cache
         builtins = {}
         if external_data is not None:
             builtins["external_data"] = make_builtin(
@@ -88,8 +94,14 @@ class RegoDriver:
         ]
         references.check_references(modules, entry)
         try:
-            program = compile_modules([references.as_entry(entry), *modules], options=self._options)
-            return RegoEvaluator(program.rule(f"data.{references.ENTRY}.{references.RULE}"))
+            return RegoEvaluator(
+                compile_rule(
+                    [references.as_entry(entry), *modules],
+                    f"data.{references.ENTRY}.{references.RULE}",
+                    options=self._options,
+                    cache=self._cache,
+                )
+            )
         except RegoErrors as errors:
             raise CompileError(f"unable to compile modules: {errors}") from None
 
