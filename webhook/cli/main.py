@@ -21,8 +21,10 @@ _COMMANDS: Final = {
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
+    "status": ("webhook.cli.status", "Show which replicas enforce which policies."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
     "verify": ("webhook.cli.verify", "Run the test suites of policies."),
+    "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
 
 

@@ -1,0 +1,306 @@
+"""`waddle status` and `waddle wait` at a real API server, with Pods and statuses made by hand."""
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import Api, ApiError, Cluster
+from tests.conformance.gatekeeper import waddle
+from webhook.api import pod_status
+from webhook.api.pod_status import Pod, StatusError
+
+ROOT = Path(__file__).resolve().parents[2]
+LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
+CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+STATUSES = "/apis/status.gatekeeper.sh/v1beta1/namespaces"
+LONG = "60s"
+SHORT = "2s"
+
+Object = dict[str, Any]
+
+
+@dataclass
+class Stage:
+    """A namespace with replicas, a template and a constraint of its own."""
+
+    api: Api
+    kubeconfig: Path
+    name: str
+    template: Object = field(default_factory=dict)
+    constraint: Object = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.name.replace("-", "").capitalize()
+
+    @property
+    def constraint_path(self) -> str:
+        return f"{CONSTRAINTS}/{self.kind.lower()}/{self.name}"
+
+    def options(self) -> list[str]:
+        return ["--kubeconfig", str(self.kubeconfig), "-n", self.name]
+
+    def wait(self, shown: str = "", *more: str, timeout: str = SHORT) -> Any:
+        shown = shown or f"{self.kind}/{self.name}"
+        return waddle("wait", "--for=enforced", shown, *more, "--timeout", timeout, *self.options())
+
+    def replica(self, name: str, *, ready: bool = True, finalizers: Any = None) -> Pod:
+        """A Pod as the kubelet would have it."""
+        manifest: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": LABELS, "finalizers": finalizers or []},
+            "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
+        }
+        path = f"/api/v1/namespaces/{self.name}/pods"
+        made = self.api.request("POST", path, manifest)
+        condition = {"type": "Ready", "status": "True" if ready else "False"}
+        status = {"phase": "Running", "conditions": [condition]}
+        self.api.request("PUT", f"{path}/{name}/status", made | {"status": status})
+        return Pod(name, self.name, made["metadata"]["uid"], ("webhook",))
+
+    def say(self, pod: Pod, document: Object, **options: Any) -> None:
+        """The status of a replica about an object, put in the place of an earlier one."""
+        if document["kind"] == "ConstraintTemplate":
+            subject = pod_status.template_subject(document)
+        else:
+            subject = pod_status.constraint_subject(document)
+            options.setdefault("enforced", True)
+        additions = {"since": "2026-01-02T03:04:05Z", "activeGeneration": 1}
+        made = pod_status.pod_status(pod, subject, additions=additions, **options)
+        path = f"{STATUSES}/{self.name}/{subject.status.plural}/{made['metadata']['name']}"
+        self.api.apply(path, made)
+
+    def change(self) -> None:
+        """A new generation of the constraint."""
+        self.constraint["spec"] = {"enforcementAction": "warn"}
+        self.constraint = self.api.request("PUT", self.constraint_path, self.constraint)
+
+
+@pytest.fixture
+def stage(cluster: Cluster) -> Iterator[Stage]:
+    api = cluster.api
+    for file in (ROOT / "manifests" / "crds").glob("*.yaml"):
+        manifest = yaml.safe_load(file.read_text())
+        if manifest["kind"] == "CustomResourceDefinition":
+            api.apply(f"{CRDS}/{manifest['metadata']['name']}", manifest)
+    stage = Stage(api, cluster.kubeconfig, f"wait-{uuid.uuid4().hex[:8]}")
+    api.request("POST", "/api/v1/namespaces", {"metadata": {"name": stage.name}})
+    retry(lambda: api.request("GET", f"/api/v1/namespaces/{stage.name}/serviceaccounts/default"))
+    kind = stage.kind
+    stage.template = {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": kind.lower()},
+        "spec": {"crd": {"spec": {"names": {"kind": kind}}}},
+    }
+    stage.template = retry(lambda: api.request("POST", TEMPLATES, stage.template))
+    api.request("POST", CRDS, constraint_crd(kind))
+    manifest = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": stage.name},
+        "spec": {},
+    }
+    collection = f"{CONSTRAINTS}/{kind.lower()}"
+    stage.constraint = retry(lambda: api.request("POST", collection, manifest))
+    yield stage
+    api.request("DELETE", f"{CRDS}/{kind.lower()}.constraints.gatekeeper.sh")
+    api.request("DELETE", f"{TEMPLATES}/{kind.lower()}")
+    api.request("DELETE", f"/api/v1/namespaces/{stage.name}")
+
+
+def retry(request: Any) -> Any:
+    """What the API server will serve in a moment: it says 404 until then."""
+    for _ in range(1000):
+        try:
+            return request()
+        except ApiError as error:
+            if error.status != 404:
+                raise
+    raise AssertionError("it never came")
+
+
+def constraint_crd(kind: str) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1beta1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}.constraints.gatekeeper.sh"},
+        "spec": {
+            "group": "constraints.gatekeeper.sh",
+            "names": {"kind": kind, "plural": kind.lower(), "singular": kind.lower()},
+            "scope": "Cluster",
+            "versions": [version],
+        },
+    }
+
+
+def test_wait_ends_when_the_last_replica_enforces(stage):
+    """It is started while one replica is missing, and ends with that replica's status."""
+    first, second = stage.replica("a"), stage.replica("b")
+    stage.say(first, stage.constraint)
+    shown = f"{stage.kind}/{stage.name}"
+    assert stage.wait(timeout=SHORT).returncode == 1
+    program = Path(sys.executable).with_name("waddle")
+    command = [program, "wait", "--for=enforced", shown, "--timeout", LONG, *stage.options()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
+        stage.say(second, stage.constraint)
+        out, _ = waiting.communicate(timeout=90)
+
+    assert (waiting.returncode, out) == (0, f"{shown}: enforced by 2 of 2 replicas\n")
+
+
+def test_wait_fails_while_a_replica_is_missing_behind_or_in_error(stage):
+    first, second = stage.replica("a"), stage.replica("b")
+    stage.say(first, stage.constraint)
+    missing = stage.wait()
+    assert missing.returncode == 1
+    assert "not enforced within 2 s: b: no status yet" in missing.stderr
+
+    stage.say(second, stage.constraint)
+    assert stage.wait(timeout=LONG).returncode == 0
+
+    stage.change()
+    stage.say(first, stage.constraint)
+    behind = stage.wait()
+    assert behind.returncode == 1
+    assert "b: at generation 1" in behind.stderr
+
+    stage.say(second, stage.constraint, errors=[StatusError("", "bad \x1b[31mparameters")])
+    broken = stage.wait()
+    assert broken.returncode == 1
+    assert "b: bad \\x1b[31mparameters" in broken.stderr
+
+
+def test_wait_fails_while_a_pod_is_being_deleted(stage):
+    """A finalizer holds it as a kubelet does while it drains."""
+    first, second = stage.replica("a"), stage.replica("b", finalizers=["waddle.test/drain"])
+    for pod in (first, second):
+        stage.say(pod, stage.constraint)
+    assert stage.wait(timeout=LONG).returncode == 0
+
+    path = f"/api/v1/namespaces/{stage.name}/pods/b"
+    stage.api.request("DELETE", path, {"gracePeriodSeconds": 0})
+    deleting = stage.wait()
+    assert deleting.returncode == 1
+    assert "b: the pod is terminating" in deleting.stderr
+
+    pod = stage.api.request("GET", path)
+    stage.api.request("PUT", path, pod | {"metadata": pod["metadata"] | {"finalizers": []}})
+    assert stage.wait(timeout=LONG).returncode == 0
+
+
+def test_wait_needs_a_replica_and_counts_no_starting_one(stage):
+    nobody = stage.wait()
+    assert nobody.returncode == 1
+    assert "no replica is ready" in nobody.stderr
+
+    stage.say(stage.replica("a"), stage.template)
+    stage.replica("b", ready=False)
+    name = f"ConstraintTemplate/{stage.kind.lower()}"
+    assert stage.wait(name, timeout=LONG).returncode == 0
+    both = stage.wait(name, f"{stage.kind}/{stage.name}")
+    assert both.returncode == 1
+    assert "a: no status yet" in both.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wait", "ConstraintTemplate/absent"], "there is no such object"),
+        (["wait", "NoSuchKind/x"], "there is no such object"),
+        (["wait", "nonsense"], "expected KIND/NAME"),
+        (["wait"], "nothing to wait for"),
+        (["wait", "--for=love", "K/x"], "only enforced"),
+        (["wait", "--timeout=soon", "K/x"], "invalid duration"),
+    ],
+)
+def test_wait_says_when_it_makes_no_sense(cluster, arguments, message):
+    run = waddle(*arguments, "--kubeconfig", cluster.kubeconfig)
+
+    assert run.returncode == 2
+    assert message in run.stderr
+
+
+def test_status_shows_objects_by_replicas(stage):
+    first, second = stage.replica("waddle-webhook-a"), stage.replica("waddle-webhook-b")
+    for pod in (first, second):
+        stage.say(pod, stage.template)
+    stage.say(first, stage.constraint)
+    stage.say(second, stage.constraint, enforced=False, errors=[StatusError("", "no such field")])
+    table = waddle("status", *stage.options())
+
+    assert table.returncode == 0, table.stderr
+    lines = table.stdout.splitlines()
+    assert lines[:2] == ["waddle-webhook-a: ready", "waddle-webhook-b: ready"]
+    rows = {line.split()[0]: line.split()[1:] for line in lines if "  " in line}
+    assert rows["OBJECT"] == ["GENERATION", "ENFORCED", "SINCE", "A", "B"]
+    name = f"ConstraintTemplate/{stage.kind.lower()}"
+    assert rows[name] == ["1", "2/2", "2026-01-02T03:04:05Z", "yes", "yes"]
+    assert rows[f"{stage.kind}/{stage.name}"] == ["1", "1/2", "-", "yes", "error"]
+    assert lines[-1] == f"{stage.kind}/{stage.name} on waddle-webhook-b: no such field"
+
+
+def test_status_gives_programs_everything(stage):
+    pod = stage.replica("a")
+    stage.replica("b", ready=False)
+    stage.say(pod, stage.constraint)
+    run = waddle("status", "-o", "json", *stage.options())
+    found = json.loads(run.stdout)
+
+    assert [(item["name"], item["counted"]) for item in found["replicas"]] == [
+        ("a", True),
+        ("b", False),
+    ]
+    mine = next(item for item in found["objects"] if item["kind"] == stage.kind)
+    assert (mine["enforced"], mine["generation"]) == (True, 1)
+    assert mine["uid"] == stage.constraint["metadata"]["uid"]
+    assert mine["replicas"][0] == {
+        "name": "a",
+        "uid": pod.uid,
+        "counted": True,
+        "state": "enforced",
+        "observedGeneration": 1,
+        "activeGeneration": 1,
+        "since": "2026-01-02T03:04:05Z",
+        "errors": [],
+    }
+    assert [item["state"] for item in mine["replicas"]] == ["enforced", "missing"]
+
+
+def test_a_cluster_that_does_not_answer_is_an_error(tmp_path):
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    status = waddle("status", "--kubeconfig", file)
+    wait = waddle("wait", "K/x", "--timeout", SHORT, "--kubeconfig", file)
+
+    assert status.returncode == 1
+    assert "the cluster cannot be asked" in status.stderr
+    assert wait.returncode == 1
+    assert "not enforced within 2 s" in wait.stderr

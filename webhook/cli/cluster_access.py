@@ -1,0 +1,95 @@
+"""What the commands that ask a cluster share: how it is found, and what is read from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.resource import Resource
+from webhook.constraint import constraint
+from webhook.controllers.convergence import TEMPLATE_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.cluster.client import Client, Object
+
+NAMESPACE: Final = "waddle-system"
+PAGE_OBJECTS: Final = 500
+"""As many as client-go asks for at once."""
+
+TEMPLATES: Final = Resource(
+    GroupVersionKind("templates.gatekeeper.sh", "v1", TEMPLATE_KIND),
+    "constrainttemplates",
+    namespaced=False,
+)
+PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+TEMPLATE_STATUSES: Final = Resource(
+    GroupVersionKind("status.gatekeeper.sh", "v1beta1", "ConstraintTemplatePodStatus"),
+    "constrainttemplatepodstatuses",
+    namespaced=True,
+)
+CONSTRAINT_STATUSES: Final = Resource(
+    GroupVersionKind("status.gatekeeper.sh", "v1beta1", "ConstraintPodStatus"),
+    "constraintpodstatuses",
+    namespaced=True,
+)
+
+
+def constraints_of(kind: str) -> Resource:
+    """The constraints of a kind, whatever its case: the plural is the kind in lower case."""
+    gvk = GroupVersionKind(constraint.GROUP, "v1beta1", kind)
+    return Resource(gvk, kind.lower(), namespaced=False)
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which cluster, and which namespace of it is Waddle's."""
+    options = (
+        click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            default=None,
+            help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
+        ),
+        click.option("--context", metavar="NAME", default=None, help="A context of it."),
+        click.option(
+            "-n",
+            "--namespace",
+            default=NAMESPACE,
+            show_default=True,
+            help="The namespace that Waddle runs in.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+async def list_objects(
+    client: Client, resource: Resource, namespace: str = "", query: Mapping[str, str] | None = None
+) -> list[Object]:
+    """All objects of a kind, page by page, each with its kind; none where the kind is not served.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
+
+    found: list[Object] = []
+    parameters = {"limit": str(PAGE_OBJECTS), **(query or {})}
+    while True:
+        try:
+            page = await client.request("GET", resource.collection(namespace), query=parameters)
+        except ApiError as error:
+            if error.is_absent:
+                return []
+            raise
+        # Items of a built-in kind's list do not say their kind.
+        kind = {"apiVersion": resource.gvk.group_version, "kind": resource.gvk.kind}
+        found += [kind | item for item in page["items"]]
+        token = page["metadata"].get("continue")
+        if not token:
+            return found
+        parameters["continue"] = token

@@ -1,0 +1,94 @@
+"""``waddle status``: which replica enforces what, since when, and what keeps it from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import status_report
+from webhook.cli.cluster_access import (
+    CONSTRAINT_STATUSES,
+    PODS,
+    TEMPLATE_STATUSES,
+    TEMPLATES,
+    cluster_options,
+    list_objects,
+)
+from webhook.cli.terminal import complain, write
+from webhook.constraint import constraint
+from webhook.controllers.convergence import POD_LABELS, Replica, by_subject, converge, replica
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client, Object
+    from webhook.controllers.convergence import Convergence
+
+FAILED: Final = 1
+
+_HELP = """Show templates and constraints, and which of Waddle's replicas enforce them.
+
+Read from the replicas' own status objects, so that it says the same whether or not
+they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
+
+Exit codes: 0 shown, 1 the cluster cannot be asked.
+"""
+
+
+@click.command("status", help=_HELP)
+@cluster_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="A table for people, or everything for programs.",
+)
+def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
+    """Read the cluster once and report."""
+    # Here and not above: they bring aiohttp and the event loop.
+    import uvloop  # noqa: PLC0415
+
+    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+
+    async def look() -> tuple[list[Replica], list[Convergence]]:
+        async with Client(load_credentials(kubeconfig, context=context)) as client:
+            return await read(client, namespace)
+
+    try:
+        replicas, objects = uvloop.run(look())
+    except (ApiError, UnreachableError, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return FAILED
+    if output == "json":
+        write(status_report.as_json(replicas, objects))
+    else:
+        write(status_report.as_table(replicas, objects, namespace))
+    return 0
+
+
+async def read(client: Client, namespace: str) -> tuple[list[Replica], list[Convergence]]:
+    """The replicas, and what they do about each template and constraint."""
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
+
+    # Objects first: a status is then at least as new as the object that it is compared with.
+    documents = await list_objects(client, TEMPLATES)
+    for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
+        documents += await list_objects(client, resource)
+    statuses: list[Object] = []
+    for resource in (TEMPLATE_STATUSES, CONSTRAINT_STATUSES):
+        statuses += await list_objects(client, resource, namespace)
+    pods = await list_objects(client, PODS, namespace, {"labelSelector": POD_LABELS})
+    replicas = sorted(
+        (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
+    )
+    found = by_subject(statuses)
+    objects = [
+        converge(
+            document, found.get((document["kind"], document["metadata"]["name"]), ()), replicas
+        )
+        for document in documents
+    ]
+    return replicas, objects

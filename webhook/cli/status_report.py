@@ -1,0 +1,129 @@
+"""``waddle status`` on the terminal and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from webhook.cli.terminal import printable, styled
+from webhook.controllers.convergence import TEMPLATE_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.controllers.convergence import Convergence, Replica, Standing
+
+
+def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namespace: str) -> str:
+    """A line for each object and a column for each replica, then what is wrong, in full."""
+    lines = [_replica_line(item) for item in replicas]
+    if not lines:
+        lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
+    if not objects:
+        return "\n".join([*lines, "", "no template and no constraint"])
+    shared = _shared_prefix([item.name for item in replicas])
+    head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
+    head += [item.name[shared:].upper() for item in replicas]
+    ordered = sorted(objects, key=lambda item: (item.kind != TEMPLATE_KIND, item.kind, item.name))
+    rows = [head, *([printable(cell) for cell in _row(item)] for item in ordered)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
+    faults = [printable(line) for item in ordered for line in _faults(item)]
+    return "\n".join([*lines, "", *table, *(["", *faults] if faults else [])])
+
+
+def _replica_line(item: Replica) -> str:
+    if item.terminating:
+        state = styled("terminating", fg="yellow")
+    else:
+        state = styled("ready", fg="green") if item.ready else styled("not ready", fg="yellow")
+    return f"{printable(item.name)}: {state}"
+
+
+def _shared_prefix(names: Sequence[str]) -> int:
+    """How many characters all the names begin with, to the last dash: a column needs the rest."""
+    if len(names) < 2:
+        return 0
+    first, last = min(names), max(names)
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    return first.rfind("-", 0, same) + 1
+
+
+def _row(item: Convergence) -> list[str]:
+    counted = item.counted
+    enforcing = sum(standing.state == "enforced" for standing in counted)
+    return [
+        f"{item.kind}/{item.name}",
+        str(item.generation),
+        f"{enforcing}/{len(counted)}",
+        item.since or "-",
+        *(_cell(standing) for standing in item.standings),
+    ]
+
+
+def _cell(standing: Standing) -> str:
+    match standing.state:
+        case "enforced":
+            return "yes"
+        case "behind":
+            return standing.reason
+        case state:
+            return state
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+
+
+def _faults(item: Convergence) -> list[str]:
+    return [
+        f"{item.kind}/{item.name} on {standing.replica.name}: {standing.reason}"
+        for standing in item.standings
+        if standing.errors
+    ]
+
+
+def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
+    """Everything, for programs."""
+    document = {
+        "replicas": [_replica(item) for item in replicas],
+        "objects": [
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "uid": item.uid,
+                "generation": item.generation,
+                "enforced": item.enforced,
+                "since": item.since or None,
+                "replicas": [_standing(standing) for standing in item.standings],
+            }
+            for item in objects
+        ],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def _replica(item: Replica) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "uid": item.uid,
+        "ready": item.ready,
+        "terminating": item.terminating,
+        "counted": item.counted,
+    }
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    return {
+        "name": standing.replica.name,
+        "uid": standing.replica.uid,
+        "counted": standing.replica.counted,
+        "state": standing.state,
+        "observedGeneration": standing.observed_generation,
+        "activeGeneration": standing.active_generation,
+        "since": standing.since or None,
+        "errors": list(standing.errors),
+    }

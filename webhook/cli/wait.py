@@ -1,0 +1,247 @@
+"""``waddle wait``: until all replicas enforce what was just applied."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.api.pod_status import LABEL_PREFIX
+from webhook.cli.cluster_access import (
+    CONSTRAINT_STATUSES,
+    PODS,
+    TEMPLATE_STATUSES,
+    TEMPLATES,
+    cluster_options,
+    constraints_of,
+)
+from webhook.cli.terminal import complain, printable, write
+from webhook.controllers.convergence import POD_LABELS, TEMPLATE_KIND, converge, replica
+from webhook.settings.flags import InvalidFlag, read_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Reflector
+    from webhook.cluster.resource import Resource
+    from webhook.cluster.store import Change
+    from webhook.controllers.convergence import Convergence
+
+TIMED_OUT: Final = 1
+UNKNOWN: Final = 2
+
+_HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
+
+KIND is ConstraintTemplate or the kind of a constraint; its case does not matter. Every
+replica that is ready, or terminating and not yet finished, must say that it enforces
+the object's present generation, without errors; one that terminates never does.
+
+\b
+  kubectl apply -f constraint.yaml
+  waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 60s
+
+Exit codes: 0 enforced, 1 not in time, 2 no such object, or the request makes no sense.
+"""
+
+
+@click.command("wait", help=_HELP)
+@click.argument("objects", metavar="KIND/NAME...", nargs=-1)
+@click.option(
+    "--for",
+    "condition",
+    default="enforced",
+    show_default=True,
+    help="What to wait for; there is only this.",
+)
+@click.option("--timeout", default="30s", show_default=True, help="How long: 30s, 2m, 1m30s …")
+@cluster_options
+def command(
+    objects: tuple[str, ...],
+    *,
+    condition: str,
+    timeout: str,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+) -> int:
+    """Watch the objects, their statuses and the Pods."""
+    try:
+        wanted = [_named(item) for item in objects]
+        seconds = read_duration("timeout", timeout)
+    except (InvalidFlag, ValueError) as error:
+        complain(str(error))
+        return UNKNOWN
+    if not wanted:
+        complain("nothing to wait for: name KIND/NAME")
+        return UNKNOWN
+    if condition != "enforced":
+        complain(f"--for={condition}: only enforced can be waited for")
+        return UNKNOWN
+    # Here and not above: they bring aiohttp and the event loop.
+    import uvloop  # noqa: PLC0415
+
+    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+
+    async def run() -> int:
+        async with Client(load_credentials(kubeconfig, context=context)) as client:
+            return await _wait_for_all(client, wanted, namespace, seconds)
+
+    try:
+        return uvloop.run(run())
+    except CredentialsError as error:
+        complain(str(error))
+        return UNKNOWN
+
+
+def _named(text: str) -> tuple[Resource, str]:
+    """The resource and name of ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
+    kind, slash, name = text.partition("/")
+    kind = kind.partition(".")[0]
+    if not slash or not kind or not name or "/" in name:
+        raise ValueError(f"expected KIND/NAME, got {text!r}")
+    if kind.lower() in {TEMPLATE_KIND.lower(), "constrainttemplates"}:
+        return TEMPLATES, name
+    return constraints_of(kind), name
+
+
+async def _wait_for_all(
+    client: Client, wanted: Sequence[tuple[Resource, str]], namespace: str, seconds: float
+) -> int:
+    """The exit code; each object's last state has been told."""
+    waits = [_Wait(client, resource, name, namespace) for resource, name in wanted]
+    results: list[int] = []
+    try:
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(wait.run()) for wait in waits]
+        results = [task.result() for task in running]
+    except TimeoutError:
+        results = [wait.tell_timeout(seconds) for wait in waits]
+    return max(results)
+
+
+class _Wait:
+    """One object, followed until it is enforced."""
+
+    def __init__(self, client: Client, resource: Resource, name: str, namespace: str) -> None:
+        self._client = client
+        self._resource = resource
+        self._name = name
+        self._namespace = namespace
+        self._news = asyncio.Event()
+        self._watches: dict[str, Reflector] = {}
+        self._shown = f"{resource.gvk.kind}/{name}"
+        self._fault = "the API server has not answered"
+        self._result: int | None = None
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """A store changed."""
+        del changes
+        self._news.set()
+
+    def synced(self) -> None:
+        """A store is whole."""
+        self._news.set()
+
+    def tell_timeout(self, seconds: float) -> int:
+        """What was missing at the end; the exit code."""
+        if self._result is not None:
+            return self._result
+        complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
+        return TIMED_OUT
+
+    def _why(self) -> str:
+        errors = [watch.statistics().last_error for watch in self._watches.values()]
+        unsynced = [watch for watch in self._watches.values() if not watch.statistics().synced]
+        return next((error for error in errors if error), self._fault) if unsynced else self._fault
+
+    async def run(self) -> int:
+        """The exit code, once it is known."""
+        code = await self._first_look()
+        if code is None:
+            self._watches = self._make_watches()
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(watch.run()) for watch in self._watches.values()]
+                code = await self._follow()
+                for task in running:
+                    task.cancel()
+        self._result = code
+        return code
+
+    async def _first_look(self) -> int | None:
+        """An object that does not exist is not waited for: what is misspelt never comes."""
+        from webhook.cluster.backoff import Backoff  # noqa: PLC0415  # see command
+        from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+
+        backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
+        while True:
+            try:
+                await self._client.get(self._resource, self._name)
+            except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and error.status < 500:
+                    absent = "there is no such object" if error.is_absent else str(error)
+                    complain(f"{self._shown}: {absent}")
+                    return UNKNOWN
+                self._fault = str(error)
+                await asyncio.sleep(backoff.next_seconds())
+            else:
+                return None
+
+    def _make_watches(self) -> dict[str, Reflector]:
+        from webhook.cluster.reflector import Reflector, Selection  # noqa: PLC0415  # see command
+
+        template = self._resource is TEMPLATES
+        statuses = TEMPLATE_STATUSES if template else CONSTRAINT_STATUSES
+        label = "constrainttemplate-name" if template else "constraint-name"
+        selections = {
+            "object": (self._resource, Selection(fields=f"metadata.name={self._name}")),
+            "pods": (PODS, Selection(self._namespace, labels=POD_LABELS)),
+            "statuses": (
+                statuses,
+                Selection(self._namespace, labels=f"{LABEL_PREFIX}{label}={self._name}"),
+            ),
+        }
+        return {
+            name: Reflector(self._client, resource, self, selection=selection)
+            for name, (resource, selection) in selections.items()
+        }
+
+    async def _follow(self) -> int:
+        for watch in self._watches.values():
+            await watch.wait_synced()
+        while True:
+            self._news.clear()
+            state = self._look()
+            if state is None:
+                complain(f"{self._shown}: it was deleted")
+                return UNKNOWN
+            if state.enforced:
+                count = len(state.counted)
+                write(printable(f"{self._shown}: enforced by {count} of {count} replicas"))
+                return 0
+            self._fault = _faults(state)
+            await self._news.wait()
+
+    def _look(self) -> Convergence | None:
+        document = self._watches["object"].store.get("", self._name)
+        if document is None:
+            return None
+        uid_field = "templateUID" if self._resource is TEMPLATES else "constraintUID"
+        uid = document["metadata"]["uid"]
+        # Constraints of other kinds may have this name; the UID tells them apart.
+        statuses = [
+            item
+            for item in self._watches["statuses"].store
+            if (item.get("status") or {}).get(uid_field) == uid
+        ]
+        return converge(document, statuses, [replica(pod) for pod in self._watches["pods"].store])
+
+
+def _faults(state: Convergence) -> str:
+    """What each replica lacks that does not enforce the object."""
+    lacking = [standing for standing in state.counted if standing.state != "enforced"]
+    if not lacking:
+        return "no replica is ready"
+    return "; ".join(f"{standing.replica.name}: {standing.reason}" for standing in lacking)

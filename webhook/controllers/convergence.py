@@ -1,0 +1,197 @@
+"""Whether all replicas enforce an object: its status objects set against the Pods that there are.
+
+Counted are Waddle's webhook Pods that are Ready, or terminating and not yet
+finished: exactly those that an API server may still have a connection to. A
+replica that is starting answers nobody, and ``spec.replicas`` says what is wished
+for. Everything is told by UID, so that a Pod or an object of the same name that
+came later is never mistaken for the one before (docs/adr/0014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from webhook.api import pod_status
+from webhook.api.pod_status import LABEL_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import StatusKind
+
+POD_LABELS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=webhook"
+"""What selects Waddle's webhook Pods, as the manifests label them."""
+
+TEMPLATE_KIND: Final = "ConstraintTemplate"
+WEBHOOK_OPERATION: Final = "webhook"
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+State: TypeAlias = Literal["enforced", "terminating", "missing", "behind", "error", "unenforced"]
+
+Subject = tuple[str, str]
+"""An object that statuses are about: its kind and name; of a template, its kind is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A Pod of Waddle's webhook."""
+
+    name: str
+    uid: str
+    ready: bool
+    terminating: bool
+    finished: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether it may answer admissions now."""
+        return not self.finished and (self.ready or self.terminating)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one replica does about one object."""
+
+    replica: Replica
+    state: State
+    observed_generation: int = 0
+    active_generation: int | None = None
+    since: str = ""
+    errors: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it is not enforced, in a few words; empty where it is."""
+        match self.state:
+            case "enforced":
+                return ""
+            case "terminating":
+                return "the pod is terminating, and serves until it has ended"
+            case "missing":
+                return "no status yet"
+            case "behind":
+                return f"at generation {self.observed_generation}"
+            case "unenforced":
+                return "not enforced"
+            case "error":
+                return "; ".join(_error_text(error) for error in self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """One object, and what each replica does about it."""
+
+    kind: str
+    name: str
+    uid: str
+    generation: int
+    standings: tuple[Standing, ...]
+
+    @property
+    def counted(self) -> tuple[Standing, ...]:
+        """Those of the replicas that count."""
+        return tuple(standing for standing in self.standings if standing.replica.counted)
+
+    @property
+    def enforced(self) -> bool:
+        """Whether every replica that may answer enforces the object as it is now, and one does."""
+        counted = self.counted
+        return bool(counted) and all(standing.state == "enforced" for standing in counted)
+
+    @property
+    def since(self) -> str:
+        """Since when the last of them does; empty where one does not, or none says."""
+        times = [standing.since for standing in self.counted]
+        return max(times) if self.enforced and all(times) else ""
+
+
+def replica(pod: Mapping[str, Any]) -> Replica:
+    """A Pod as a replica."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or ()}
+    return Replica(
+        metadata["name"],
+        metadata["uid"],
+        ready=conditions.get("Ready") == "True",
+        terminating=bool(metadata.get("deletionTimestamp")),
+        finished=status.get("phase") in _FINISHED,
+    )
+
+
+def subject_of(status: Mapping[str, Any]) -> Subject:
+    """The object that a status object is about, as its labels say."""
+    labels = status["metadata"].get("labels") or {}
+    if status["kind"] == pod_status.TEMPLATE.kind:
+        return TEMPLATE_KIND, labels.get(f"{LABEL_PREFIX}constrainttemplate-name", "")
+    kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
+    return kind, labels.get(f"{LABEL_PREFIX}constraint-name", "")
+
+
+def by_subject(
+    statuses: Iterable[Mapping[str, Any]],
+) -> dict[Subject, list[Mapping[str, Any]]]:
+    """Status objects by what they are about."""
+    found: dict[Subject, list[Mapping[str, Any]]] = {}
+    for status in statuses:
+        found.setdefault(subject_of(status), []).append(status)
+    return found
+
+
+def converge(
+    document: Mapping[str, Any],
+    statuses: Iterable[Mapping[str, Any]],
+    replicas: Sequence[Replica],
+) -> Convergence:
+    """What the replicas do about a template or constraint, by the status objects about it."""
+    kind = pod_status.TEMPLATE if document["kind"] == TEMPLATE_KIND else pod_status.CONSTRAINT
+    by_pod = {_owner(status): status.get("status") or {} for status in statuses}
+    metadata = document["metadata"]
+    return Convergence(
+        document["kind"],
+        metadata["name"],
+        metadata["uid"],
+        metadata.get("generation", 0),
+        tuple(_standing(item, by_pod.get(item.uid), metadata, kind) for item in replicas),
+    )
+
+
+def _standing(
+    item: Replica, entry: Mapping[str, Any] | None, metadata: Mapping[str, Any], kind: StatusKind
+) -> Standing:
+    if entry is None or entry.get(kind.uid_field) != metadata["uid"]:
+        return Standing(item, "terminating" if item.terminating else "missing")
+    return Standing(
+        item,
+        _state(item, entry, metadata.get("generation", 0), kind),
+        entry.get("observedGeneration", 0),
+        entry.get("activeGeneration"),
+        entry.get("since", ""),
+        tuple(entry.get("errors") or ()),
+    )
+
+
+def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: StatusKind) -> State:
+    if item.terminating:
+        return "terminating"
+    if WEBHOOK_OPERATION not in (entry.get("operations") or ()):
+        return "missing"
+    if entry.get("observedGeneration") != generation:
+        return "behind"
+    if entry.get("errors"):
+        return "error"
+    if kind is pod_status.CONSTRAINT and entry.get("enforced") is not True:
+        return "unenforced"
+    return "enforced"
+
+
+def _owner(status: Mapping[str, Any]) -> str:
+    owners = status["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("kind") == "Pod"), "")
+
+
+def _error_text(error: Mapping[str, Any]) -> str:
+    code, message, location = (str(error.get(name, "")) for name in ("code", "message", "location"))
+    text = f"{code}: {message}" if code else message
+    return f"{text} ({location})" if location else text
