@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_json
-from webhook.rego.builtins.json_schema_compile import Schema, compile_schema
+from webhook.rego.builtins.json_schema_compile import compile_schema
 from webhook.rego.builtins.json_schema_validate import validate
 from webhook.rego.builtins.plain_json import plain
 from webhook.rego.builtins.registry import Context, builtin
@@ -31,6 +31,7 @@ from webhook.rego.types import (
 from webhook.rego.values import RegoObject
 
 if TYPE_CHECKING:
+    from webhook.rego.builtins.json_schema_nodes import Schema
     from webhook.rego.values import Value
 
 _DOCUMENT: Final = any_of(STRING, OBJECT)

@@ -6,20 +6,27 @@ nearest ``$id`` around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from webhook.rego import numbers
+from webhook.rego.builtins.json_schema_keywords import (
+    array_keyword,
+    array_keywords,
+    compiled,
+    invalid_type,
+    number_keywords,
+    object_sizes,
+    required_keyword,
+    sizes,
+    string_keyword,
+)
+from webhook.rego.builtins.json_schema_nodes import Draft, Schema
 from webhook.rego.errors import BuiltinError
-from webhook.rego.patterns import pattern as compile_pattern
 from webhook.rego.text import json_string, json_text
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from webhook.rego.builtins.registry import Context
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "null", "object", "string")
@@ -27,58 +34,11 @@ _STEPS_A_SCHEMA: Final = 400  # about 20 µs a subschema, at 50 ns a step
 _LITERAL_KEYS: Final = frozenset(("const", "enum"))
 _NAMED_KEYS: Final = frozenset(("properties", "dependencies", "patternProperties"))
 
-
-class Draft(IntEnum):
-    """Versions of the language; ``HYBRID`` takes the words of all, as without ``$schema``."""
-
-    DRAFT4 = 4
-    DRAFT6 = 6
-    DRAFT7 = 7
-    HYBRID = 2**31 - 1
-
-
 _DRAFTS: Final = {
     "http://json-schema.org/draft-04/schema": Draft.DRAFT4,
     "http://json-schema.org/draft-06/schema": Draft.DRAFT6,
     "http://json-schema.org/draft-07/schema": Draft.DRAFT7,
 }
-
-
-@dataclass(slots=True)
-class Schema:
-    """One schema, prepared: what is absent is ``None`` or empty."""
-
-    name: str
-    draft: Draft
-    base: str
-    accepts: bool | None = None  # the schemas true and false
-    reference: Schema | None = None
-    types: list[str] = field(default_factory=list)
-    properties: dict[str, Schema] = field(default_factory=dict)
-    pattern_properties: list[tuple[Any, Schema]] = field(default_factory=list)
-    additional_properties: bool | Schema | None = None
-    property_names: Schema | None = None
-    dependencies: dict[str, list[str] | Schema] = field(default_factory=dict)
-    items: list[Schema] = field(default_factory=list)
-    items_is_single: bool = False
-    additional_items: bool | Schema | None = None
-    contains: Schema | None = None
-    unique_items: bool = False
-    required: list[str] = field(default_factory=list)
-    numbers: dict[str, Fraction] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
-    pattern: Any = None
-    pattern_text: str = ""
-    format: str = ""
-    const: str | None = None
-    enum: list[str] | None = None
-    one_of: list[Schema] = field(default_factory=list)
-    any_of: list[Schema] = field(default_factory=list)
-    all_of: list[Schema] = field(default_factory=list)
-    not_: Schema | None = None
-    if_: Schema | None = None
-    then: Schema | None = None
-    else_: Schema | None = None
 
 
 def compile_schema(document: Any, context: Context) -> Schema:
@@ -228,11 +188,11 @@ class _Compiler:
         self._types(schema, node)
         self._object_keywords(schema, node)
         self._array_keywords(schema, node)
-        _number_keywords(schema, node)
+        number_keywords(schema, node)
         self._text_keywords(schema, node)
-        _object_sizes(schema, node)
-        _required(schema, node)
-        _array_sizes(schema, node)
+        object_sizes(schema, node)
+        required_keyword(schema, node)
+        array_keywords(schema, node)
         self._combining_keywords(schema, node)
         self._conditions(schema, node)
 
@@ -243,17 +203,17 @@ class _Compiler:
 
     def _identity(self, schema: Schema, node: dict[str, Any]) -> None:
         old = schema.draft is Draft.DRAFT4 or (schema.draft is Draft.HYBRID and "id" in node)
-        _string(node, "id" if old else "$id")
+        string_keyword(node, "id" if old else "$id")
         if "definitions" in node:
             definitions = node["definitions"]
             if not isinstance(definitions, dict):
-                raise _invalid_type("Array Of Schemas", "definitions")
+                raise invalid_type("Array Of Schemas", "definitions")
             for definition in definitions.values():
                 if not isinstance(definition, bool | dict):
-                    raise _invalid_type("Array Of Schemas", "definitions")
+                    raise invalid_type("Array Of Schemas", "definitions")
                 self._child(schema, definition, "definitions")
         for name in ("title", "description", "$ref"):
-            _string(node, name)
+            string_keyword(node, name)
 
     def _types(self, schema: Schema, node: dict[str, Any]) -> None:
         if "type" not in node:
@@ -262,7 +222,7 @@ class _Compiler:
         names = given if isinstance(given, list) else [given]
         for name in names:
             if not isinstance(name, str):
-                raise _invalid_type("type", "string/Array Of Strings")
+                raise invalid_type("type", "string/Array Of Strings")
             if name not in _TYPES:
                 raise BuiltinError(
                     f"has a primitive type that is NOT VALID -- given: /{name}/ "
@@ -283,15 +243,15 @@ class _Compiler:
         if "patternProperties" in node:
             patterns = node["patternProperties"]
             if not isinstance(patterns, dict):
-                raise _invalid_type("Valid Schema", "patternProperties")
+                raise invalid_type("Valid Schema", "patternProperties")
             for pattern in sorted(patterns):
-                compiled = _pattern(pattern, f"Invalid regex pattern '{pattern}'")
+                expression = compiled(pattern, f"Invalid regex pattern '{pattern}'")
                 child = self._child(schema, patterns[pattern], pattern)
-                schema.pattern_properties.append((compiled, child))
+                schema.pattern_properties.append((expression, child))
         if "propertyNames" in node and schema.draft >= Draft.DRAFT6:
             names = node["propertyNames"]
             if not isinstance(names, bool | dict):
-                raise _invalid_type("Valid Schema", "patternProperties")
+                raise invalid_type("Valid Schema", "patternProperties")
             schema.property_names = self._child(schema, names, "propertyNames")
         if "dependencies" in node:
             self._dependencies(schema, node["dependencies"])
@@ -301,7 +261,7 @@ class _Compiler:
         if name not in node or isinstance(value, bool):
             return value
         if not isinstance(value, dict):
-            raise _invalid_type("boolean/Valid Schema", name)
+            raise invalid_type("boolean/Valid Schema", name)
         return self._child(schema, value, name)
 
     def _dependencies(self, schema: Schema, given: Any) -> None:
@@ -325,23 +285,23 @@ class _Compiler:
             schema.items_is_single = not isinstance(items, list)
             for item in items if isinstance(items, list) else [items]:
                 if not isinstance(item, bool | dict):
-                    raise _invalid_type("Valid Schema/Array Of Schemas", "items")
+                    raise invalid_type("Valid Schema/Array Of Schemas", "items")
                 schema.items.append(self._child(schema, item, "items"))
         schema.additional_items = self._additional(schema, node, "additionalItems")
 
     def _text_keywords(self, schema: Schema, node: dict[str, Any]) -> None:
-        _sizes(schema, node, "minLength", "maxLength")
-        if (pattern := _string(node, "pattern")) is not None:
-            schema.pattern = _pattern(pattern, "pattern must be a valid regex")
+        sizes(schema, node, "minLength", "maxLength")
+        if (pattern := string_keyword(node, "pattern")) is not None:
+            schema.pattern = compiled(pattern, "pattern must be a valid regex")
             schema.pattern_text = pattern
-        schema.format = _string(node, "format") or ""
+        schema.format = string_keyword(node, "format") or ""
 
     def _combining_keywords(self, schema: Schema, node: dict[str, Any]) -> None:
         if "contains" in node and schema.draft >= Draft.DRAFT6:
             schema.contains = self._child(schema, node["contains"], "contains")
         if "const" in node and schema.draft >= Draft.DRAFT6:
             schema.const = canonical(node["const"])
-        if (allowed := _array(node, "enum")) is not None:
+        if (allowed := array_keyword(node, "enum")) is not None:
             schema.enum = []
             for text in map(canonical, allowed):
                 if text in schema.enum:
@@ -352,7 +312,7 @@ class _Compiler:
             ("anyOf", schema.any_of),
             ("allOf", schema.all_of),
         ):
-            for member in _array(node, name) or ():
+            for member in array_keyword(node, name) or ():
                 members.append(self._child(schema, member, name))
         schema.not_ = self._optional(schema, node, "not")
 
@@ -392,110 +352,3 @@ def _pointed(document: Any, fragment: str) -> Any:
         else:
             raise BuiltinError(f"Invalid token reference '{token}'")
     return node
-
-
-# --- keywords without subschemas -------------------------------------------------------------
-
-
-def _invalid_type(expected: str, given: str) -> BuiltinError:
-    return BuiltinError(f"Invalid type. Expected: {expected}, given: {given}")
-
-
-def _string(node: dict[str, Any], name: str) -> str | None:
-    if name not in node:
-        return None
-    if not isinstance(node[name], str):
-        raise _invalid_type("string", name)
-    return str(node[name])
-
-
-def _array(node: dict[str, Any], name: str) -> list[Any] | None:
-    if name not in node:
-        return None
-    value = node[name]
-    if not isinstance(value, list):
-        raise BuiltinError(f"{name} must be of an array")
-    return value
-
-
-def _pattern(text: str, fault: str) -> Any:
-    try:
-        return compile_pattern(text)
-    except BuiltinError:
-        raise BuiltinError(fault) from None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number_keywords(schema: Schema, node: dict[str, Any]) -> None:
-    if "multipleOf" in node:
-        if not _is_number(node["multipleOf"]):
-            raise _invalid_type("Number", "multipleOf")
-        schema.numbers["multipleOf"] = numbers.exact(node["multipleOf"])
-        if schema.numbers["multipleOf"] <= 0:
-            raise BuiltinError("multipleOf must be strictly greater than 0")
-    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if limit in node:
-            if not _is_number(node[limit]):
-                raise BuiltinError(f"{limit} must be of a Number")
-            schema.numbers[limit] = numbers.exact(node[limit])
-        if exclusive in node:
-            _exclusive(schema, node[exclusive], limit, exclusive)
-
-
-def _exclusive(schema: Schema, value: Any, limit: str, exclusive: str) -> None:
-    """A flag in draft 4, a limit since draft 6, and either in the hybrid."""
-    takes_flag = schema.draft in (Draft.DRAFT4, Draft.HYBRID)
-    if takes_flag and isinstance(value, bool):
-        if limit not in schema.numbers:
-            raise BuiltinError(f"{exclusive} cannot be used without {limit}")
-        if value:
-            schema.numbers[exclusive] = schema.numbers.pop(limit)
-        return
-    if schema.draft is Draft.DRAFT4 or not _is_number(value):
-        expected = {Draft.DRAFT4: "boolean", Draft.HYBRID: "boolean/number"}
-        raise _invalid_type(expected.get(schema.draft, "number"), exclusive)
-    schema.numbers[exclusive] = numbers.exact(value)
-
-
-def _size(schema: Schema, node: dict[str, Any], name: str) -> None:
-    if name not in node:
-        return
-    value = numbers.as_int(node[name]) if _is_number(node[name]) else None
-    # Go converts the number's text: 1.0 is an integer to it but no int64.
-    if value is None or not isinstance(node[name], int):
-        raise BuiltinError(f"{name} must be of an integer")
-    if value < 0:
-        raise BuiltinError(f"{name} must be greater than or equal to 0")
-    schema.sizes[name] = value
-
-
-def _sizes(schema: Schema, node: dict[str, Any], least: str, most: str) -> None:
-    _size(schema, node, least)
-    _size(schema, node, most)
-    if least in schema.sizes and most in schema.sizes and schema.sizes[least] > schema.sizes[most]:
-        raise BuiltinError(f"{least} cannot be greater than {most}")
-
-
-def _object_sizes(schema: Schema, node: dict[str, Any]) -> None:
-    _sizes(schema, node, "minProperties", "maxProperties")
-
-
-def _array_sizes(schema: Schema, node: dict[str, Any]) -> None:
-    _size(schema, node, "minItems")
-    _size(schema, node, "maxItems")
-    if "uniqueItems" in node:
-        if not isinstance(node["uniqueItems"], bool):
-            raise BuiltinError("uniqueItems must be of a boolean")
-        schema.unique_items = node["uniqueItems"]
-
-
-def _required(schema: Schema, node: dict[str, Any]) -> None:
-    for name in _array(node, "required") or ():
-        if not isinstance(name, str):
-            raise _invalid_type("string", "required")
-        if name in schema.required:
-            raise BuiltinError("required items must be unique")
-        schema.required.append(name)

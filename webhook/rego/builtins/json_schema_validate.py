@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego import numbers
-from webhook.rego.builtins.json_schema_compile import Schema, canonical
+from webhook.rego.builtins.json_schema_compile import canonical
 from webhook.rego.builtins.json_schema_formats import is_format
+from webhook.rego.builtins.json_schema_nodes import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
