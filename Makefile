@@ -25,6 +25,7 @@ lock: ## pin every dependency with hashes anew
 	$(COMPILE) pyproject.toml --all-extras --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
+	$(COMPILE) --group load --output-file requirements/load.txt
 
 run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics 8888)
 	$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port 8443 --health-addr 127.0.0.1:9090 \

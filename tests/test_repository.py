@@ -115,7 +115,7 @@ def test_the_version_is_the_newest_of_the_changelog() -> None:
     assert newest[1] == __version__
 
 
-@pytest.mark.parametrize("name", ["run", "dev", "build"])
+@pytest.mark.parametrize("name", ["run", "dev", "build", "load"])
 def test_requirements_are_pinned_with_hashes(name: str) -> None:
     """Each package has one version and its hashes, and no file says where from."""
     lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
