@@ -80,18 +80,18 @@ class CodeCache:
         if not raw.startswith(_HEAD) or not hmac.compare_digest(checksum, _digest(body)):
             return None
         try:
-            code, used, slow, places, slots = marshal.loads(body)  # noqa: S302  # our own, checked
+            codes, used, slow, places, slots = marshal.loads(body)  # noqa: S302  # our own, checked
         except (ValueError, EOFError, TypeError):
             return None
-        if not isinstance(code, CodeType):
+        if type(codes) is not tuple or not all(isinstance(code, CodeType) for code in codes):
             return None
-        return Generated(code, used, slow, places, slots)
+        return Generated(codes, used, slow, places, slots)
 
     def store(self, key: str, generated: Generated) -> None:
         """Store what was compiled. A full or read-only disk is no fault: it stays uncached."""
         body = marshal.dumps(
             (
-                generated.code,
+                generated.codes,
                 generated.used,
                 generated.slow,
                 generated.places,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -120,11 +121,14 @@ def source_of(unit: Unit) -> str:
     return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
 
 
+_FUNCTION: Final = re.compile(r"\n(?=def )")
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """Compiled source with what it needs to run; everything in it can be written to a file."""
 
-    code: CodeType
+    codes: tuple[CodeType, ...]
     used: dict[str, str]
     slow: dict[str, str]
     places: list[tuple[str, int, int]]
@@ -139,7 +143,8 @@ class Generated:
         for name, alias in self.slow.items():
             builtin = builtins[name]
             names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
-        exec(self.code, names)  # noqa: S102  # only names made by the compiler and constants
+        for code in self.codes:
+            exec(code, names)  # noqa: S102  # only names made by the compiler and constants
         function: Callable[..., Value] = names["q"]
         return function
 
@@ -147,11 +152,15 @@ class Generated:
 def generate(unit: Unit) -> Generated:
     """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
     try:
-        code = compile(source_of(unit), "<rego>", "exec", dont_inherit=True, optimize=2)
+        # One function at a time: CPython's compiler lets no other thread run meanwhile.
+        codes = tuple(
+            compile(part, "<rego>", "exec", dont_inherit=True, optimize=2)
+            for part in _FUNCTION.split(source_of(unit))
+        )
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):
             raise
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
     places = [(place.file, place.row, place.col) for place in unit.places]
-    return Generated(code, unit.used_builtins, unit.slow_builtins, places, unit.slots)
+    return Generated(codes, unit.used_builtins, unit.slow_builtins, places, unit.slots)
