@@ -1,4 +1,4 @@
-"""The server's certificate: from a directory, reloaded when it changes, or made here."""
+"""The server's certificate: from a directory, from the cluster's Secret, or made here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from webhook import certs, metrics
 from webhook.certs import CertificatePair, InvalidCertificate, SwappedContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.settings.serve import ServeSettings
@@ -29,6 +31,7 @@ class CertificateLoader:
         self._fault = ""
         self._ends: float | None = None
         self._installed: CertificatePair | None = None
+        self._kept_not_ready: Callable[[], str] | None = None
         pair = self._read() if self._directory is not None else None
         if pair is None:
             pair = _self_signed(settings)
@@ -45,9 +48,24 @@ class CertificateLoader:
         """Why the certificate in use cannot be trusted, or an empty text; any thread may ask."""
         if self._installed is None and self._fault:
             return self._fault
+        if self._kept_not_ready is not None and (reason := self._kept_not_ready()):
+            return reason
         if self._ends is not None and self._ends < time.time():
             return "the certificate has expired"
         return ""
+
+    def keep(self, not_ready: Callable[[], str]) -> None:
+        """Somebody else brings the pairs, by :meth:`install`, and says why there is none yet."""
+        self._kept_not_ready = not_ready
+
+    def install(self, certificate: bytes, key: bytes) -> None:
+        """Serve this pair from the next handshake on; any thread may call.
+
+        Raises :class:`~webhook.certs.InvalidCertificate`, and then serves on what it had.
+        """
+        pair = CertificatePair(certificate, key)
+        self.context.install(certs.make_context(pair, self._min_version))
+        self._note(pair)
 
     def _read(self) -> CertificatePair | None:
         """The directory's pair if it can be used; what is wrong is kept and logged otherwise."""
@@ -89,9 +107,14 @@ class CertificateLoader:
             self._registry.set(metrics.CERT_NOT_AFTER, self._ends)
 
 
-def _self_signed(settings: ServeSettings) -> CertificatePair:
+def service_names(settings: ServeSettings) -> tuple[str, ...]:
+    """The DNS names that a certificate is for: the Service's, and localhost."""
     service, namespace = settings.cert_service_name, settings.pod_namespace or "waddle-system"
-    names = [f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", "localhost"]
+    return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", "localhost"
+
+
+def _self_signed(settings: ServeSettings) -> CertificatePair:
+    names = list(service_names(settings))
     if settings.host and settings.host not in names:
         names.append(settings.host)
     pair = certs.self_signed([*names, "127.0.0.1", "::1"], dt.datetime.now(tz=dt.UTC))

@@ -48,9 +48,12 @@ _OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
 _STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
 _VAP = "ValidatingAdmissionPolicies are not generated: constraints are decided by this webhook"
-_ROTATION = "give --cert-dir a Secret that cert-manager renews: it is reloaded without a restart"
+_ROTATION = (
+    "one configuration gets the CA bundle (--validating-webhook-configuration-name): give --cert-dir "
+    "a Secret that cert-manager renews, and have it write the others"
+)
 _CLUSTER = "no API server is contacted: templates, constraints and data come from --policies"
-_CONFIGURATIONS = "webhook configurations are not written: name them in your manifests"
+_CONFIGURATIONS = "mutation is not served, and its configuration not written"
 
 FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
@@ -71,7 +74,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "default-create-vap-for-templates": _switch(_VAP),
     "default-k8s-native-validation-failure-policy": _ignored(_VAP),
     "default-wait-for-vapb-generation": _ignored(_VAP),
-    "disable-cert-rotation": _switch(_ROTATION, harmless=_EITHER),
     "emit-admission-events": _switch(_EVENTS),
     "emit-audit-events": _switch(_AUDIT),
     "enable-admission-violation-export": _switch(_EXPORT),
@@ -112,7 +114,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "stackdriver-only-when-available": _switch(_STACKDRIVER),
     "sync-vap-enforcement-scope": _switch(_VAP, harmless=_EITHER),
     "v": _ignored("use --log-level"),
-    "validating-webhook-configuration-name": _ignored(_CONFIGURATIONS),
     "vmodule": _ignored("use --log-level"),
 }
 

@@ -136,14 +136,33 @@ class ServeSettings:
 
     cert_dir: str = flag(
         "",
-        "Directory with tls.crt and tls.key, watched for change; without it a self-signed "
-        "certificate is made.",
+        "Directory with tls.crt and tls.key, watched for change. Without it, --kubernetes keeps a "
+        "certificate in a Secret, rotates it and writes the CA bundle; else a self-signed one is "
+        "made.",
         gatekeeper=True,
         group=_TLS,
     )
     cert_service_name: str = flag(
         "waddle-webhook-service",
-        "Service that a self-signed certificate is made for, beside localhost.",
+        "Service that a certificate is made for, beside localhost.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+    cert_secret_name: str = flag(
+        "waddle-webhook-server-cert",
+        "Secret in POD_NAMESPACE that keeps the certificate and its authority; it must exist, and "
+        "may be empty.",
+        group=_TLS,
+    )
+    validating_webhook_configuration_name: str = flag(
+        "waddle-validating-webhook-configuration",
+        "ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
+        gatekeeper=True,
+        group=_TLS,
+    )
+    disable_cert_rotation: bool = flag(
+        False,
+        "Keep no certificate in the cluster: neither the Secret nor the CA bundle is written.",
         gatekeeper=True,
         group=_TLS,
     )
@@ -321,6 +340,11 @@ class ServeSettings:
     def in_cluster(self) -> bool:
         """Whether policies come from an API server."""
         return self.kubernetes or bool(self.kubeconfig)
+
+    @property
+    def keeps_certificate(self) -> bool:
+        """Whether the certificate is kept in the cluster's Secret."""
+        return self.in_cluster and not self.cert_dir and not self.disable_cert_rotation
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:

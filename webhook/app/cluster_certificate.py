@@ -1,0 +1,50 @@
+"""The listener's certificate as the cluster keeps it, over every session at the API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.app.certificates import service_names
+from webhook.controllers.serving_certificate import Place, ServingCertificate
+
+if TYPE_CHECKING:
+    from webhook.app.certificates import CertificateLoader
+    from webhook.cluster.client import Client
+    from webhook.log import Logger
+    from webhook.settings.serve import ServeSettings
+
+
+class ClusterCertificate:
+    """Hands the Secret's pair to the listener, and holds readiness back until it is trusted."""
+
+    def __init__(self, settings: ServeSettings, loader: CertificateLoader, log: Logger) -> None:
+        self._place = Place(
+            settings.pod_namespace,
+            settings.cert_secret_name,
+            settings.validating_webhook_configuration_name,
+            service_names(settings),
+        )
+        self._loader = loader
+        self._log = log
+        self._keeper: ServingCertificate | None = None
+        self._was_ready = False
+        loader.keep(self.not_ready)
+
+    def not_ready(self) -> str:
+        """Why the API server cannot call us yet, or an empty text; any thread may ask.
+
+        Once it could it stays so, in later sessions too: what is served goes on being served.
+        """
+        if self._was_ready:
+            return ""
+        keeper = self._keeper
+        reason = (
+            "the certificate's Secret is not read yet" if keeper is None else keeper.not_ready()
+        )
+        self._was_ready = not reason
+        return reason
+
+    async def run(self, client: Client) -> None:
+        """Keep the certificate by this session until cancelled."""
+        self._keeper = ServingCertificate(client, self._place, self._loader.install, self._log)
+        await self._keeper.run()
