@@ -2,20 +2,18 @@
 
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.decisions.process import PATIENCE_SECONDS, ROOT, Sidecar
 from tests.decisions.receiver import Receiver
+from tests.decisions.sender import Sender
 
 QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
 
@@ -33,49 +31,6 @@ def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
         "settings": {"url": receiver.url, **settings},
         "batch": QUICK,
     }
-
-
-class Sender:
-    """Speaks the protocol by hand."""
-
-    def __init__(self, path: Path, *, process: str = "p", hello: bool = True) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(PATIENCE_SECONDS)
-        self._socket.connect(str(path))
-        self._file = self._socket.makefile("rwb")
-        self._process = process
-        self.acknowledged = 0
-        if hello:
-            self.write({"type": "hello", "protocols": [1], "podUID": "u", "process": process})
-            self.acknowledged = self.read()["acknowledged"]
-
-    def write(self, *frames: dict[str, Any]) -> None:
-        self._file.write(b"".join(orjson.dumps(frame) + b"\n" for frame in frames))
-        self._file.flush()
-
-    def records(self, numbers: range, **fields: Any) -> None:
-        self.write(
-            *(
-                {"podUID": "u", "process": self._process, "sequence": number, **fields}
-                for number in numbers
-            )
-        )
-
-    def read(self) -> dict[str, Any]:
-        line = self._file.readline()
-        assert line, "the sidecar closed the connection"
-        found: dict[str, Any] = orjson.loads(line)
-        return found
-
-    def await_ack(self, number: int) -> None:
-        while self.acknowledged < number:
-            frame = self.read()
-            assert frame["type"] == "ack", frame
-            self.acknowledged = frame["sequence"]
-
-    def close(self) -> None:
-        self._file.close()
-        self._socket.close()
 
 
 def test_what_is_acknowledged_survives_a_kill_and_a_sink_that_is_down(
@@ -304,83 +259,6 @@ def test_standard_output_gets_one_line_for_each_record(tmp_path: Path) -> None:
         sender.close()
     lines = [json.loads(line) for line in sidecar.log.read_text().splitlines()]
     assert [line["sequence"] for line in lines if "sequence" in line] == list(range(1, 21))
-
-
-def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:
-    """Ten thousand violations with details, in one file that was never seen half."""
-    runs = tmp_path / "runs"
-    settings = {"directory": str(runs), "maxRuns": 2, "format": "gatekeeper"}
-    sink = {"name": "a", "type": "auditDirectory", "settings": settings}
-    with Sidecar(tmp_path, [sink]) as sidecar:
-        sender = Sender(sidecar.socket)
-        number = 1
-        for run in ("run-1", "run-2", "../run-3"):
-            sender.records(range(number, number + 1), eventType="audit_started", auditID=run)
-            sender.records(
-                range(number + 1, number + 101),
-                eventType="decision",
-                auditID=run,
-                results=[{"message": "m", "details": {"a": "b" * 50}}] * 100,
-            )
-            assert not (runs / f"{run}.ndjson").exists()
-            number += 102
-            sender.records(range(number - 1, number), eventType="audit_finished", auditID=run)
-        sender.await_ack(number - 1)
-        sidecar.await_metric('sink_lag_records{sink="a"}', 0)
-        sender.close()
-    files = sorted(runs.iterdir())
-    assert len(files) == 2
-    assert files[1].name == "run-2.ndjson"
-    assert re.fullmatch("[0-9a-f]{64}.ndjson", files[0].name), "an id is never a path"
-    for file in files:
-        events = [json.loads(line) for line in file.read_text().splitlines()]
-        assert events[0]["message"] == "audit is started"
-        assert events[-1]["message"] == "audit is completed"
-        assert len(events) == 10_002
-        assert events[1]["details"] == {"a": "b" * 50}
-
-
-def test_a_deleted_pod_s_records_arrive_through_another_sidecar(
-    tmp_path: Path, receiver: Receiver
-) -> None:
-    """Its directory's lock is free, so that it is adopted, drained and removed."""
-    receiver.set("refusing")
-    queues = tmp_path / "queues"
-    sink = http_sink(receiver)
-    gone = Sidecar(tmp_path / "gone", [sink], queue={"directory": str(queues / "pod-1")})
-    with gone:
-        sender = Sender(gone.socket)
-        sender.records(range(1, 301))
-        sender.await_ack(300)
-        gone.kill()
-        sender.close()
-    settings = {"directory": str(queues / "pod-2"), "adopt": True, "adoptAfterSeconds": 0}
-    with Sidecar(tmp_path / "other", [sink], queue=settings) as other:
-        receiver.set("ok")
-        found = receiver.wait_for(300)
-        assert [record["sequence"] for record in found] == list(range(1, 301))
-        other.await_metric("adopted_queues_total", 1)
-        assert [path.name for path in queues.iterdir()] == ["pod-2"]
-
-
-def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Receiver) -> None:
-    queues = tmp_path / "queues"
-    settings = {"adopt": True, "adoptAfterSeconds": 0}
-    one = Sidecar(
-        tmp_path / "1", [http_sink(receiver)], queue={"directory": str(queues / "a"), **settings}
-    )
-    two = Sidecar(
-        tmp_path / "2", [http_sink(receiver)], queue={"directory": str(queues / "b"), **settings}
-    )
-    with one, two:
-        for sidecar, process in ((one, "p1"), (two, "p2")):
-            sender = Sender(sidecar.socket, process=process)
-            sender.records(range(1, 11))
-            sender.await_ack(10)
-            sender.close()
-        receiver.wait_for(20)
-        assert sorted(path.name for path in queues.iterdir()) == ["a", "b"]
-        assert one.metric("adopted_queues_total") == two.metric("adopted_queues_total") == 0
 
 
 def test_memory_stays_within_40_mib_with_a_socket_and_one_http_sink(

@@ -1,8 +1,6 @@
-"""gRPC with mutual TLS, an OTLP receiver and a Kafka broker: each the real thing."""
+"""gRPC with mutual TLS, HTTPS and an OTLP receiver: each the real thing."""
 
 import json
-import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -14,21 +12,15 @@ from typing import Any, Self
 
 import pytest
 
-from tests.decisions.process import PATIENCE_SECONDS, ROOT, Replica, Sidecar, free_port
+from tests.decisions.process import (
+    PATIENCE_SECONDS,
+    ROOT,
+    Replica,
+    Sidecar,
+    free_port,
+    run_replica,
+)
 from tests.decisions.receiver import Receiver
-
-KAFKA_VERSION = "4.1.0"
-PROCESS_START_SECONDS = 90.0
-
-
-def run_replica(folder: Path, enough: Any, **settings: Any) -> dict[str, Any]:
-    """Send decisions until ``enough`` returns; the counters after the drain."""
-    folder.mkdir(exist_ok=True)
-    config = folder / "exporter.yaml"
-    config.write_text(json.dumps({"flushSeconds": 0.01, **settings}))
-    replica = Replica(folder, config, "pod")
-    enough()
-    return replica.stop()
 
 
 @pytest.fixture(scope="module")
@@ -303,180 +295,6 @@ def test_a_record_that_otlp_rejects_is_found_among_its_batch(tmp_path: Path) -> 
             sidecar.await_metric('sink_dead_lettered_total{sink="otlp"}', 1)
     numbers = [json.loads(log.body.string_value)["sequence"] for _, log in otlp.logs]
     assert numbers == [n for n in range(1, counters["offered"] + 1) if n != 5]
-
-
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>waddle.tests</groupId><artifactId>kafka</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-      <version>{KAFKA_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
-
-
-@pytest.fixture(scope="module")
-def kafka_jars() -> Path:
-    """Kafka's jars from Maven Central, kept in the user's cache."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} here")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
-    folder = cache / f"kafka-{KAFKA_VERSION}"
-    if not (folder / "done").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pom.xml").write_text(POM)
-        command = [
-            "mvn",
-            "-q",
-            "-B",
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={folder}/jars",
-        ]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"mvn could not fetch Kafka: {done.stdout[-500:]}")
-        (folder / "done").touch()
-    return folder / "jars"
-
-
-class Broker:
-    """A Kafka broker and controller in one process, in KRaft mode."""
-
-    def __init__(self, jars: Path, folder: Path) -> None:
-        self.port, controller = free_port(), free_port()
-        self._folder = folder
-        self._jars = jars
-        self._properties = folder / "server.properties"
-        self._properties.write_text(
-            "process.roles=broker,controller\n"
-            "node.id=1\n"
-            f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
-            f"listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}\n"
-            "controller.listener.names=CONTROLLER\n"
-            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
-            f"log.dirs={folder}/logs\n"
-            "num.partitions=1\n"
-            "offsets.topic.replication.factor=1\n"
-            "transaction.state.log.replication.factor=1\n"
-            "transaction.state.log.min.isr=1\n"
-            "message.max.bytes=20000\n"
-        )
-        self._log = (folder / "broker.log").open("ab")
-        self._java("kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c").wait()
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> "Broker":
-        self.process = self._java("kafka.Kafka")
-        until = time.monotonic() + PROCESS_START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                assert self.process.poll() is None, (self._folder / "broker.log").read_text()[
-                    -2000:
-                ]
-                assert time.monotonic() < until
-                time.sleep(0.1)
-            else:
-                return self
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(PATIENCE_SECONDS)
-            self.process = None
-
-    def close(self) -> None:
-        self.stop()
-        self._log.close()
-
-    def _java(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        command = ["java", "-Xmx256m", "-cp", f"{self._jars}/*", *arguments, str(self._properties)]
-        return subprocess.Popen(command, stdout=self._log, stderr=self._log, cwd=self._folder)
-
-
-def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
-    """So many messages from a topic's beginning."""
-    from confluent_kafka import Consumer
-
-    consumer = Consumer(
-        {
-            "bootstrap.servers": f"127.0.0.1:{port}",
-            "group.id": "test",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe([topic])
-    found: list[dict[str, Any]] = []
-    until = time.monotonic() + PATIENCE_SECONDS
-    while len(found) < count and time.monotonic() < until:
-        found += [
-            {"key": message.key().decode(), **json.loads(message.value())}
-            for message in consumer.consume(500, 0.5)
-            if message.error() is None
-        ]
-    consumer.close()
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
-    kafka_jars: Path, tmp_path: Path
-) -> None:
-    """Acknowledged by the broker or sent again; what is too large for it is a dead letter."""
-    pytest.importorskip("confluent_kafka")
-    broker = Broker(kafka_jars, tmp_path).start()
-    try:
-        sink = {
-            "name": "kafka",
-            "type": "kafka",
-            "settings": {
-                "brokers": [f"127.0.0.1:{broker.port}"],
-                "topic": "decisions",
-                "timeoutSeconds": 3,
-            },
-            "batch": {"backoffInitialSeconds": 0.1, "backoffMaxSeconds": 0.5},
-        }
-        with Sidecar(tmp_path / "sidecar", [sink]) as sidecar:
-
-            def enough() -> None:
-                for _ in range(2000):
-                    if sidecar.metric('sink_delivered_total{sink="kafka"}') >= 300:
-                        break
-                    time.sleep(0.05)
-                broker.stop()
-                for _ in range(2000):
-                    if sidecar.metric('sink_failures_total{sink="kafka"}') >= 1:
-                        break
-                    time.sleep(0.05)
-                broker.start()
-
-            counters = run_replica(tmp_path / "replica", enough, sidecarURL=sidecar.url)
-            with socket.socket(socket.AF_UNIX) as plain:
-                plain.connect(str(sidecar.socket))
-                large = {
-                    "podUID": "u",
-                    "process": "large",
-                    "sequence": 1,
-                    "x": os.urandom(20000).hex(),
-                }
-                plain.sendall(json.dumps(large).encode() + b"\n")
-                sidecar.await_metric('sink_dead_lettered_total{sink="kafka"}', 1)
-            sidecar.await_metric('sink_lag_records{sink="kafka"}', 0)
-        found = consume(broker.port, "decisions", counters["acknowledged"])
-    finally:
-        broker.close()
-    first: dict[int, None] = {record["sequence"]: None for record in found}
-    assert list(first) == sorted(first)
-    dropped = sum(counters["dropped"].values())
-    assert len(first) == counters["acknowledged"] == counters["offered"] - dropped
-    assert {record["key"] for record in found} == {f"pod/{counters['process']}"}
 
 
 def test_an_extra_that_is_not_installed_is_named(tmp_path: Path) -> None:

@@ -168,3 +168,13 @@ class Replica:
         assert self.process.returncode == 0
         found: dict[str, Any] = json.loads(output)
         return found
+
+
+def run_replica(folder: Path, enough: Any, **settings: Any) -> dict[str, Any]:
+    """Send decisions until ``enough`` returns; the counters after the drain."""
+    folder.mkdir(exist_ok=True)
+    config = folder / "exporter.yaml"
+    config.write_text(json.dumps({"flushSeconds": 0.01, **settings}))
+    replica = Replica(folder, config, "pod")
+    enough()
+    return replica.stop()
