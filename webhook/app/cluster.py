@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 import uvloop
 
 from webhook import metrics
 from webhook.api.pod_status import Pod
+from webhook.app.cluster_certificate import ClusterCertificate
 from webhook.app.cluster_policies import ClusterPolicies
 from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
 from webhook.app.cluster_writers import StatusWriters
@@ -24,18 +26,22 @@ from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Settings
+from webhook.cluster.resource import Resource
+from webhook.cluster.store import slim
 from webhook.constraint import constraint
 from webhook.controllers.aggregation import PODS, Aggregation
 from webhook.controllers.constraint_crds import CRDS, SELECTION, overlay_crd
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.pods import STATUS_OPERATION
-from webhook.controllers.reconciler import constraint_gvk
+from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
+from webhook.server.preparation import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.app.certificates import CertificateLoader
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client as PolicyClient
     from webhook.log import Logger
@@ -44,6 +50,8 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
+
+NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 
 POLICY_SECONDS: Final = 0.003
 """A burst of changes of policy is one revision; a single change waits this long."""
@@ -77,6 +85,7 @@ class ClusterThread:
         serving: Serving,
         registry: Registry,
         log: Logger,
+        certificate: CertificateLoader,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
@@ -88,8 +97,12 @@ class ClusterThread:
         self._registry = registry
         self._log = log
         self._credentials = load_credentials(settings.kubeconfig or None)
+        self._certificate = (
+            ClusterCertificate(settings, certificate, log) if settings.keeps_certificate else None
+        )
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
+        self._following: Following | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
@@ -101,6 +114,15 @@ class ClusterThread:
     def faults(self) -> tuple[str, ...]:
         """What is wrong with policies and watches; any thread may ask."""
         return self._faults
+
+    def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
+        """A Namespace that the watch has not told of yet; any thread may ask."""
+        following, loop = self._following, self._loop
+        if following is None or loop is None:
+            answer: Future[NamespaceAnswer] = Future()
+            answer.set_result(NamespaceAnswer(None, "the cluster is not followed"))
+            return answer
+        return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
     def start(self) -> None:
         """Begin."""
@@ -134,19 +156,28 @@ class ClusterThread:
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
-        async with Client(self._credentials) as client:
-            following = Following(
-                client,
-                await self._own_pod(client),
-                self._make_client(),
-                self._serving,
-                operations=frozenset(self._settings.operation),
-                wait_for_broken=self._settings.readiness_retries != 0,
-                registry=self._registry,
-                log=self._log,
-                tell=self._tell,
-            )
+        async with Client(self._credentials) as client, asyncio.TaskGroup() as tasks:
+            if self._certificate is not None:
+                tasks.create_task(self._certificate.run(client))
+            tasks.create_task(self._follow_policies(client))
+
+    async def _follow_policies(self, client: Client) -> None:
+        following = Following(
+            client,
+            await self._own_pod(client),
+            self._make_client(),
+            self._serving,
+            operations=frozenset(self._settings.operation),
+            wait_for_broken=self._settings.readiness_retries != 0,
+            registry=self._registry,
+            log=self._log,
+            tell=self._tell,
+        )
+        self._following = following
+        try:
             await following.run()
+        finally:
+            self._following = None
 
     async def _own_pod(self, client: Client) -> Pod:
         """Our Pod; read once where the environment does not have its UID."""
@@ -186,6 +217,7 @@ class Following:
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong."""
         self._tell = tell
+        self._client = client
         self._generates = "generate" in operations
         self._crds = ObjectWriter(
             client, CRDS, SELECTION, overlay_crd, log, listener=self._crds_changed
@@ -208,6 +240,18 @@ class Following:
         )
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
+
+    async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
+        """A Namespace, known by now or read from the API server."""
+        if (known := self._manager.get(NAMESPACE, "", name)) is not None:
+            return NamespaceAnswer(known)
+        try:
+            async with asyncio.timeout(seconds):
+                return NamespaceAnswer(slim(await self._client.get(NAMESPACES, name)))
+        except ApiError as error:
+            return NamespaceAnswer(None, "" if error.is_absent else str(error))
+        except (UnreachableError, TimeoutError) as error:
+            return NamespaceAnswer(None, str(error) or "no answer in time")
 
     async def run(self) -> None:
         """Follow until cancelled."""

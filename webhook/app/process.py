@@ -15,9 +15,11 @@ import uvloop
 
 from webhook import __version__, certs, log, metrics
 from webhook.app.certificates import CertificateLoader
+from webhook.app.compilation import CompileThread
 from webhook.app.files import Subject
 from webhook.app.policies import MeteredClient, PolicyLoader
 from webhook.app.threads import ProbeThread, ReloadThread
+from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics import Exposition, Registry
@@ -28,6 +30,7 @@ from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import BACKLOG, Listener
 from webhook.server.namespace_label import Exemptions
+from webhook.server.preparation import Preparations
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
 from webhook.server.serving import Serving
@@ -103,6 +106,7 @@ class Process:
         self._registry.set(metrics.BUILD, 1, __version__)
         self._certificate = CertificateLoader(settings, self._registry, self._log)
         self._serving = Serving()
+        self._driver = self._make_driver()
         self._cluster: ClusterThread | None = None
         subjects = []
         if settings.in_cluster:
@@ -126,12 +130,18 @@ class Process:
                 transport, settings.client_cn_name
             )
         self._decisions = self._decision_log(lines)
+        self._compilation = (
+            CompileThread(self._make_plain_client)
+            if settings.validate_templates == "compile"
+            else None
+        )
         admission = Admission(
             self._serving,
             admission_options(settings),
             self._registry,
             webhook_log,
             None if self._decisions is None else self._decisions.recorder,
+            Preparations(self._cluster, self._compilation),
         )
         exemptions = Exemptions(
             settings.exempt_namespace,
@@ -207,13 +217,27 @@ class Process:
                 await self._decisions.drain()
         if self._cluster is not None:
             self._cluster.stop()
+        if self._compilation is not None:
+            self._compilation.stop()
         self._reload.stop()
         self._probes.stop()
         self._log.info("stopped")
         return 0
 
     def _make_client(self) -> MeteredClient:
-        """The client; raises :class:`StartupError`."""
+        return MeteredClient(
+            self._registry,
+            targets=[AdmissionTarget()],
+            drivers=[self._driver],
+            error_is_violation=self._settings.evaluation_errors == "violation",
+        )
+
+    def _make_plain_client(self) -> Client:
+        driver = RegoDriver(disabled_builtins=self._settings.disable_opa_builtin)
+        return Client(targets=[AdmissionTarget()], drivers=[driver])
+
+    def _make_driver(self) -> RegoDriver:
+        """The driver of policies in force; raises :class:`StartupError`."""
         settings = self._settings
         cache = None
         if settings.compiled_policies_dir:
@@ -221,12 +245,7 @@ class Process:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
             except (OSError, UnsafeDirectoryError) as error:
                 raise StartupError(f"--compiled-policies-dir: {error}") from None
-        return MeteredClient(
-            self._registry,
-            targets=[AdmissionTarget()],
-            drivers=[RegoDriver(disabled_builtins=settings.disable_opa_builtin, cache=cache)],
-            error_is_violation=settings.evaluation_errors == "violation",
-        )
+        return RegoDriver(disabled_builtins=settings.disable_opa_builtin, cache=cache)
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
         """What follows the cluster; raises :class:`StartupError`."""
@@ -241,6 +260,7 @@ class Process:
                 self._serving,
                 self._registry,
                 lines.logger("cluster"),
+                self._certificate,
             )
         except CredentialsError as error:
             raise StartupError(str(error)) from None

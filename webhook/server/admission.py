@@ -11,15 +11,19 @@ from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedReview
-from webhook.server import deadline, submission, verdict
+from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.endpoint import Unanswerable
+from webhook.server.preparation import Waiting
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics import Registry
+    from webhook.server.preparation import NamespaceAnswer, Preparations
     from webhook.server.serving import Revision, Serving
 
 _KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
@@ -35,6 +39,42 @@ class AdmissionOptions:
     """Whether constraints with unknown enforcement actions are admitted."""
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself, which does not police itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What was found out before deciding; None where nothing was asked."""
+
+    namespace: Future[NamespaceAnswer] | None = None
+    compiled: Future[str] | None = None
+
+    @property
+    def namespace_document(self) -> dict[str, Any] | None:
+        """The Namespace that was read."""
+        return None if self.namespace is None else self.namespace.result().document
+
+
+_UNPREPARED: Final = _Prepared()
+
+
+def _namespace_fault(request: AdmissionRequest, prepared: _Prepared) -> str:
+    """Why the review cannot go on without the Namespace that was asked for."""
+    assert prepared.namespace is not None
+    if not prepared.namespace.done():
+        raise Unanswerable(504, "deadline", f"Namespace {request.namespace} was not read in time")
+    answer = prepared.namespace.result()
+    if answer.fault:
+        raise Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+    return "" if answer.document else f'namespaces "{request.namespace}" not found'
+
+
+def _compiled(prepared: _Prepared) -> str:
+    """What is wrong with the source that was compiled."""
+    if prepared.compiled is None:
+        return ""
+    if not prepared.compiled.done():
+        raise Unanswerable(504, "deadline", "the template was not compiled in time")
+    return prepared.compiled.result()
 
 
 class Recorder(Protocol):
@@ -76,8 +116,10 @@ class Admission:
         registry: Registry,
         log: Logger,
         recorder: Recorder | None = None,
+        preparations: Preparations = preparation.NOTHING,
     ) -> None:
         self._serving = serving
+        self._preparations = None if preparations is preparation.NOTHING else preparations
         self._recorder = recorder
         self._found: Responses | None = None
         self._options = options
@@ -91,13 +133,65 @@ class Admission:
     def __call__(
         self, request: AdmissionRequest, query: bytes, received_at: float
     ) -> AdmissionResponse:
-        """Decide; raises :class:`~webhook.server.endpoint.Unanswerable`."""
+        """Decide; raises :class:`~webhook.server.endpoint.Unanswerable`.
+
+        Raises :class:`~webhook.server.preparation.Waiting` where something must be
+        found out first.
+        """
+        if self._preparations is not None:
+            self._prepare(self._preparations, request, query, received_at)
+        return self._conclude(request, query, received_at, _UNPREPARED)
+
+    def _conclude(
+        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
+    ) -> AdmissionResponse:
         if self._recorder is None:
-            return self._decide(request, query, received_at)
-        return self._decide_recorded(self._recorder, request, query, received_at)
+            return self._decide(request, query, received_at, prepared)
+        return self._decide_recorded(self._recorder, request, query, received_at, prepared)
+
+    def _prepare(
+        self, preparations: Preparations, request: AdmissionRequest, query: bytes, received: float
+    ) -> None:
+        """Raise :class:`Waiting` for what deciding this request needs and has not got."""
+        revision, options = self._serving.revision, self._options
+        if revision is None or request.username in options.own_users:
+            return
+        reader, compiler = preparations.namespaces, preparations.templates
+        lacks = reader is not None and self._lacks_namespace(request, revision)
+        source = None if compiler is None else submission.source_to_compile(request)
+        if not lacks and source is None:
+            return
+        try:
+            seconds = deadline.seconds_for(query, options.review_timeout_seconds)
+        except deadline.InvalidTimeout:
+            return  # Deciding refuses it.
+        left = received + seconds - time.monotonic()
+        asked = reader.read(request.namespace, left) if reader is not None and lacks else None
+        compiled = None if compiler is None or source is None else compiler.compile(source)
+        futures: list[Future[Any]] = [item for item in (asked, compiled) if item is not None]
+        prepared = _Prepared(asked, compiled)
+        raise Waiting(
+            preparation.finished(futures, left),
+            lambda: self._conclude(request, query, received, prepared),
+            request.api_version,
+        )
+
+    def _lacks_namespace(self, request: AdmissionRequest, revision: Revision) -> bool:
+        name = request.namespace
+        return (
+            bool(name)
+            and name not in revision.snapshot.namespaces
+            and request.kind.group_kind != ("", "Namespace")
+            and not revision.is_excluded(name)
+        )
 
     def _decide_recorded(
-        self, recorder: Recorder, request: AdmissionRequest, query: bytes, received_at: float
+        self,
+        recorder: Recorder,
+        request: AdmissionRequest,
+        query: bytes,
+        received_at: float,
+        prepared: _Prepared,
     ) -> AdmissionResponse:
         """Decide, and hand what was decided, or why nothing was, to the recorder."""
         revision = self._serving.revision
@@ -105,14 +199,14 @@ class Admission:
         times = received_at, time.monotonic()
         self._found = None
         try:
-            response = self._decide(request, query, received_at)
+            response = self._decide(request, query, received_at, prepared)
         except Unanswerable as refusal:
             recorder.unanswered(request, refusal.code, str(refusal), self._found, snapshot, times)
             raise
         return recorder.answered(request, response, self._found, snapshot, times)
 
     def _decide(
-        self, request: AdmissionRequest, query: bytes, received_at: float
+        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
     ) -> AdmissionResponse:
         try:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
@@ -126,6 +220,7 @@ class Admission:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
         try:
             submission.check(request, revision.checks, any_action=self._options.any_action)
+            submission.check_compiled(_compiled(prepared))
         except submission.Refused as refusal:
             return verdict.errored(request.uid, refusal.code, str(refusal))
         status = "error"
@@ -134,7 +229,9 @@ class Admission:
                 status = "allow"
                 message = "Namespace is set to be ignored by Gatekeeper config"
                 return verdict.allowed(request.uid, message)
-            response = self._review(request, revision, received_at + seconds)
+            if prepared.namespace is not None and (fault := _namespace_fault(request, prepared)):
+                return verdict.errored(request.uid, 500, fault)
+            response = self._review(request, revision, received_at + seconds, prepared)
             if response.allowed:
                 status = "allow"
             elif response.code == 403:
@@ -155,7 +252,11 @@ class Admission:
         return revision.is_excluded(request.namespace)
 
     def _review(
-        self, request: AdmissionRequest, revision: Revision, until: float
+        self,
+        request: AdmissionRequest,
+        revision: Revision,
+        until: float,
+        prepared: _Prepared = _UNPREPARED,
     ) -> AdmissionResponse:
         if time.monotonic() > until:
             raise Unanswerable(504, "deadline", "the time for this review ended while it waited")
@@ -166,7 +267,7 @@ class Admission:
             }
             request = replace(request, namespace="", document=document)
         responses = revision.snapshot.review(
-            AugmentedReview(request),
+            AugmentedReview(request, prepared.namespace_document),
             enforcement_point=enforcement.WEBHOOK,
             limits=Limits(deadline=until),
         )
@@ -219,7 +320,7 @@ class Admission:
                 registry.count(metrics.EVALUATION_ERRORS, constraint.kind)
         if self._options.log_denies:
             for fields in denials(request, responses):
-                self._log.info(**fields)
+                self._log.info(fields.pop("message"), **fields)
 
 
 def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ class AdmissionApplication(Starlette):
     """
 
     answers_at_once = True
-    """Deciding keeps the thread busy to its end; there is nothing to wait for."""
+    """Deciding keeps the thread busy to its end; what it may wait for is a plain future."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """The router alone."""

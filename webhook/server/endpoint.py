@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.api.admission import InvalidReview, decode_review, encode_response
 from webhook.api.encoding import encode
 from webhook.server.exchange import JSON
+from webhook.server.preparation import Waiting
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Decide(Protocol):
     ) -> AdmissionResponse:
         """The decision; raises :class:`Unanswerable`.
 
-        ``received_at`` is on the monotonic clock.
+        Raises :class:`~webhook.server.preparation.Waiting` if it needs something
+        first. ``received_at`` is on the monotonic clock.
         """
 
 
@@ -76,20 +78,28 @@ class ReviewEndpoint:
         while message.get("more_body"):
             message = await receive()
             body += message.get("body", b"")
-        code, headers, answer = self._answer(scope, body)
+        try:
+            code, headers, answer = self._answer(scope, body)
+        except Waiting as waiting:
+            await waiting.finished
+            code, headers, answer = self._answer(scope, body, waiting)
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
     def _answer(
-        self, scope: dict[str, Any], body: bytes
+        self, scope: dict[str, Any], body: bytes, waiting: Waiting | None = None
     ) -> tuple[int, tuple[tuple[bytes, bytes], ...], bytes]:
         try:
             if not body and scope["method"] in ("GET", "HEAD"):
                 return 200, (JSON,), _EMPTY
+            if waiting is not None:
+                return 200, (JSON,), encode_response(waiting.resume(), waiting.api_version)
             request = self._read(scope, body)
             received_at = scope.get("received_at") or time.monotonic()
             response = self._decide(request, scope["query_string"], received_at)
             return 200, (JSON,), encode_response(response, request.api_version)
+        except Waiting:
+            raise
         except Unanswerable as refusal:
             self._registry.count(metrics.REFUSED, refusal.reason)
             # The API server's client repeats such a request; on a new connection it may meet

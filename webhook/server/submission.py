@@ -1,8 +1,9 @@
 """Gatekeeper's own resources as they are admitted: what could not work is refused at the door.
 
 Codes are Gatekeeper's (pkg/webhook/policy.go, validateGatekeeperResources): 422
-for what the user got wrong, and 500 where it says so, odd as that is. A template's
-source is not compiled here: a fault in it appears in the template's status.
+for what the user got wrong, and 500 where it says so, odd as that is. Compiling a
+template takes long and is done elsewhere beforehand; what came of it is checked
+here. Gatekeeper does not compile: a fault appears in the template's status alone.
 """
 
 from __future__ import annotations
@@ -65,6 +66,28 @@ def check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bo
         _check_constraint(request, checks, any_action=any_action)
     elif group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
         raise Refused(422, "config resource must have name 'config'")
+
+
+def source_to_compile(request: AdmissionRequest) -> dict[str, Any] | None:
+    """The template whose source a request brings in; None where it brings none, or no new one.
+
+    A template that does not compile must remain deletable, and may lose a
+    finalizer or gain a label.
+    """
+    if request.kind.group_kind != (template.GROUP, template.KIND):
+        return None
+    document, before = request.object, request.old_object
+    if request.operation not in ("CREATE", "UPDATE") or document is None:
+        return None
+    if before is not None and before.get("spec") == document.get("spec"):
+        return None
+    return document
+
+
+def check_compiled(fault: str) -> None:
+    """Refuse a template whose source does not compile; raises :class:`Refused`."""
+    if fault:
+        raise Refused(422, fault)
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:

@@ -1,0 +1,90 @@
+"""What a few admissions need before they can be decided, found out elsewhere meanwhile.
+
+Deciding keeps the admission thread busy to its end, so nothing that takes long
+may happen in it: a Namespace that is not known yet is read from the API server,
+and a template's source is compiled, by another thread. The other admissions go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
+
+    from webhook.api.admission import AdmissionResponse
+
+
+class Waiting(Exception):  # noqa: N818  # named by what it is
+    """A request that is not decided yet: what it waits for, and how it goes on then."""
+
+    def __init__(
+        self,
+        finished: asyncio.Future[None],
+        resume: Callable[[], AdmissionResponse],
+        api_version: str,
+    ) -> None:
+        """``api_version`` is that of the AdmissionReview."""
+        super().__init__()
+        self.finished = finished
+        self.resume = resume
+        self.api_version = api_version
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceAnswer:
+    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
+
+    document: dict[str, Any] | None
+    fault: str = ""
+
+
+class NamespaceReader(Protocol):
+    """Reads Namespaces that the watch has not told of."""
+
+    def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
+        """The Namespace as it is now, asked for within the time given; called by any thread."""
+
+
+class TemplateCompiler(Protocol):
+    """Compiles templates that are being admitted."""
+
+    def compile(self, document: Mapping[str, Any]) -> Future[str]:
+        """What is wrong with a template's source, or an empty text; called by any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparations:
+    """Who finds out; None leaves a thing as it is."""
+
+    namespaces: NamespaceReader | None = None
+    templates: TemplateCompiler | None = None
+
+
+NOTHING = Preparations()
+
+
+def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]:
+    """Done, on this thread's loop, when all the futures are or the time has passed."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    left = len(futures)
+
+    def end() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def one_done() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            end()
+
+    for future in futures:
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(one_done))
+    timer = loop.call_later(max(seconds, 0), end)
+    waiter.add_done_callback(lambda _: timer.cancel())
+    return waiter
