@@ -215,8 +215,6 @@ class _Statements(Rules):
             self.written.extend(rules)
             return
         self.i, self.wildcards, self.depth = start, wildcards, depth
-        if kind == t.DEFAULT:
-            self.illegal()
         body = self._top_body()
         if first:
             self.faults.append(self._fault("package expected", place))

@@ -280,6 +280,7 @@ class Rules(Bodies):
         """The chain of else branches from here, the first of them linked to the rest."""
         self.enter()
         start = self.i
+        own = self._same_head(head, self.at(start))
         self.i += 1
         kind = self.kinds[self.i]
         value: Term | None = None
@@ -289,7 +290,8 @@ class Rules(Bodies):
         elif kind not in t.BODY_OPENERS:
             self.illegal("expected else value term or rule body")
         own = replace(
-            self._same_head(head, self.since(self.starts[start])),
+            own,
+            location=self.since(self.starts[start]),
             value=value,
             assign=kind == t.ASSIGN or (head.assign and value is None),
         )
