@@ -123,7 +123,16 @@ def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
 
 
 def _display_dict(value: dict[str, Value]) -> str:
-    return f"{{{', '.join([f'{quote(k)}: {display(value[k])}' for k in sorted(value)])}}}"
+    names = sorted(value)
+    try:
+        joined = "".join([*names, *value.values()])
+    except TypeError:
+        return f"{{{', '.join([f'{quote(k)}: {display(value[k])}' for k in names])}}}"
+    if joined.isprintable() and '"' not in joined and "\\" not in joined:
+        shown = [f'"{name}": "{value[name]}"' for name in names]
+    else:
+        shown = [f"{quote(name)}: {quote(value[name])}" for name in names]
+    return f"{{{', '.join(shown)}}}"
 
 
 def _display_object(value: RegoObject) -> str:

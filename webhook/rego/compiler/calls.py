@@ -212,8 +212,15 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
     if type(template.value) is not str or (simple := simple_format(template.value)) is None:
         return False
     pieces, verbs = simple[0].split("%s"), simple[1]
-    if "d" in verbs or len(verbs) != len(values.items) or len(pieces) != len(verbs) + 1:
+    if "d" in verbs or len(verbs) < len(values.items) or len(pieces) != len(verbs) + 1:
         return False
+    missing = len(verbs) - len(values.items)
+    if missing:  # Go says so in the text
+        verbs, absent = verbs[:-missing], verbs[-missing:]
+        tail = pieces[-missing:]
+        pieces = pieces[:-missing]
+        for verb, piece in zip(absent, tail, strict=True):
+            pieces[-1] += f"%!{verb}(MISSING){piece}"
     # Only a name may stand in an f-string: a constant would end it with its own quotes.
     named = [(writer.name_of(x), kind) for x, kind in writer.arguments(values.items)]
     operands = [(x if x.isidentifier() else writer.assign(x), kind) for x, kind in named]
