@@ -308,3 +308,38 @@ r := data.l[1]
 """
     data = {"d": {"2": "two"}, "l": ["zero", "one"]}
     assert value(source, "data.a", {}, data) == {"p": "two", "q": ["two"], "r": "one"}
+
+
+@pytest.mark.parametrize(
+    ("template", "operands"),
+    [
+        ("plain", "[]"),
+        ("%v and %v", "[input.s, input.n]"),
+        ("%s|%s", "[input.s, input.n]"),
+        ("%d %v", "[input.n, input.f]"),
+        ("100%% of %v{braces}'quotes'", "[input.l]"),
+        ("%v %v %s", "[input.o]"),
+        ("%v", "[input.s, input.n]"),
+        ("%5v|%q", "[input.s, input.s]"),
+        ("%v%v%v", "[input.t, input.u, count(input.l)]"),
+    ],
+)
+def test_a_text_made_inline_is_the_one_that_the_builtin_makes(template, operands):
+    document = {
+        "s": 'a\n"b"',
+        "n": 12345678901234567890,
+        "f": 1.5,
+        "l": ["x", {"y": None}],
+        "o": {"k": [True, {"z": "\\"}]},
+        "t": False,
+        "u": None,
+        "template": template,
+    }
+    source = f"""package a
+p := [
+	sprintf("{template}", {operands}) == sprintf(input.template, {operands}),
+	sprintf("{template}", {operands}),
+]
+"""
+    same, text = value(source, "data.a.p", document)
+    assert same, text
