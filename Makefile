@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions soak
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -34,7 +34,10 @@ run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics
 test: setup ## run all tests
 	$(PYTEST)
 
-check: setup lint types docs ## formatting, lint, types, import contracts, the repository's own rules
+check: setup lint types docs agreement ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA
+
+agreement: setup ## a bounded search for differences to the real OPA
+	$(PYTEST) tests/differential
 
 format: setup ## format all code
 	$(BIN)/ruff format $(SOURCES)
