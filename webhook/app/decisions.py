@@ -42,6 +42,7 @@ class DecisionLog:
     async def run(self) -> None:
         """Send records until :meth:`drain`; a bug here must never stop admission."""
         self._loop = asyncio.get_running_loop()
+        self.recorder.start(self._loop)
         self.recorder.event("started", version=__version__)
         try:
             await self._exporter.run()

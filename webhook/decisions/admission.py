@@ -49,7 +49,10 @@ def admission_record(
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
-    """The record of one admission; ``responses`` is None where nothing was reviewed."""
+    """The record of one admission; ``responses`` is None where nothing was reviewed.
+
+    Its ``timestamp`` is the caller's to fill in: it knows when the answer was made.
+    """
     document = request.document
     user = document.get("userInfo") or _NOBODY
     group, version, kind = request.kind
@@ -64,7 +67,7 @@ def admission_record(
     record: dict[str, Any] = {
         "eventType": "decision",
         "id": decision_id,
-        "timestamp": timestamp(),
+        "timestamp": "",
         "enforcementPoint": "validation.gatekeeper.sh",
         "requestUID": request.uid,
         "verdict": "allow",
