@@ -4,7 +4,7 @@ Counted are Waddle's webhook Pods that are Ready, or terminating and not yet
 finished: exactly those that an API server may still have a connection to. A
 replica that is starting answers nobody, and ``spec.replicas`` says what is wished
 for. Everything is told by UID, so that a Pod or an object of the same name that
-came later is never mistaken for the one before (docs/adr/0014).
+came later is never mistaken for the one before (docs/adr/0013).
 """
 
 from __future__ import annotations
