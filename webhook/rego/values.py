@@ -99,7 +99,8 @@ class RegoSet:
         # Only reached while _items is not set: see lazy().
         if name != "_items" or self._list is None:
             raise AttributeError(name)
-        self._items = items = {}
+        items: dict[Key, Value] = {}
+        self._items = items
         for item in self._list:
             items.setdefault(key(item), item)
         return items
@@ -254,7 +255,7 @@ def compare(a: Value, b: Value) -> int:
     kind = type(a)
     if kind is type(b):
         if kind is str or kind is int or kind is bool:
-            return (a > b) - (a < b)  # type: ignore[no-any-return]  # booleans and integers
+            return int(a > b) - int(a < b)
         if kind is dict:
             return _compare_dicts(a, b)
     rank, other = _rank(a), _rank(b)
@@ -263,7 +264,7 @@ def compare(a: Value, b: Value) -> int:
     if rank == 0:
         return 0
     if rank <= 3:  # boolean, number, string: Python's order is Rego's
-        return (a > b) - (a < b)
+        return int(a > b) - int(a < b)
     if rank == 4:  # array
         return _compare_sequences(a, b)
     if rank == 6:  # set
