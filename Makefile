@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions soak
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions load soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -75,6 +75,15 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions
+
+LOAD ?= --shape average --run-time 20s
+load: setup .venv-load/.done ## Locust against a server of its own; LOAD="--shape spike --rate 200", see loadtest/README.md
+	$(BIN)/python -m loadtest.locust $(LOAD)
+
+.venv-load/.done: requirements/load.txt | .venv/.done
+	test -x .venv-load/bin/python || $(PYTHON) -m venv .venv-load
+	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-load/bin/python requirements/load.txt
+	touch $@
 
 SOAK_SECONDS ?= 600
 soak: setup ## the decision log's crash tests for SOAK_SECONDS on each transport
