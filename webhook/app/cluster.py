@@ -172,6 +172,7 @@ class ClusterThread:
             registry=self._registry,
             log=self._log,
             tell=self._tell,
+            certificate=self._certificate,
         )
         self._following = following
         try:
@@ -214,9 +215,11 @@ class Following:
         registry: Registry,
         log: Logger,
         tell: Callable[[str, tuple[str, ...]], None],
+        certificate: ClusterCertificate | None,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong."""
         self._tell = tell
+        self._certificate = certificate
         self._client = client
         self._generates = "generate" in operations
         self._crds = ObjectWriter(
@@ -298,7 +301,11 @@ class Following:
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
         for change in changes:
-            self._manager.wake(constraint_gvk(change.object["spec"]["names"]["kind"]))
+            gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
+            if change.kind == "delete":
+                self._manager.restart(gvk)
+            else:
+                self._manager.wake(gvk)
 
     async def _tick_forever(self) -> None:
         while True:
@@ -320,6 +327,8 @@ class Following:
         }
         if self._aggregation is not None:
             found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+        if self._certificate is not None:
+            found["certificate"] = self._certificate.writes()
         return found
 
     def _settle_absent(self) -> None:

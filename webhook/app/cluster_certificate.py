@@ -44,6 +44,13 @@ class ClusterCertificate:
         self._was_ready = not reason
         return reason
 
+    def writes(self) -> tuple[int, int]:
+        """Writes of this session to Secret and configuration, and how many failed."""
+        if self._keeper is None:
+            return 0, 0
+        found = self._keeper.statistics()
+        return found.secret_writes + found.bundle_writes, found.failures
+
     async def run(self, client: Client) -> None:
         """Keep the certificate by this session until cancelled."""
         self._keeper = ServingCertificate(client, self._place, self._loader.install, self._log)
