@@ -56,17 +56,23 @@ class EvaluationContext:
     _now_ns: int | None = None
     _random: random.Random | None = None
 
+    left = DEFAULT_STEPS
+    """What is left of the budget of steps."""
+    next_check = DEFAULT_STEPS - CHECK_EVERY
+    """Where the clock is looked at next."""
+
     def __init__(
         self,
-        *,
         deadline: float | None = None,
-        steps: int = DEFAULT_STEPS,
+        *,
+        steps: int | None = None,
         **surroundings: Unpack[Surroundings],
     ) -> None:
         # Made for every evaluation: what is as usual is not stored.
         self.deadline = deadline
-        self.left = steps
-        self.next_check = steps - CHECK_EVERY
+        if steps is not None:
+            self.left = steps
+            self.next_check = steps - CHECK_EVERY
         if surroundings:
             self._surround(**surroundings)
 

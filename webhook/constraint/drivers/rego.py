@@ -144,12 +144,10 @@ class RegoEvaluator:
         self, limits: Limits, inventory: Mapping[str, Any]
     ) -> tuple[dict[str, Any], EvaluationContext]:
         """One time, one budget and one source of chance for all constraints of the template."""
-        if limits.steps is None:
-            context = EvaluationContext(deadline=limits.deadline, print_=limits.print_)
+        if limits.print_ is None:
+            context = EvaluationContext(limits.deadline, steps=limits.steps)
         else:
-            context = EvaluationContext(
-                deadline=limits.deadline, steps=limits.steps, print_=limits.print_
-            )
+            context = EvaluationContext(limits.deadline, steps=limits.steps, print_=limits.print_)
         return {"inventory": inventory}, context
 
     def evaluate(
