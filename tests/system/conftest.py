@@ -1,6 +1,7 @@
-"""A control plane for replicas, shared by the tests of this folder."""
+"""A control plane for replicas, shared by the tests of this folder; each has kinds of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -8,6 +9,10 @@ from tests.cluster import Cluster
 from tests.programs import program
 from tests.system.proxy import Proxy
 from tests.system.replicas import Plane, Replica
+
+ALL_OPERATIONS = tuple(f"--operation={name}" for name in ("webhook", "status", "generate"))
+
+StartReplica = Callable[..., Replica]
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +30,33 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         cluster.stop()
 
 
+@pytest.fixture(scope="session")
+def trio(plane: Plane) -> Iterator[list[Replica]]:
+    """Three replicas that carry out every operation, for tests that harm none of them."""
+    with ExitStack() as stack:
+        started = [Replica(plane, f"waddle-{number}", *ALL_OPERATIONS) for number in range(3)]
+        for replica in started:
+            stack.callback(plane.delete_pod, replica.name)
+            stack.enter_context(replica)
+        for replica in started:
+            replica.wait_ready()
+        yield started
+
+
+@pytest.fixture
+def start(plane: Plane) -> Iterator[StartReplica]:
+    """Starts more replicas; they and their Pods end with the test."""
+    with ExitStack() as stack:
+
+        def start_one(name: str, *flags: str) -> Replica:
+            replica = Replica(plane, name, *flags)
+            stack.callback(plane.delete_pod, name)
+            stack.enter_context(replica)
+            return replica
+
+        yield start_one
+
+
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
     """What the webhook is registered with."""
@@ -33,22 +65,3 @@ def proxy() -> Iterator[Proxy]:
         yield made
     finally:
         made.close()
-
-
-@pytest.fixture
-def replicas(plane: Plane) -> Iterator[list[Replica]]:
-    """Three replicas that do everything, with a clean cluster before and after."""
-    started: list[Replica] = []
-    operations = [f"--operation={name}" for name in ("webhook", "status", "generate")]
-    try:
-        started += [Replica(plane, f"waddle-{number}", *operations) for number in range(3)]
-        for replica in started:
-            replica.__enter__()
-        yield started
-    finally:
-        plane.unregister()
-        plane.delete_templates()
-        for replica in started:
-            replica.__exit__()
-            if plane.exists(replica.name):
-                plane.delete_pod(replica.name)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -131,6 +131,11 @@ class Replica(Server):
         self._reader.start()
         self.ports: dict[str, int] = {}
 
+    def wait_ready(self) -> Self:
+        """Wait until it answers."""
+        until(lambda: self.is_ready, f"{self.name} is ready")
+        return self
+
     def denies(self, word: str) -> bool:
         """Whether this very replica denies a ConfigMap with the word."""
         verdict = self.admit(config_map(word))
@@ -204,11 +209,7 @@ class Plane:
 
     def delete_pod(self, name: str) -> None:
         """Delete a Pod object at once, as a kubelet does in the end."""
-        self.api.request("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
-
-    def exists(self, name: str) -> bool:
-        """Whether there is a Pod of this name."""
-        return try_request(self.api, "GET", f"{PODS}/{name}") is not None
+        try_request(self.api, "DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
 
     def register(self, port: int, name: str = "waddle-system-tests") -> None:
         """Have ConfigMaps of one namespace, and policies, reviewed at a port of loopback."""
@@ -225,7 +226,8 @@ class Plane:
             "matchConditions": [
                 {
                     "name": "own-namespace",
-                    "expression": f"request.namespace in ['', '{WORKLOADS}', '{NAMESPACE}']",
+                    "expression": "!has(request.namespace) || "
+                    f"request.namespace in ['{WORKLOADS}', '{NAMESPACE}']",
                 }
             ],
             "rules": [
@@ -270,34 +272,49 @@ class Plane:
         )
         return made
 
+    def is_generated(self, name: str, uid: str) -> bool:
+        """Whether the CRD of a template's constraints is there, and of this very template."""
+        crd = try_request(self.api, "GET", f"{CRD_PATH}/{name}.constraints.gatekeeper.sh")
+        if crd is None or "deletionTimestamp" in crd["metadata"]:
+            return False
+        return bool(crd["metadata"]["ownerReferences"][0]["uid"] == uid)
+
     def put_constraint(self, document: dict[str, Any]) -> dict[str, Any]:
         """Apply a constraint, as soon as its kind is served."""
         kind, name = document["kind"].lower(), document["metadata"]["name"]
-        until(
-            lambda: try_request(self.api, "GET", f"{CONSTRAINTS}/{kind}") is not None,
-            f"{kind} is served",
-        )
-        made: dict[str, Any] = self.api.apply(f"{CONSTRAINTS}/{kind}/{name}", document)
+
+        made: dict[str, Any] = {}
+
+        def is_applied() -> bool:
+            try:
+                made.update(self.api.apply(f"{CONSTRAINTS}/{kind}/{name}", document))
+            except ApiError as error:
+                # Not served yet, its storage being made, or an earlier CRD of that name ending.
+                if error.status in (404, 429) or "is terminating" in error.body:
+                    return False
+                raise
+            return True
+
+        until(is_applied, f"{kind} is served")
         return made
 
-    def delete_constraint(self, name: str, kind: str = "denied") -> None:
+    def delete_constraint(self, name: str, kind: str) -> None:
         """Delete a constraint."""
-        self.api.request("DELETE", f"{CONSTRAINTS}/{kind}/{name}")
+        self.api.request("DELETE", f"{CONSTRAINTS}/{kind.lower()}/{name}")
+
+    def delete_template(self, name: str) -> None:
+        """Delete a template, and with it its CRD and constraints."""
+        try_request(self.api, "DELETE", f"{TEMPLATES}/{name}")
 
     def delete_templates(self) -> None:
         """Delete every template, and wait until their kinds are gone."""
         self.api.request("DELETE", TEMPLATES)
-        until(
-            lambda: (
-                not [
-                    item
-                    for item in self.api.request("GET", CRD_PATH)["items"]
-                    if item["spec"]["group"] == "constraints.gatekeeper.sh"
-                ]
-            ),
-            "the constraints' CRDs are collected",
-            seconds=100,
-        )
+
+        def are_gone() -> bool:
+            crds = self.api.request("GET", CRD_PATH)["items"]
+            return not any(crd["spec"]["group"] == "constraints.gatekeeper.sh" for crd in crds)
+
+        until(are_gone, "the constraints' CRDs are collected", seconds=100)
 
     def by_pod(self, path: str) -> list[dict[str, Any]]:
         """``status.byPod`` of an object; empty where there is none."""

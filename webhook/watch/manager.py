@@ -14,7 +14,7 @@ from webhook.cluster.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector, Selection, Settings, Statistics
-from webhook.cluster.store import key_of
+from webhook.cluster.store import Change, key_of
 from webhook.watch.registrar import Registrar
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import Client
     from webhook.cluster.discovery import Discovery
-    from webhook.cluster.store import Change, Object
+    from webhook.cluster.store import Object
 
 UNKNOWN_SECONDS_MAX = 10.0
 """Longest pause between two looks for a kind that is not served; :meth:`Manager.wake` ends it."""
@@ -110,6 +110,25 @@ class Manager:
             watch.woken.set()
             if watch.reflector is not None:
                 watch.reflector.wake()
+
+    def restart(self, gvk: GroupVersionKind) -> None:
+        """The kind's definition went, and with it every object: begin from nothing.
+
+        A watch that goes on is one of the definition that was deleted, and need not
+        tell of another that is made under the same name.
+        """
+        self._discovery.forget(gvk)
+        watch = self._watches.get(gvk)
+        if watch is None:
+            return
+        if watch.task is not None:
+            watch.task.cancel()
+            watch.task = None
+        if watch.reflector is not None:
+            known = watch.reflector.store
+            watch.reflector = None
+            watch.change([Change("delete", key_of(obj), obj) for obj in known])
+        self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
         """An object of a watched kind, as it is known here."""
