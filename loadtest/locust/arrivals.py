@@ -25,33 +25,52 @@ class Schedule:
         """The next request: one interval after the last was due, not after it was sent."""
         self.due += self.interval_seconds
 
+    def missed(self, now: float) -> int:
+        """How many requests are due by a time and have not begun."""
+        return max(0, int((now - self.due) / self.interval_seconds) + 1) if now >= self.due else 0
+
 
 @dataclass(slots=True)
 class Punctuality:
-    """How many scheduled requests Locust itself began late."""
+    """How many scheduled requests began, how many Locust itself began late, how many never did."""
 
     scheduled: int = 0
     late: int = 0
+    missed: int = 0
 
     def began(self, due: float, free: float, now: float) -> None:
         """A request due at a time, of a user free since a time, begins now."""
         self.scheduled += 1
         self.late += now - max(due, free) > LATE_SECONDS
 
-    def add(self, scheduled: int, late: int) -> None:
+    def add(self, scheduled: int, late: int, missed: int) -> None:
         """The counts of a worker."""
         self.scheduled += scheduled
         self.late += late
+        self.missed += missed
 
-    def complaint(self) -> str | None:
+    def take(self) -> tuple[int, int, int]:
+        """The counts since the last time."""
+        taken = self.scheduled, self.late, self.missed
+        self.scheduled = self.late = self.missed = 0
+        return taken
+
+    def complaints(self) -> list[str]:
         """What to say of a schedule that was not kept."""
-        if self.late <= self.scheduled * UNKEPT_RATIO_MAX:
-            return None
-        return (
-            f"Locust did not keep the schedule: {self.late} of {self.scheduled} requests began "
-            f"more than {LATE_SECONDS * 1000:.0f} ms late though their user was free. The latencies "
-            "are Locust's own: add workers, or use the generator in loadtest/loadgen (-rate)."
-        )
+        found = []
+        if self.late > self.scheduled * UNKEPT_RATIO_MAX:
+            found.append(
+                f"Locust did not keep the schedule: {self.late} of {self.scheduled} requests began "
+                f"more than {LATE_SECONDS * 1000:.0f} ms late though their user was free. Latencies "
+                "are Locust's own: add workers, or use the generator in loadtest/loadgen (-rate)."
+            )
+        if self.missed > (self.scheduled + self.missed) * UNKEPT_RATIO_MAX:
+            found.append(
+                f"{self.missed} requests were due at the end and never began, beside {self.scheduled} "
+                "that did: their users still waited for answers. Either more was offered than is "
+                "served, or users are too few for the rate (loadtest/loadgen tells which)."
+            )
+        return found
 
 
 def schedule(number: int, users: int, rate: float, now: float) -> Schedule:

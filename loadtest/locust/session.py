@@ -82,6 +82,8 @@ class Shape(LoadTestShape):  # type: ignore[misc]  # Locust is not there where t
     _plan: list[stages.Stage] | None = None
     _stage = 0
     _before = Totals(0, 0, {})
+    _began_seconds = 0.0
+    stages_held = 0
 
     def tick(self) -> tuple[int, float] | None:
         """Users and spawn rate now, None at the end."""
@@ -100,14 +102,15 @@ class Shape(LoadTestShape):  # type: ignore[misc]  # Locust is not there where t
         return users, options.spawn_rate or max(change, users, 1)
 
     def _broke(self) -> bool:
-        """Whether the stage that ends now kept the thresholds."""
+        """Whether the stage that ends now broke a threshold."""
         assert self._plan is not None
-        now = totals(self.runner.environment)
-        part, self._before = now.since(self._before), now
+        now, seconds = totals(self.runner.environment), self.get_run_time()
+        part = now.since(self._before)
         broken = thresholds(self.runner.environment).broken(part)
-        users, seconds = self._plan[self._stage].users, self._plan[self._stage].seconds
-        rate = part.requests / seconds
-        say(f"{users} users, {rate:.0f} requests/s: {'; '.join(broken) or 'held'}")
+        rate = part.requests / (seconds - self._began_seconds)
+        self._before, self._began_seconds = now, seconds
+        say(f"{self._plan[self._stage].users} users, {rate:.0f}/s: {'; '.join(broken) or 'held'}")
+        self.stages_held += not broken
         return bool(broken)
 
 
@@ -152,6 +155,11 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
             place = random.randrange(users) if is_worker(self.environment) else self.number
             self.schedule = arrivals.schedule(place, users, self.options.rate, time.monotonic())
         self.free = time.monotonic()
+
+    def on_stop(self) -> None:
+        """Count what the schedule still wanted."""
+        if self.schedule is not None:
+            PUNCTUALITY.missed += self.schedule.missed(time.monotonic())
 
     @task
     def review(self) -> None:
@@ -213,25 +221,23 @@ def judge(environment: Any, **_: Any) -> None:
     errors = environment.stats.errors.values()
     wrong = wrong_answers((str(one.error), one.occurrences) for one in errors)
     broken = thresholds(environment).broken(totals(environment))
-    # What a breakpoint run breaks is what it was to find; a wrong answer never is.
-    found = environment.parsed_options.shape == "breakpoint" and totals(environment).requests > 0
+    if environment.parsed_options.shape == "breakpoint" and environment.shape_class.stages_held:
+        broken = []  # what breaks in the end is what it was to find; a wrong answer never is
     for text in [*wrong, *broken]:
         say(text)
-    complaint = PUNCTUALITY.complaint()
-    if complaint:
-        say(complaint)
-    environment.process_exit_code = 1 if wrong or (broken and not found) else 0
+    for text in PUNCTUALITY.complaints():
+        say(text)
+    environment.process_exit_code = 1 if wrong or broken else 0
     say("thresholds broken" if environment.process_exit_code else "thresholds held")
 
 
 @events.report_to_master.add_listener
 def report_punctuality(data: dict[str, Any], **_: Any) -> None:
     """A worker's counts since its last report."""
-    data["waddle_punctuality"] = (PUNCTUALITY.scheduled, PUNCTUALITY.late)
-    PUNCTUALITY.scheduled = PUNCTUALITY.late = 0
+    data["waddle_punctuality"] = PUNCTUALITY.take()
 
 
 @events.worker_report.add_listener
 def add_punctuality(data: dict[str, Any], **_: Any) -> None:
     """The master's sum."""
-    PUNCTUALITY.add(*data.get("waddle_punctuality", (0, 0)))
+    PUNCTUALITY.add(*data.get("waddle_punctuality", (0, 0, 0)))

@@ -77,21 +77,31 @@ def test_lateness_is_the_server_s_while_the_user_waits_and_locust_s_when_it_is_f
     for _ in range(50):
         kept.began(due=1.0, free=5.0, now=5.0)  # the server took until 5: not Locust's fault
         kept.began(due=1.0, free=0.5, now=1.0)
-    assert (kept.scheduled, kept.late, kept.complaint()) == (100, 0, None)
+    assert (kept.scheduled, kept.late, kept.complaints()) == (100, 0, [])
     kept.began(due=1.0, free=0.5, now=1.0 + late)
-    assert kept.complaint() is None  # one in a hundred does not reach the p99
+    assert kept.complaints() == []  # one in a hundred does not reach the p99
     kept.began(due=1.0, free=5.0, now=5.0 + late)
-    complaint = kept.complaint()
-    assert complaint is not None
+    (complaint,) = kept.complaints()
     assert "2 of 102" in complaint
     assert "loadtest/loadgen" in complaint
 
 
+def test_requests_that_are_due_and_never_begin_are_told() -> None:
+    """A server that hangs to the end does not hide what it kept waiting."""
+    mine = schedule(0, 1, 10.0, now=0.0)
+    assert [mine.missed(now) for now in (-0.01, 0, 0.05, 0.15, 1.05)] == [0, 1, 1, 2, 11]
+    (complaint,) = Punctuality(scheduled=90, missed=11).complaints()
+    assert "11 requests were due" in complaint
+
+
 def test_workers_counts_add_up() -> None:
-    master = Punctuality()
-    master.add(10, 1)
-    master.add(5, 0)
-    assert (master.scheduled, master.late) == (15, 1)
+    """Each report takes what came since the last, so that nothing is counted twice."""
+    worker, master = Punctuality(10, 1, 2), Punctuality()
+    master.add(*worker.take())
+    master.add(*worker.take())
+    worker.add(5, 0, 0)
+    master.add(*worker.take())
+    assert master == Punctuality(15, 1, 2)
 
 
 def test_percentiles_are_times_that_were_seen() -> None:
