@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import Api, ApiError, Cluster
-from tests.test_manifests import MANIFESTS, kustomized
+from tests.manifests import MANIFESTS, kustomized
 from webhook.certs import self_signed
 
 CONFIGURATION = ("ValidatingWebhookConfiguration", "", "waddle-validating-webhook-configuration")

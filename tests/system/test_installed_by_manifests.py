@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.manifests import by_identity, path_of, pod_of, run
 from tests.programs import program
 from tests.system.load import Load
 from tests.system.proxy import Proxy
@@ -29,7 +30,6 @@ from tests.system.replicas import (
     try_request,
     until,
 )
-from tests.test_manifests import by_identity, path_of, pod_of, run
 from webhook.controllers.certificates import Lifetimes, plan
 
 BASE = Path(__file__).resolve().parents[2] / "manifests" / "base"

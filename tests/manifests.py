@@ -1,0 +1,94 @@
+"""The manifests rendered by the real programs, and objects sent to an API server."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster import Api
+from tests.programs import ROOT, program
+
+MANIFESTS = ROOT / "manifests"
+CHART = MANIFESTS / "helm" / "waddle"
+NAMESPACE = "waddle-system"
+CONFIGURATION = "waddle-validating-webhook-configuration"
+ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": NAMESPACE, "POD_UID": "u"}
+
+Object = dict[str, Any]
+Objects = dict[tuple[str, str, str], Object]
+"""By kind, namespace and name."""
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+def by_identity(text: str) -> Objects:
+    """The objects of a YAML stream; each must be there once."""
+    objects = [document for document in yaml.safe_load_all(text) if document]
+    found = {
+        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for item in objects
+    }
+    assert len(found) == len(objects)
+    return found
+
+
+def kustomized(folder: Path) -> Objects:
+    return by_identity(run(program("kustomize"), "build", folder))
+
+
+def with_components(folder: Path, *components: str) -> Objects:
+    """The base with components, as a user's own kustomization names them."""
+    (folder / "manifests").symlink_to(MANIFESTS)
+    (folder / "mine").mkdir()
+    kustomization = {
+        "resources": ["../manifests/base"],
+        "components": [f"../manifests/{name}" for name in components],
+    }
+    (folder / "mine" / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return kustomized(folder / "mine")
+
+
+def helmed(*options: str) -> Objects:
+    """The chart as Helm renders it; a Helm without a release's flags knows no newer Kubernetes."""
+    rendered = run(
+        program("helm"), "template", "waddle", CHART, "--namespace", NAMESPACE,
+        "--kube-version", "1.36.0", *options,
+    )  # fmt: skip
+    return by_identity(rendered)
+
+
+def pod_of(objects: Objects) -> Object:
+    deployment = objects["Deployment", NAMESPACE, "waddle-webhook"]
+    template: Object = deployment["spec"]["template"]
+    return template
+
+
+def path_of(item: Object, *, one: bool = True) -> str:
+    plurals = {
+        "NetworkPolicy": "networkpolicies",
+        "ConfigMap": "configmaps",
+        "ConstraintTemplatePodStatus": "constrainttemplatepodstatuses",
+        "ConstraintPodStatus": "constraintpodstatuses",
+        "ConfigPodStatus": "configpodstatuses",
+    }
+    version, kind = item["apiVersion"], item["kind"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = item["metadata"].get("namespace")
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    name = f"/{item['metadata']['name']}" if one else ""
+    return f"{root}{scope}/{plurals.get(kind, kind.lower() + 's')}{name}"
+
+
+def apply(api: Api, item: Object, *, dry_run: bool) -> Object:
+    """Server-side apply with unknown fields refused."""
+    query = "?fieldManager=manifests&force=true&fieldValidation=Strict"
+    query += "&dryRun=All" if dry_run else ""
+    answer: Object = api.request(
+        "PATCH", path_of(item) + query, item, content_type="application/apply-patch+yaml"
+    )
+    return answer

@@ -1,0 +1,345 @@
+"""A real API server takes what the manifests make, keeps its fields, and grants its rights."""
+
+import base64
+import copy
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster import Api, ApiError, Cluster
+from tests.manifests import (
+    CONFIGURATION,
+    ENVIRONMENT,
+    MANIFESTS,
+    NAMESPACE,
+    Object,
+    Objects,
+    apply,
+    helmed,
+    kustomized,
+    path_of,
+    pod_of,
+    with_components,
+)
+from webhook.api import pod_status
+from webhook.api.pod_status import Pod, StatusError
+from webhook.settings.serve import read
+
+# Kinds that the test cluster does not serve: the Prometheus operator brings them.
+FOREIGN = {"PrometheusRule"}
+
+
+@pytest.fixture(scope="module")
+def base() -> Objects:
+    return kustomized(MANIFESTS / "base")
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster, base) -> Iterator[Api]:
+    """All that harms nobody: no webhook configuration ever, and nothing that would run."""
+    api = cluster.api
+    for item in base.values():
+        if item["kind"] not in {"ValidatingWebhookConfiguration", "Deployment"}:
+            apply(api, item, dry_run=False)
+    yield api
+    for kind in ("clusterrolebindings", "clusterroles"):
+        for name in ("waddle", "waddle-synced-data", "waddle-synced-cluster-kinds"):
+            try:
+                api.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{kind}/{name}")
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["base", "overlays/fail-closed", "overlays/beside-gatekeeper", "decisions/exporter"],
+)
+def test_the_api_server_takes_every_object(installed, folder):
+    objects = kustomized(MANIFESTS / folder)
+    for item in objects.values():
+        apply(installed, item, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        ["components/autoscaling", "components/alerts"],
+        ["decisions/sidecar"],
+        ["decisions/sidecar", "decisions/persistent"],
+        ["decisions/vector"],
+    ],
+)
+def test_the_api_server_takes_every_component(installed, components, tmp_path):
+    objects = with_components(tmp_path, *components)
+    for item in objects.values():
+        if item["kind"] not in FOREIGN:
+            apply(installed, item, dry_run=True)
+    admit_pod(installed, objects)
+
+
+def test_the_api_server_takes_what_the_chart_s_values_change(installed):
+    """Values that no overlay has: an own certificate, where pods run, who else writes the bundle."""
+    values = {
+        "certificates.existingSecret": "from-cert-manager",
+        "tolerations[0].operator": "Exists",
+        "podLabels.team": "platform",
+        "image.pullPolicy": "Always",
+        "image.pullSecrets[0].name": "registry",
+        "webhook.annotations.cert-manager\\.io/inject-ca-from": f"{NAMESPACE}/waddle",
+        "webhook.objectSelector.matchLabels.a": "b",
+        "webhook.excludedNamespaces": "{one,two}",
+        "webhook.failClosed": "true",
+        "webhook.matchConditions[0].name": "mine",
+        "webhook.matchConditions[0].expression": "1 == 1",
+        "exemptNamespaces": "{one}",
+        "shutdownDelaySeconds": "20",
+    }
+    options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+    options += [
+        "--set-string",
+        "podLabels.stage=1",
+        "--set-string",
+        "extraArgs={--log-level=DEBUG}",
+    ]
+    objects = helmed(*options)
+    webhooks = objects["ValidatingWebhookConfiguration", "", CONFIGURATION]["webhooks"]
+    excluded = [webhook["namespaceSelector"]["matchExpressions"][-1] for webhook in webhooks]
+    assert [set(item["values"]) >= {"one", "two", NAMESPACE} for item in excluded] == [
+        True,
+        False,
+        True,
+    ]
+    spec = pod_of(objects)["spec"]
+    assert spec["terminationGracePeriodSeconds"] == 70
+    assert read(spec["containers"][0]["args"][1:], ENVIRONMENT).log_level == "DEBUG"
+    for item in objects.values():
+        apply(installed, item, dry_run=True)
+    admit_pod(installed, objects)
+
+
+def admit_pod(api: Api, objects: Objects) -> None:
+    """The Deployment's pod, made directly: a Deployment that breaks the rules is only warned."""
+    pod = copy.deepcopy(pod_of(objects)) | {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] |= {"name": "tried", "namespace": NAMESPACE}
+    api.request("POST", path_of(pod, one=False) + "?dryRun=All", pod)
+
+
+def test_the_pods_are_admitted_under_the_restricted_standard(installed, base):
+    admit_pod(installed, base)
+    broken = copy.deepcopy(base)
+    container = pod_of(broken)["spec"]["containers"][0]
+    container["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(ApiError, match="PodSecurity"):
+        admit_pod(installed, broken)
+
+
+POD = Pod("waddle-0", NAMESPACE, "uid-of-the-pod", ("generate", "status", "webhook"))
+SUBJECT = {"uid": "uid-of-the-object", "generation": 7}
+
+
+def every_field() -> list[Object]:
+    """One status object of each kind, with every field that a replica may write."""
+    error = StatusError("ingest_error", "message", "location")
+    additions = {"activeGeneration": 6, "since": "2026-01-01T00:00:00Z"}
+    template = pod_status.pod_status(
+        POD,
+        pod_status.template_subject({"metadata": {"name": "fields", **SUBJECT}}),
+        errors=[error],
+        additions=additions
+        | {"missingData": [{"group": "", "version": "v1", "kind": "Service"}]}
+        | {"vapGenerationStatus": {"state": "error", "observedGeneration": 1, "warning": "w"}},
+    )
+    point = {"enforcementPoint": "p", "state": "s", "message": "m", "observedGeneration": 1}
+    constraint = pod_status.pod_status(
+        POD,
+        pod_status.constraint_subject({"kind": "K", "metadata": {"name": "fields", **SUBJECT}}),
+        errors=[error],
+        enforced=True,
+        additions=additions | {"enforcementPointsStatus": [point]},
+    )
+    config = pod_status.pod_status(
+        POD,
+        pod_status.config_subject(
+            {"metadata": {"name": "config", "namespace": NAMESPACE, **SUBJECT}}
+        ),
+        additions=additions | {"errors": [{"type": "t", "message": "m"}]},
+    )
+    return [template, constraint, config]
+
+
+@pytest.fixture
+def owner(installed) -> Iterator[Object]:
+    """A Pod to own the status objects: the garbage collector takes those whose owner is not there."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD.name, "namespace": NAMESPACE},
+        "spec": pod_of(kustomized(MANIFESTS / "base"))["spec"],
+    }
+    made = installed.request("POST", path_of(manifest, one=False), manifest)
+    yield {"apiVersion": "v1", "kind": "Pod", "name": POD.name, "uid": made["metadata"]["uid"]}
+    installed.request("DELETE", path_of(manifest), {"gracePeriodSeconds": 0})
+
+
+@pytest.mark.parametrize("document", every_field(), ids=lambda item: item["kind"])
+def test_every_field_of_a_status_object_is_kept(installed, owner, document):
+    document["metadata"]["ownerReferences"] = [owner]
+    installed.request("POST", path_of(document, one=False), document)
+    read_back = installed.request("GET", path_of(document))
+    installed.request("DELETE", path_of(document))
+
+    assert read_back["status"] == document["status"]
+    assert read_back["metadata"]["labels"] == document["metadata"]["labels"]
+    assert read_back["metadata"]["ownerReferences"] == document["metadata"]["ownerReferences"]
+
+
+TEMPLATE = {
+    "apiVersion": "templates.gatekeeper.sh/v1",
+    "kind": "ConstraintTemplate",
+    "metadata": {"name": "manifestfields"},
+    "spec": {
+        "crd": {"spec": {"names": {"kind": "ManifestFields"}}},
+        "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": "package p"}],
+    },
+}
+CONFIG = {
+    "apiVersion": "config.gatekeeper.sh/v1alpha1",
+    "kind": "Config",
+    "metadata": {"name": "manifest-fields", "namespace": NAMESPACE},
+    "spec": {"match": [{"excludedNamespaces": ["kube-*"], "processes": ["*"]}]},
+}
+
+
+@pytest.mark.parametrize(("manifest", "index"), [(TEMPLATE, 0), (CONFIG, 2)])
+def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, index):
+    entry = every_field()[index]["status"]
+    created = installed.request("POST", path_of(manifest, one=False), manifest)
+    try:
+        wanted = {"byPod": [entry]}
+        if manifest is TEMPLATE:
+            wanted["created"] = True
+        installed.request("PUT", path_of(manifest) + "/status", created | {"status": wanted})
+        read_back = installed.request("GET", path_of(manifest))
+    finally:
+        installed.request("DELETE", path_of(manifest))
+
+    assert read_back["status"] == wanted
+
+
+# --- rights -------------------------------------------------------------------------------------
+
+CERTIFICATE = ("", "secrets", "waddle-webhook-server-cert", NAMESPACE)
+WEBHOOKS = (
+    "admissionregistration.k8s.io",
+    "validatingwebhookconfigurations",
+    CONFIGURATION,
+    "",
+)
+STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses", "", NAMESPACE)
+
+NEEDED = [
+    ("list", ("templates.gatekeeper.sh", "constrainttemplates", "", "")),
+    ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
+    ("watch", ("syncset.gatekeeper.sh", "syncsets", "", "")),
+    ("watch", ("", "namespaces", "", "")),
+    ("watch", ("config.gatekeeper.sh", "configs", "", "")),
+    ("update", ("config.gatekeeper.sh", "configs/status", "config", NAMESPACE)),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/status", "t", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/finalizers", "t", "")),
+    ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
+    ("create", ("apiextensions.k8s.io", "customresourcedefinitions", "", "")),
+    ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
+    *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
+    ("watch", ("", "pods", "", NAMESPACE)),
+    *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
+    *((verb, WEBHOOKS) for verb in ("get", "list", "watch", "update")),
+]
+FORBIDDEN = [
+    ("list", ("", "secrets", "", NAMESPACE)),
+    ("get", ("", "secrets", "other", NAMESPACE)),
+    ("get", ("", "secrets", "waddle-webhook-server-cert", "default")),
+    ("create", ("", "secrets", "", NAMESPACE)),
+    ("delete", CERTIFICATE),
+    ("list", ("", "secrets", "", "")),
+    ("update", (*WEBHOOKS[:2], "another", "")),
+    ("create", (*WEBHOOKS[:2], "", "")),
+    ("delete", WEBHOOKS),
+    ("delete", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates", "t", "")),
+    ("delete", ("constraints.gatekeeper.sh", "anything", "c", "")),
+    ("create", ("", "pods", "", NAMESPACE)),
+    ("delete", ("", "pods", "p", NAMESPACE)),
+    ("create", ("status.gatekeeper.sh", "constraintpodstatuses", "", "default")),
+    ("update", ("apps", "deployments", "waddle-webhook", NAMESPACE)),
+    ("impersonate", ("", "users", "admin", "")),
+    ("escalate", ("rbac.authorization.k8s.io", "clusterroles", "", "")),
+]
+
+
+def allowed(api: Api, verb: str, what: tuple[str, str, str, str]) -> bool:
+    group, resource, name, namespace = what
+    resource, _, subresource = resource.partition("/")
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:waddle",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {
+                "verb": verb,
+                "group": group,
+                "resource": resource,
+                "subresource": subresource,
+                "name": name,
+                "namespace": namespace,
+            },
+        },
+    }
+    answer = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+def test_the_service_account_may_do_what_it_must(installed):
+    assert [case for case in NEEDED if not allowed(installed, *case)] == []
+
+
+def test_the_service_account_may_do_nothing_else(installed):
+    assert [case for case in FORBIDDEN if allowed(installed, *case)] == []
+
+
+def test_one_secret_can_be_watched_without_the_right_to_all(installed, cluster):
+    """A field selector of its name is what the rule's resourceNames allow."""
+    token = installed.request(
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/waddle/token",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    )["status"]["token"]
+    context = ssl.create_default_context()
+    context.load_verify_locations(cadata=authority_of(cluster.kubeconfig))
+
+    def listed(query: str) -> int:
+        request = urllib.request.Request(
+            f"{cluster.server}/api/v1/namespaces/{NAMESPACE}/secrets{query}",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+                return len(json.load(answer)["items"])
+        except urllib.error.HTTPError as error:
+            with error:
+                return -error.code
+
+    assert listed(f"?fieldSelector=metadata.name={CERTIFICATE[2]}") == 1
+    assert listed("") == -403
+
+
+def authority_of(kubeconfig: Path) -> str:
+    found = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    return base64.b64decode(found["certificate-authority-data"]).decode()

@@ -1,0 +1,79 @@
+"""Who brings the listener's certificate: the cluster's Secret, a directory, or nobody else."""
+
+import datetime as dt
+import re
+
+import pytest
+
+from webhook import certs
+from webhook.app.certificates import CertificateLoader
+from webhook.app.cluster_certificate import ClusterCertificate
+from webhook.certs import InvalidCertificate, self_signed
+from webhook.log import open_log
+from webhook.metrics import CERT_NOT_AFTER, Exposition, Registry
+from webhook.settings.serve import read
+
+ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": "ns"}
+NOW = dt.datetime.now(tz=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["--kubernetes"], True),
+        (["--kubernetes", "--disable-cert-rotation"], False),
+        (["--kubernetes", "--disable-cert-rotation=false"], True),
+        (["--kubernetes", "--cert-dir=/certs"], False),
+        (["--policies=/"], False),
+    ],
+)
+def test_a_cluster_keeps_the_certificate_unless_somebody_else_does(arguments, kept):
+    assert read(arguments, ENVIRONMENT).keeps_certificate is kept
+
+
+@pytest.fixture
+def registry():
+    return Registry()
+
+
+@pytest.fixture
+def log(tmp_path):
+    return open_log(str(tmp_path / "log")).logger("certificate")
+
+
+@pytest.fixture
+def loader(registry, log):
+    return CertificateLoader(read(["--kubernetes"], ENVIRONMENT), registry, log)
+
+
+def measured(registry):
+    """When the certificate that is served ends, as the metrics say."""
+    text = Exposition(registry).render()[0].decode()
+    found = re.search(rf"^{CERT_NOT_AFTER.name} (\S+)$", text, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_readiness_waits_for_the_cluster(loader, log):
+    assert loader.not_ready() == ""
+    ClusterCertificate(read(["--kubernetes"], ENVIRONMENT), loader, log)
+
+    assert loader.not_ready() == "the certificate's Secret is not read yet"
+
+
+def test_an_installed_pair_is_served_and_measured(loader, registry):
+    pair = self_signed(["localhost"], NOW)
+    loader.install(pair.certificate, pair.key)
+    ends = certs.not_after(pair.certificate)
+    assert ends is not None
+
+    assert measured(registry) == ends.timestamp()
+
+
+def test_a_pair_that_does_not_fit_leaves_what_was_served(loader, registry):
+    one, other = self_signed(["localhost"], NOW), self_signed(["localhost"], NOW)
+    before = measured(registry)
+    with pytest.raises(InvalidCertificate):
+        loader.install(one.certificate, other.key)
+
+    assert measured(registry) == before
