@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import program
 from webhook.certs import self_signed
 
 ROOT = Path(__file__).parents[2]
@@ -102,15 +103,21 @@ def load(url: str, prefix: Path, *flags: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_a_short_run_with_our_own_server_holds_and_leaves_reports(tmp_path: Path) -> None:
-    """Every kind of request is answered as Gatekeeper would, and the exit code says so."""
+@pytest.mark.parametrize("case", ["direct", "indirect"])
+def test_a_short_run_with_our_own_server_holds_and_leaves_reports(
+    case: str, tmp_path: Path
+) -> None:
+    """Every kind of request is answered as Gatekeeper would, also through a real API server."""
+    if case == "indirect":
+        program("testcluster")
     finished = subprocess.run(
         [
-            *(sys.executable, "-m", "loadtest.locust", f"--output={tmp_path}"),
+            *(sys.executable, "-m", "loadtest.locust", f"--case={case}", f"--output={tmp_path}"),
             # The machine may be busy: answers are judged here, not their time.
             *("--users=2", "--run-time=4s", "--p99-ms-max=0"),
         ],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -119,10 +126,10 @@ def test_a_short_run_with_our_own_server_holds_and_leaves_reports(tmp_path: Path
     )
     assert finished.returncode == 0, finished.stderr
     assert "thresholds held" in finished.stderr
-    found = rows(tmp_path / "locust-direct")
+    found = rows(tmp_path / f"locust-{case}")
     assert {"pod", "deployment update"} <= set(found)
     assert found["Aggregated"]["Failure Count"] == "0"
-    assert "<html" in (tmp_path / "locust-direct.html").read_text()[:1000]
+    assert "<html" in (tmp_path / f"locust-{case}.html").read_text()[:1000]
 
 
 def test_wrong_verdicts_fail_a_run_whatever_ratio_is_tolerated(url: str, tmp_path: Path) -> None:
