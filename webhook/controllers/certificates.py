@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -171,13 +171,13 @@ def _serves(
     """Whether the serving pair is good, of this authority, for these names, and not about to end."""
     found = _certificates(secret.get(CERTIFICATE, b""))
     key = _private_key(secret.get(KEY, b""))
-    if not found or key is None or found[0].public_key() != key.public_key():
+    if not found or key is None or not _fits(found[0], key):
         return False
     serving = found[0]
     try:
         serving.verify_directly_issued_by(authority.certificate)
         alternative = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
     if not set(names) <= set(alternative.value.get_values_for_type(x509.DNSName)):
         return False
@@ -194,11 +194,19 @@ def _read_authority(
 ) -> _Authority | None:
     found = _certificates(secret.get(certificate, b""))
     private = _private_key(secret.get(key, b""))
-    if not found or private is None or found[0].public_key() != private.public_key():
+    if not found or private is None or not _fits(found[0], private):
         return None
     if not found[0].not_valid_before_utc <= now < found[0].not_valid_after_utc:
         return None
     return _Authority(found[0], private)
+
+
+def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    """Whether the certificate is this key's; one of a key that cannot be read is not."""
+    try:
+        return certificate.public_key() == key.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return False
 
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:
@@ -212,7 +220,7 @@ def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
     """An ECDSA key; a Secret with any other was made by another program and is made anew."""
     try:
         key = serialization.load_pem_private_key(pem, None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 

@@ -5,8 +5,10 @@ import ssl
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook.controllers.certificates import Lifetimes, Plan, bundle, plan
+from webhook.controllers.certificates import Lifetimes, Plan, bundle, is_trusted, plan
 
 NAMES = ["waddle-webhook-service.waddle-system.svc", "localhost"]
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -161,3 +163,83 @@ def test_lifetimes_of_seconds_rotate_too():
         "the authority ends soon",
         "the new authority is trusted",
     }
+
+
+PKCS8 = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+FOREIGN_KEYS = {
+    "ed25519": ed25519.Ed25519PrivateKey.generate(),
+    "rsa": rsa.generate_private_key(65537, 2048),
+    "another curve": ec.generate_private_key(ec.SECP384R1()),
+}
+
+
+def self_signed_by(key) -> bytes:
+    """An authority of another program's making."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gatekeeper-ca")])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW - DAY)
+        .not_valid_after(NOW + 1000 * DAY)
+    )
+    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    return builder.sign(key, algorithm).public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize("name", FOREIGN_KEYS)
+def test_what_another_program_left_ends_in_a_pair_that_can_be_served(name):
+    """An authority of a kind of ours is used; any other is made anew."""
+    key = FOREIGN_KEYS[name]
+    pem = key.private_bytes(*PKCS8, serialization.NoEncryption())
+    found = planned({"ca.crt": self_signed_by(key), "ca.key": pem})
+
+    assert found.secret is not None
+    assert trusts(found.bundle, found.secret)
+    assert (found.secret["ca.key"] == pem) is (name == "another curve")
+
+
+@pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key", "next-ca.crt"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"\x00\xff" * 50,
+        b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        b"-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n",
+    ],
+)
+def test_a_broken_field_ends_in_a_pair_that_can_be_served(secret, field, content):
+    broken = secret | {field: content}
+    found = planned(broken)
+    data = found.secret or broken
+
+    assert trusts(found.bundle, data)
+    assert planned(data).secret is None
+
+
+def test_a_bundle_is_right_when_it_holds_what_it_must_and_nobody_else(secret):
+    other = planned({}).secret["ca.crt"]
+
+    assert is_trusted(secret["ca.crt"], secret, NOW)
+    assert is_trusted(secret["ca.crt"], secret | {"next-ca.crt": b""}, NOW)
+    assert not is_trusted(b"", secret, NOW)
+    assert not is_trusted(b"nonsense", secret, NOW)
+    assert not is_trusted(other, secret, NOW)
+    assert not is_trusted(secret["ca.crt"] + other, secret, NOW)
+    assert not is_trusted(secret["ca.crt"], secret | {"next-ca.crt": other}, NOW)
+    assert is_trusted(secret["ca.crt"] + other, secret | {"next-ca.crt": other}, NOW)
+    assert not is_trusted(b"", {}, NOW)
+
+
+def test_an_authority_that_has_ended_may_stay_in_the_bundle(secret):
+    """Replicas whose clocks differ do not write against one another at its end."""
+    ended = planned({}, NOW - 20 * 365 * DAY).secret["ca.crt"]
+    both = secret | {"ca.crt": secret["ca.crt"] + ended}
+
+    assert is_trusted(secret["ca.crt"], both, NOW)
+    assert is_trusted(secret["ca.crt"] + ended, both, NOW)
