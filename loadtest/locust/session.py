@@ -98,8 +98,8 @@ class Shape(LoadTestShape):  # type: ignore[misc]  # Locust is not there where t
             return None
         self._stage = stage
         users = self._plan[stage].users
-        change = abs(users - self.get_current_user_count())
-        return users, options.spawn_rate or max(change, users, 1)
+        change = abs(users - (self._plan[stage - 1].users if stage else 0))
+        return users, options.spawn_rate or max(change, 1)
 
     def _broke(self) -> bool:
         """Whether the stage that ends now broke a threshold."""
