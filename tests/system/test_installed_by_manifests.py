@@ -57,7 +57,11 @@ class InstalledReplica(Replica):
         template = pod_of(objects)
         pod = {"apiVersion": "v1", "kind": "Pod", **template}
         pod["metadata"] = template["metadata"] | {"name": name}
-        self.uid = plane.api.request("POST", PODS, pod)["metadata"]["uid"]
+        made = plane.api.request("POST", PODS, pod)
+        self.uid = made["metadata"]["uid"]
+        # As the kubelet says it of each pod that is ready.
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        plane.api.request("PUT", f"{PODS}/{name}/status", made | {"status": status})
         (container,) = template["spec"]["containers"]
         replaced = ("--port=", "--health-addr=", "--prometheus-port=", "--shutdown-delay=")
         arguments = [item for item in container["args"] if not item.startswith(replaced)]
@@ -162,7 +166,10 @@ def installed(
 @pytest.mark.slow
 @pytest.mark.timeout(2 * ROTATION_SECONDS)
 def test_authority_and_pair_are_replaced_under_load_with_no_admission_lost(
-    plane: Plane, installed: list[InstalledReplica], proxy: Proxy
+    plane: Plane,
+    installed: list[InstalledReplica],
+    proxy: Proxy,
+    configuration: dict[str, Any],
 ) -> None:
     """The rights of the manifests are enough; the old authority ends within the lookahead."""
     for replica in installed:
@@ -191,6 +198,10 @@ def test_authority_and_pair_are_replaced_under_load_with_no_admission_lost(
             lambda: all(replica.installed == 3 for replica in installed),
             "every replica serves another pair of that authority",
         )
+        load.wait_for(50)
+
+        # An upgrade applies the manifests anew, and they have no bundle.
+        plane.api.apply(f"{WEBHOOKS}/{CONFIGURATION}", configuration)
         load.wait_for(50)
 
     third = plane.api.request("GET", SECRET)["data"]
