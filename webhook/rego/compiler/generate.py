@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego import runtime
+from webhook.rego import packages, runtime
 from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
@@ -69,20 +69,20 @@ NAMESPACE: Final[dict[str, Any]] = {
     "Numeral": Numeral,
     "BuiltinError": BuiltinError,
     "Branch": runtime.Branch,
-    "Branching": runtime.Branching,
+    "Branching": packages.Branching,
     "Mock": runtime.Mock,
     "COMPLETE": runtime.COMPLETE,
     "FUNCTION": runtime.FUNCTION,
     "KEYS": runtime.KEYS,
-    "adopt": runtime.adopt,
+    "adopt": packages.adopt,
     "as_mock": runtime.as_mock,
     "build": _build,
     "call": runtime.call,
     "conflict": runtime.conflict,
     "entry": runtime.entry,
     "equal": equal,
-    "explore": runtime.explore,
-    "extent": runtime.extent,
+    "explore": packages.explore,
+    "extent": packages.extent,
     "finish": runtime.finish,
     "index": runtime.index,
     "index_base": runtime.index_base,
