@@ -30,15 +30,24 @@ class Load:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            try:
-                self.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map(self.word))
-            except ApiError as error:
-                if f"denied by {self.word}" in error.body:
-                    self.denied += 1
-                else:
-                    self.wrong.append(str(error))
+            self.ask()
+
+    def ask(self) -> None:
+        """One admission."""
+        try:
+            self.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map(self.word))
+        except ApiError as error:
+            if f"denied by {self.word}" in error.body:
+                self.denied += 1
             else:
-                self.wrong.append("admitted")
+                self.wrong.append(str(error))
+        else:
+            self.wrong.append("admitted")
+
+    @property
+    def threads_count(self) -> int:
+        """How many admissions are under way at once."""
+        return len(self._threads)
 
     def wait_for(self, number: int) -> None:
         """Wait for so many more denials."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.behaviour.serving import PATIENCE_SECONDS, Server
+from tests.behaviour.serving import PATIENCE_SECONDS, Server, review
 from tests.cluster import Api, ApiError, Cluster
 from webhook.certs import self_signed
 
@@ -98,6 +98,11 @@ def config_map(word: str, name: str = "probe", namespace: str = WORKLOADS) -> di
         "metadata": {"name": name, "namespace": namespace},
         "data": {"deny": word},
     }
+
+
+def review_of(document: dict[str, Any]) -> dict[str, Any]:
+    """An AdmissionReview of an object."""
+    return review(document)
 
 
 class Replica(Server):

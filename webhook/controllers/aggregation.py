@@ -44,7 +44,6 @@ TURN_SECONDS: Final = 5.0
 """How much longer each next replica waits for those before it to write."""
 
 WRITES_AT_ONCE: Final = 8
-IDLE_SECONDS: Final = 60.0
 
 ORPHAN_SECONDS: Final = 5.0
 """What the garbage collector has to itself: where it runs, it needs a second or two."""
@@ -156,8 +155,8 @@ class Aggregation:
         self._since: dict[Subject, float] = {}
         self._swapped: dict[Subject, str] = {}
         self._checked: set[str] = set()
-        self._orphans_due = 0.0
-        self._all = False
+        self._orphans_due = math.inf
+        self._all_due = math.inf
         self._work = asyncio.Event()
         self.writes = 0
         self.failures = 0
@@ -173,7 +172,9 @@ class Aggregation:
 
     def touch_all(self) -> None:
         """Something about the replicas changed: look at everything."""
-        self._all = True
+        now = time.monotonic()
+        self._all_due = min(self._all_due, now + DEBOUNCE_SECONDS)
+        self._orphans_due = min(self._orphans_due, now + ORPHAN_SECONDS)
         self._work.set()
 
     def follow(self, kinds: Iterable[str]) -> None:
@@ -213,52 +214,38 @@ class Aggregation:
 
     async def _write_forever(self) -> None:
         while True:
+            await self._wait()
             now = time.monotonic()
-            wait = min(*self._due.values(), self._orphans_due, now + IDLE_SECONDS) - now
-            if self._all:
-                wait = DEBOUNCE_SECONDS
-                self._orphans_due = now + ORPHAN_SECONDS
-            if wait > 0:
-                await self._sleep(wait, early=not self._all)
-            if self._all:
-                self._all = False
+            if now >= self._all_due:
+                self._all_due = math.inf
                 for index in self._indexes:
-                    for subject in index.subjects:
-                        self._due.setdefault(subject, 0.0)
-            now = time.monotonic()
+                    self._due |= dict.fromkeys(index.subjects, now)
             ready = [subject for subject, due in self._due.items() if due <= now]
             for subject in ready:
                 del self._due[subject]
             await self._write_all(ready)
             if now >= self._orphans_due:
-                await self._delete_orphans()
                 self._orphans_due = math.inf
+                await self._delete_orphans()
 
-    async def _sleep(self, seconds: float, *, early: bool) -> None:
-        """Wait; until something changes, if it is so."""
-        if not early:
-            await asyncio.sleep(seconds)
-            return
-        self._work.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._work.wait()
-        except TimeoutError:
-            return
+    async def _wait(self) -> None:
+        """Wait until something is due, or becomes so earlier."""
+        while True:
+            self._work.clear()
+            due = min(*self._due.values(), self._all_due, self._orphans_due, math.inf)
+            seconds = due - time.monotonic()
+            if seconds <= 0:
+                return
+            try:
+                async with asyncio.timeout(None if due == math.inf else seconds):
+                    await self._work.wait()
+            except TimeoutError:
+                return
 
     async def _write_all(self, subjects: list[Subject]) -> None:
         if not subjects:
             return
-        everyone = list(self._pods.store)
-        working, live = pods.working(everyone), pods.live(everyone)
-        # Whoever says something of a constraint says something of its template too.
-        items = (
-            item
-            for index in self._indexes
-            if index.kind is not pod_status.CONSTRAINT
-            for item in index.items.values()
-        )
-        writers = pods.writers(items, working, self._pod.uid)
+        live, writers = self._replicas()
         turns = iter(subjects)
 
         async def work() -> None:
@@ -268,6 +255,18 @@ class Aggregation:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(min(WRITES_AT_ONCE, len(subjects))):
                 tasks.create_task(work())
+
+    def _replicas(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The Pods that count, and those of them that write."""
+        everyone = list(self._pods.store)
+        # Whoever says something of a constraint says something of its template too.
+        items = (
+            item
+            for index in self._indexes
+            if index.kind is not pod_status.CONSTRAINT
+            for item in index.items.values()
+        )
+        return pods.live(everyone), pods.writers(items, pods.working(everyone), self._pod.uid)
 
     async def _write(self, subject: Subject, live: frozenset[str], writers: frozenset[str]) -> None:
         """Write one object's status if it differs and it is our turn."""
@@ -332,15 +331,17 @@ class Aggregation:
 
         A Pod that the watch has not told of yet is not gone.
         """
-        everyone = list(self._pods.store)
-        live, working = pods.live(everyone), pods.working(everyone)
+        live, writers = self._replicas()
         for index in self._indexes:
             for item in by_pod.orphans(index.items.values(), live):
                 name = item["metadata"]["name"]
-                if by_pod.writer(name, working | {self._pod.uid}) != self._pod.uid:
+                if by_pod.writer(name, writers) != self._pod.uid:
                     continue
                 if await self._is_gone(item):
                     await self._delete(index.kind, item)
+                else:
+                    # Not so: the watch of Pods lags, or cannot be asked. Look again later.
+                    self._orphans_due = time.monotonic() + ORPHAN_SECONDS
 
     async def _is_gone(self, item: Mapping[str, Any]) -> bool:
         for owner in pods.owners_of(item):
@@ -371,4 +372,5 @@ class Aggregation:
             if isinstance(error, ApiError) and error.is_conflict:
                 return  # It is another object by now.
             self.failures += 1
+            self._orphans_due = time.monotonic() + ORPHAN_SECONDS
             self._log.warning("orphan not deleted", name=metadata["name"], error=str(error))
