@@ -1,0 +1,45 @@
+"""Which Pods count, and which of them may write for all."""
+
+from webhook.controllers.by_pod import rank, writer
+from webhook.controllers.pods import live, working, writers
+
+
+def pod(uid, phase="Running", *, ready="", ending=False):
+    metadata = {"uid": uid} | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if ending else {})
+    conditions = [{"type": "Ready", "status": ready}] if ready else []
+    return {"metadata": metadata, "status": {"phase": phase, "conditions": conditions}}
+
+
+def status(uid, *operations):
+    owner = {"kind": "Pod", "uid": uid}
+    return {
+        "metadata": {"ownerReferences": [owner]},
+        "status": {"operations": list(operations)},
+    }
+
+
+def test_a_pod_counts_until_it_has_finished_and_writes_until_it_ends_or_is_unready():
+    pods = [
+        pod("a"),
+        pod("b", ready="True"),
+        pod("c", ready="False"),
+        pod("d", ending=True),
+        pod("e", "Failed"),
+        pod("f", "Succeeded"),
+    ]
+    assert live(pods) == {"a", "b", "c", "d"}
+    assert working(pods) == {"a", "b"}
+
+
+def test_writers_are_those_whose_statuses_name_the_operation_and_oneself():
+    statuses = [status("a", "status", "webhook"), status("b", "webhook"), status("c", "status")]
+    assert writers(statuses, frozenset({"a", "b", "me"}), "me") == {"a", "me"}
+
+
+def test_ranks_are_one_order_that_all_replicas_agree_on():
+    replicas = ["a", "b", "c"]
+    for key in ("x", "y", "z"):
+        order = sorted(replicas, key=lambda replica, key=key: rank(key, replicas, replica))
+        assert [rank(key, replicas, replica) for replica in order] == [0, 1, 2]
+        assert writer(key, replicas) == order[0]
+        assert writer(key, order[1:]) == order[1]

@@ -1,0 +1,198 @@
+"""Events in order: which kinds are wanted after each, and that nothing stale is applied."""
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.pod_status import Pod
+from webhook.cluster.store import Key
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.policies import PolicyController
+from webhook.controllers.reconciler import (
+    CONFIG,
+    NAMESPACE,
+    SYNC_SET,
+    TEMPLATE,
+    Reconciler,
+    constraint_gvk,
+)
+from webhook.controllers.sync import SyncController
+from webhook.readiness import Tracker
+from webhook.watch.queue import Event
+
+POD = Pod("p", "waddle-system", "uid", ("webhook",))
+KIND = constraint_gvk("Always")
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+
+
+class Wishes:
+    """Where kinds are asked for; remembers when each wish began."""
+
+    def __init__(self):
+        self.wanted = set()
+        self.history = []
+
+    def add_watch(self, gvk):
+        if gvk not in self.wanted:
+            self.history.append(("add", gvk.kind))
+        self.wanted.add(gvk)
+
+    def remove_watch(self, gvk):
+        self.history.append(("remove", gvk.kind))
+        self.wanted.discard(gvk)
+
+    def replace_watch(self, gvks):
+        self.wanted = set(gvks)
+
+
+class Bench:
+    """A reconciler with real controllers."""
+
+    def __init__(self):
+        self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+        self.tracker = Tracker(lambda: 0.0)
+        self.policy_watches, self.data_watches = Wishes(), Wishes()
+        self.policy = PolicyController(self.client, self.tracker, POD, lambda: "now")
+        self.reconciler = Reconciler(
+            self.client,
+            self.tracker,
+            self.policy,
+            SyncController(self.client, self.tracker, POD),
+            namespace="waddle-system",
+            policy_watches=self.policy_watches,
+            data_watches=self.data_watches,
+        )
+        self.reconciler.begin()
+
+    def set(self, gvk, document, namespace=""):
+        key = Key(namespace, document["metadata"]["name"])
+        self.reconciler.take_policy(Event("set", gvk, key, document))
+
+    def delete(self, gvk, name, namespace=""):
+        self.reconciler.take_policy(Event("delete", gvk, Key(namespace, name), {}))
+
+    def synced(self, *gvks):
+        for gvk in gvks:
+            self.reconciler.take_policy(Event("synced", gvk))
+
+    def awaited(self):
+        return [str(item).partition(", for")[0] for item in self.tracker.awaited()]
+
+
+def template(uid="t", kind="Always", rego='violation[{"msg": "no"}] { true }', annotations=None):
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {
+            "name": kind.lower(),
+            "uid": uid,
+            "generation": 1,
+            "annotations": annotations or {},
+        },
+        "spec": {
+            "crd": {"spec": {"names": {"kind": kind}}},
+            "targets": [
+                {"target": "admission.k8s.gatekeeper.sh", "rego": f"package always\n{rego}"}
+            ],
+        },
+    }
+
+
+def constraint(name="all"):
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Always",
+        "metadata": {"name": name, "uid": name, "generation": 1},
+        "spec": {},
+    }
+
+
+def config(*kinds):
+    only = [{"group": gvk.group, "version": gvk.version, "kind": gvk.kind} for gvk in kinds]
+    return {"kind": "Config", "metadata": {"name": "config"}, "spec": {"sync": {"syncOnly": only}}}
+
+
+def test_readiness_waits_for_every_list_and_for_the_kinds_that_lists_bring():
+    bench = Bench()
+    assert bench.policy_watches.wanted == {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET}
+    bench.set(TEMPLATE, template())
+    bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
+    bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET)
+    bench.reconciler.published()
+    assert bench.awaited() == [
+        "the list of Always.constraints.gatekeeper.sh",
+        "the list of v1/ConfigMap",
+    ]
+    assert bench.policy_watches.wanted >= {KIND}
+    assert bench.data_watches.wanted == {CONFIG_MAP}
+    bench.set(KIND, constraint())
+    bench.synced(KIND)
+    assert "Always.constraints.gatekeeper.sh all" in bench.awaited()
+    bench.reconciler.take_data(Event("synced", CONFIG_MAP))
+    assert bench.reconciler.published()
+    assert bench.tracker.satisfied
+    assert not bench.reconciler.published()
+
+
+def test_a_kind_without_a_crd_is_not_waited_for():
+    bench = Bench()
+    bench.set(TEMPLATE, template())
+    bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET)
+    bench.reconciler.published()
+    assert bench.reconciler.awaited_kinds == {KIND}
+    bench.reconciler.absent(KIND)
+    assert bench.tracker.satisfied
+
+
+def test_templates_that_are_not_served_are_waited_for_and_other_kinds_are_not():
+    bench = Bench()
+    for gvk in (TEMPLATE, CONFIG, SYNC_SET, NAMESPACE):
+        bench.reconciler.absent(gvk)
+    assert bench.awaited() == ["the list of ConstraintTemplate"]
+
+
+def test_a_synced_kind_that_is_not_served_is_no_data_and_not_in_sync():
+    bench = Bench()
+    annotation = '[[{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}]]'
+    key = "metadata.gatekeeper.sh/requires-sync-data"
+    bench.set(TEMPLATE, template(annotations={key: annotation}))
+    bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
+    bench.reconciler.absent(CONFIG_MAP)
+    assert bench.client.snapshot.entries == ()
+    bench.reconciler.take_data(Event("synced", CONFIG_MAP))
+    assert [entry.template.name for entry in bench.client.snapshot.entries] == ["always"]
+
+
+def test_a_template_that_goes_takes_its_kind_s_watch_with_it_so_that_a_new_one_is_told_all():
+    bench = Bench()
+    bench.set(TEMPLATE, template("one"))
+    bench.set(KIND, constraint())
+    bench.delete(TEMPLATE, "always")
+    assert KIND not in bench.policy_watches.wanted
+    bench.set(TEMPLATE, template("two"))
+    assert bench.client.snapshot.constraints == ()
+    assert bench.policy_watches.history[-3:] == [
+        ("add", "Always"),
+        ("remove", "Always"),
+        ("add", "Always"),
+    ]
+
+
+def test_a_config_elsewhere_or_of_another_name_has_no_effect():
+    bench = Bench()
+    bench.set(CONFIG, config(CONFIG_MAP), "elsewhere")
+    other = config(CONFIG_MAP)
+    other["metadata"]["name"] = "other"
+    bench.set(CONFIG, other, "waddle-system")
+    assert bench.data_watches.wanted == set()
+
+
+def test_namespaces_serve_selectors_without_being_data():
+    bench = Bench()
+    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}
+    bench.set(NAMESPACE, document)
+    snapshot = bench.client.snapshot
+    assert snapshot.namespaces == {"n": document}
+    assert snapshot.inventory == {}
+    bench.delete(NAMESPACE, "n")
+    assert bench.client.snapshot.namespaces == {}
+    assert snapshot.namespaces == {"n": document}
