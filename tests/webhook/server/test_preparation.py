@@ -1,0 +1,160 @@
+"""Admissions that need something first: they wait, the others do not, and time ends it."""
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, review, thing
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.log import open_log
+from webhook.metrics import Registry
+from webhook.server.admission import Admission, AdmissionOptions
+from webhook.server.endpoint import ReviewEndpoint
+from webhook.server.preparation import NamespaceAnswer, Preparations
+from webhook.server.serving import Revision, Serving
+
+SELECTING = constraint("owned", "owner").replace(
+    "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, "
+)
+
+
+class Namespaces:
+    """A reader that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Future[NamespaceAnswer]] = {}
+
+    def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
+        """Note the question."""
+        assert seconds > 0
+        return self.asked.setdefault(name, Future())
+
+
+def endpoint(reader: Namespaces) -> ReviewEndpoint:
+    """An endpoint with a policy for Pods in the Namespaces of a team; ``known`` is one."""
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(yaml.safe_load(REQUIRED_LABELS))
+    client.add_constraint(yaml.safe_load(SELECTING))
+    client.set_namespace("known", thing("Namespace", "known", labels={"team": "a"}))
+    registry, log = Registry(), open_log("/dev/null").logger("webhook")
+    excluded = frozenset({"excluded"}).__contains__
+    serving = Serving(Revision(client.snapshot, client, excluded))
+    options = AdmissionOptions(own_users=frozenset({"self"}))
+    admission = Admission(
+        serving, options, registry, log, preparations=Preparations(namespaces=reader)
+    )
+    return ReviewEndpoint(admission, registry, log, body_max=1_000_000)
+
+
+async def ask(
+    asked: ReviewEndpoint, namespace: str, query: bytes = b"timeout=30s", **request: Any
+) -> tuple[int, dict[str, Any]]:
+    """The status and the answer to a Pod in a Namespace."""
+    document = pod() | {"metadata": {"name": "web", "namespace": namespace}}
+    body = json.dumps(review(document, **request)).encode()
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    await asked({"method": "POST", "query_string": query, "headers": headers}, receive, send)
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test's work."""
+    asyncio.run(work)
+
+
+def test_an_unknown_namespace_is_read_and_others_do_not_wait_for_it() -> None:
+    async def work() -> None:
+        reader = Namespaces()
+        asked = endpoint(reader)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(ask(asked, "new"))
+            await asyncio.sleep(0)
+            _, found = await ask(asked, "known")
+            assert found["response"]["allowed"] is False
+            assert not waiting.done()
+            document = thing("Namespace", "new", labels={"team": "a"})
+            reader.asked["new"].set_result(NamespaceAnswer(document))
+        status, found = waiting.result()
+        assert (status, found["response"]["allowed"]) == (200, False)
+        assert found["response"]["status"]["message"] == "[owned] label <owner> is missing"
+        assert set(reader.asked) == {"new"}
+
+    run(work())
+
+
+def test_labels_that_do_not_match_let_the_request_pass() -> None:
+    async def work() -> None:
+        reader = Namespaces()
+        reader.read("new", 1).set_result(NamespaceAnswer(thing("Namespace", "new")))
+        _, found = await ask(endpoint(reader), "new")
+        assert found["response"]["allowed"] is True
+
+    run(work())
+
+
+def test_a_namespace_that_is_not_there_is_gatekeeper_s_error() -> None:
+    async def work() -> None:
+        reader = Namespaces()
+        reader.read("gone", 1).set_result(NamespaceAnswer(None))
+        status, found = await ask(endpoint(reader), "gone")
+        assert status == 200
+        assert found["response"]["status"] == {
+            "metadata": {},
+            "message": 'namespaces "gone" not found',
+            "code": 500,
+        }
+
+    run(work())
+
+
+def test_what_cannot_be_read_leaves_the_decision_to_failure_policy() -> None:
+    async def work() -> None:
+        reader = Namespaces()
+        reader.read("torn", 1).set_result(NamespaceAnswer(None, "connection refused"))
+        status, found = await ask(endpoint(reader), "torn")
+        assert status == 500
+        assert "connection refused" in found["message"]
+
+    run(work())
+
+
+def test_the_request_s_time_bounds_the_reading() -> None:
+    async def work() -> None:
+        status, found = await ask(endpoint(Namespaces()), "slow", b"timeout=1s")
+        assert status == 504
+        assert "slow was not read in time" in found["message"]
+
+    run(work())
+
+
+def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
+    """Its own requests, excluded Namespaces, and Namespaces themselves are decided at once."""
+
+    async def work() -> None:
+        reader = Namespaces()
+        asked = endpoint(reader)
+        for namespace, request in (
+            ("excluded", {}),
+            ("new", {"userInfo": {"username": "self"}}),
+            ("", {}),
+            ("new", {"kind": {"group": "", "version": "v1", "kind": "Namespace"}}),
+        ):
+            status, _ = await ask(asked, namespace, **request)
+            assert status == 200
+        assert reader.asked == {}
+
+    run(work())
