@@ -347,6 +347,8 @@ class Following:
                 if f"{gvk.kind.lower()}.{gvk.group}" not in known:
                     reconciler.absent(gvk)
         for gvk, statistics in self._manager.statistics().items():
+            if statistics.last_error:
+                reconciler.trouble(gvk, statistics.last_error)
             if not statistics.absent or gvk.group == constraint.GROUP:
                 self._absent_since.pop(gvk, None)
             elif now - self._absent_since.setdefault(gvk, now) > ABSENT_SECONDS:

@@ -119,6 +119,16 @@ class Reconciler:
             # Its absence is no data, but not data in sync: templates that need it stay withheld.
             self._tracker.expect(data_kind(gvk), ())
 
+    def trouble(self, gvk: GroupVersionKind, error: str) -> None:
+        """A kind's list or watch failed: whoever asks what is awaited is told so."""
+        names = {TEMPLATE: policies.TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
+        names[NAMESPACE] = NAMESPACES
+        if gvk.group == constraint.GROUP:
+            names[gvk] = constraint_kind(gvk.kind)
+        if gvk in names:
+            self._tracker.fail(names[gvk], "", error)
+        self._tracker.fail(data_kind(gvk), "", error)
+
     def _listed(self, gvk: GroupVersionKind) -> None:
         if gvk == TEMPLATE:
             self._policy.listed(policies.TEMPLATES)

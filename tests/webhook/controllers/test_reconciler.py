@@ -196,3 +196,13 @@ def test_namespaces_serve_selectors_without_being_data():
     bench.delete(NAMESPACE, "n")
     assert bench.client.snapshot.namespaces == {}
     assert snapshot.namespaces == {"n": document}
+
+
+def test_a_list_that_fails_is_awaited_with_its_error():
+    bench = Bench()
+    bench.set(TEMPLATE, template())
+    bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
+    for gvk in (TEMPLATE, KIND, CONFIG_MAP):
+        bench.reconciler.trouble(gvk, "403 Forbidden")
+    failed = [item.kind for item in bench.tracker.awaited() if item.error == "403 Forbidden"]
+    assert failed == ["Always.constraints.gatekeeper.sh", "ConstraintTemplate", "v1/ConfigMap"]
