@@ -92,3 +92,29 @@ def apply(api: Api, item: Object, *, dry_run: bool) -> Object:
         "PATCH", path_of(item) + query, item, content_type="application/apply-patch+yaml"
     )
     return answer
+
+
+def constraint_crd(kind: str) -> Object:
+    """The CRD of a kind of constraints, with a schema that takes everything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1beta1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{kind.lower()}.constraints.gatekeeper.sh",
+            "labels": {"gatekeeper.sh/constraint": "yes"},
+        },
+        "spec": {
+            "group": "constraints.gatekeeper.sh",
+            "names": {"kind": kind, "plural": kind.lower(), "singular": kind.lower()},
+            "scope": "Cluster",
+            "versions": [version],
+        },
+    }

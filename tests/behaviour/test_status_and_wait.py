@@ -14,6 +14,7 @@ import yaml
 
 from tests.cluster import Api, ApiError, Cluster
 from tests.conformance.gatekeeper import waddle
+from tests.manifests import constraint_crd
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
 
@@ -129,28 +130,6 @@ def retry(request: Any) -> Any:
             if error.status != 404:
                 raise
     raise AssertionError("it never came")
-
-
-def constraint_crd(kind: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1beta1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}.constraints.gatekeeper.sh"},
-        "spec": {
-            "group": "constraints.gatekeeper.sh",
-            "names": {"kind": kind, "plural": kind.lower(), "singular": kind.lower()},
-            "scope": "Cluster",
-            "versions": [version],
-        },
-    }
 
 
 def test_wait_ends_when_the_last_replica_enforces(stage):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.manifests import by_identity, path_of, pod_of, run
-from tests.programs import program
+from tests.conformance.gatekeeper import waddle
+from tests.manifests import MANIFESTS, Objects, constraint_crd, kustomized, path_of, pod_of
 from tests.system.load import Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
@@ -32,7 +32,6 @@ from tests.system.replicas import (
 )
 from webhook.controllers.certificates import Lifetimes, plan
 
-BASE = Path(__file__).resolve().parents[2] / "manifests" / "base"
 CONFIGURATION = "waddle-validating-webhook-configuration"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/waddle-webhook-server-cert"
 
@@ -44,8 +43,6 @@ COLLECTED_SECONDS = 100
 
 MERGE = "application/merge-patch+json"
 WITHOUT_KEY = {"data": {"tls.key": ""}}
-
-Objects = dict[tuple[str, str, str], dict[str, Any]]
 
 
 class InstalledReplica(Replica):
@@ -78,9 +75,9 @@ class InstalledReplica(Replica):
 
 
 @pytest.fixture
-def objects(plane: Plane) -> Iterator[Objects]:
+def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
     """Everything but what would run and what would call; its Secret is new."""
-    found = by_identity(run(program("kustomize"), "build", BASE))
+    found = kustomized(MANIFESTS / getattr(request, "param", "base"))
     # What other tests of this control plane share stays as it is.
     skipped = {"Deployment", "ValidatingWebhookConfiguration", "CustomResourceDefinition"}
     skipped |= {"Namespace", "ResourceQuota"}
@@ -182,6 +179,8 @@ def test_authority_and_pair_are_replaced_under_load_with_no_admission_lost(
     until(
         lambda: len(plane.by_pod(f"{TEMPLATES}/installed")) == 3, "the template has three entries"
     )
+    wait_for(plane, "ConstraintTemplate/installed", replicas=3)
+    wait_for(plane, "Installed/installed", replicas=3)
     first = plane.api.request("GET", SECRET)["data"]["ca.crt"]
 
     with Load(plane.api, "one", threads=2) as load:
@@ -222,3 +221,36 @@ def test_authority_and_pair_are_replaced_under_load_with_no_admission_lost(
         if "forbidden" in str(event) or event["level"] == "error"
     ]
     assert refused == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objects", ["overlays/beside-gatekeeper"], indirect=True)
+def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(
+    plane: Plane, objects: Objects, kubeconfig: Path
+) -> None:
+    """The CRD of constraints is Gatekeeper's to make; here the test makes it in its place."""
+    replica = InstalledReplica(plane, "beside", objects, kubeconfig)
+    crd = f"{CRD_PATH}/beside.constraints.gatekeeper.sh"
+    try:
+        with replica:
+            until(lambda: replica.is_ready, "it is ready")
+            plane.put_template(template("Beside"))
+            wait_for(plane, "ConstraintTemplate/beside")
+            assert try_request(plane.api, "GET", crd) is None
+            plane.api.request("POST", CRD_PATH, constraint_crd("Beside"))
+            plane.put_constraint(constraint("beside", "one", "Beside"))
+            wait_for(plane, "Beside/beside")
+            assert replica.denies("one")
+            assert plane.by_pod(f"{TEMPLATES}/beside") == []
+            assert replica.metric('waddle_api_writes_total{what="crd"}') in (None, 0)
+            assert not [event for event in replica.events if "forbidden" in str(event)]
+    finally:
+        plane.delete_pod("beside")
+        for path in (f"{TEMPLATES}/beside", crd):
+            try_request(plane.api, "DELETE", path)
+
+
+def wait_for(plane: Plane, name: str, replicas: int = 1) -> None:
+    """As a pipeline does."""
+    run = waddle("wait", name, "--timeout=60s", "--kubeconfig", plane.cluster.kubeconfig)
+    assert run.stdout == f"{name}: enforced by {replicas} of {replicas} replicas\n", run.stderr
