@@ -116,6 +116,41 @@ def test_the_environment_names_the_pod() -> None:
     assert (found.pod_name, found.pod_namespace) == ("a", "b")
 
 
+POD = {"POD_NAME": "a", "POD_NAMESPACE": "b"}
+
+
+@pytest.mark.parametrize("flag", ["--kubernetes", f"--kubeconfig={__file__}"])
+def test_a_cluster_is_a_source_of_policies_like_a_directory(flag: str) -> None:
+    found = read([flag, "--operation=webhook,status,generate"], {**POD, "POD_UID": "c"})
+    assert found.in_cluster
+    assert found.pod_uid == "c"
+    assert found.notices == ()
+    assert not settings().in_cluster
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        (["--kubernetes", POLICIES], POD, "exclude each other"),
+        (["--kubernetes"], {"POD_NAME": "a"}, "needs POD_NAME and POD_NAMESPACE"),
+        (["--kubernetes"], {"POD_NAMESPACE": "a"}, "needs POD_NAME and POD_NAMESPACE"),
+        (["--kubeconfig=/no/such/file"], POD, "--kubeconfig: no such file"),
+        ([], POD, "or --kubernetes"),
+    ],
+)
+def test_a_cluster_needs_its_pod_and_no_directory(
+    arguments: list[str], environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidFlag) as found:
+        read(arguments, environment)
+    assert message in str(found.value)
+
+
+def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() -> None:
+    (notice,) = settings("--operation=webhook,status,generate").notices
+    assert notice == "--operation=generate,status has no effect without --kubernetes"
+
+
 @pytest.mark.parametrize("name", FLAGS)
 def test_every_other_flag_of_gatekeeper_is_accepted_warned_of_or_refused_with_a_remedy(
     name: str,
