@@ -240,7 +240,8 @@ API_UNAUTHORIZED: Final = Metric(
 API_WRITES: Final = Metric(
     f"{_W}api_writes",
     "counter",
-    "Writes to the API server: own statuses, CRDs of constraints, byPod. None in a steady state.",
+    "Writes to the API server: own statuses, CRDs of constraints, byPod, certificate. None in a "
+    "steady state.",
     ("what",),
 )
 API_WRITE_FAILURES: Final = Metric(
