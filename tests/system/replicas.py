@@ -44,11 +44,11 @@ def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SE
 
 
 def try_request(api: Api, method: str, path: str, body: Any = None) -> Any:
-    """The answer, or None where there is no such object."""
+    """The answer, or None where there is no such object, or its kind's storage is being made."""
     try:
         return api.request(method, path, body)
     except ApiError as error:
-        if error.status == 404:
+        if error.status in (404, 429):
             return None
         raise
 

@@ -70,6 +70,10 @@ ABSENT_SECONDS: Final = 10.0
 
 STOP_SECONDS: Final = 5.0
 
+WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
+"""After a CRD's change its watch is tried again: the API server announces a CRD as established,
+then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
+
 WATCHES: Final = Settings(missing_seconds=1.0)
 """A constraint kind's watch begins when its CRD is established, which its storage follows
 within a moment: it is asked for again within a second."""
@@ -300,12 +304,15 @@ class Following:
 
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        loop = asyncio.get_running_loop()
         for change in changes:
             gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
             if change.kind == "delete":
                 self._manager.restart(gvk)
             else:
                 self._manager.wake(gvk)
+                for seconds in WAKE_SECONDS:
+                    loop.call_later(seconds, self._manager.wake, gvk)
 
     async def _tick_forever(self) -> None:
         while True:

@@ -137,7 +137,7 @@ class ClusterPolicies:
             self._told_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
         before, self.faults = self.faults, self.policy.faults()
-        for fault in set(self.faults) - set(before):
+        for fault in sorted(set(self.faults) - set(before)):
             self._log.error("policy cannot be used; what was in force before stays", fault=fault)
 
 

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 
 from tests.cluster import ApiError
 from webhook.api.gvk import GroupVersionKind
@@ -170,3 +171,23 @@ def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
             cluster.api.request("GET", where)
 
     asyncio.run(run())
+
+
+def test_a_restart_tells_that_all_is_gone_and_begins_from_nothing(cluster):
+    """As for a kind whose definition was deleted and made anew under the same name."""
+
+    async def run():
+        await put(cluster, "restarted")
+        async with managed(cluster) as manager:
+            registrar = manager.registrar("one")
+            registrar.add_watch(CONFIG_MAP)
+            await until(registrar, "set", "restarted")
+            manager.restart(CONFIG_MAP)
+            assert manager.get(CONFIG_MAP, "default", "restarted") is None
+            taken = await until(registrar, "set", "restarted")
+            told = [event.kind for event in taken if event.key and event.key.name == "restarted"]
+            assert told == ["delete", "set"]
+            await put(cluster, "restarted-after")
+            await until(registrar, "set", "restarted-after")
+
+    uvloop.run(run())
