@@ -122,6 +122,27 @@ def test_a_pod_that_is_deleted_takes_its_statuses_and_entries_along(
         until(lambda: not has_statuses("waddle-finished"), "statuses are deleted")
 
 
+def test_a_replica_without_those_operations_makes_no_crd_and_writes_no_by_pod(
+    plane: Plane, trio: list[Replica], start: StartReplica
+) -> None:
+    """As beside a running Gatekeeper: it enforces and writes its own status objects alone."""
+    plain = start("waddle-plain").wait_ready()
+    with policy(plane, "Plain", "plain"):
+        until(lambda: plain.denies("plain"), "it enforces")
+        until(
+            lambda: (plain.metric('waddle_api_writes_total{what="status"}') or 0) >= 2,
+            "it has written the statuses of template and constraint",
+        )
+        assert not plain.metric('waddle_api_writes_total{what="crd"}')
+        assert not plain.metric('waddle_api_writes_total{what="by_pod"}')
+        until(
+            lambda: any(
+                replica.metric('waddle_api_writes_total{what="by_pod"}') for replica in trio
+            ),
+            "another has written byPod",
+        )
+
+
 def test_replicas_come_and_go_under_load(plane: Plane, start: StartReplica, proxy: Proxy) -> None:
     """SIGTERM loses no admission; SIGKILL those that were under way in the process, at most."""
     with policy(plane, "Loaded", "loaded"):
