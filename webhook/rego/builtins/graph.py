@@ -115,16 +115,3 @@ def _children(value: Value) -> list[tuple[Value, Value]]:
     if kind is RegoSet:
         return [(item, item) for item in ordered(value)]
     return []
-
-
-def values_within(context: Context, x: Value) -> Iterator[Value]:
-    """Every value that :func:`walk` yields, without the paths: for ``walk(x, [_, value])``."""
-    stack = [x]
-    while stack:
-        value = stack.pop()
-        context.charge(1)
-        yield value
-        if type(value) is list:
-            stack.extend(reversed(value))
-        elif type(value) in {dict, RegoObject, RegoSet}:
-            stack.extend(item for _, item in reversed(_children(value)))
