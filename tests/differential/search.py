@@ -65,13 +65,18 @@ def _varied(question: Question, chance: random.Random) -> Question:
 
 
 def search(
-    oracle: Oracle, seed: int, seconds: float, report: Callable[[Question, str], Any]
+    oracle: Oracle,
+    seed: int,
+    seconds: float,
+    report: Callable[[Question, str], Any],
+    *,
+    questions: int = sys.maxsize,
 ) -> int:
-    """Ask for so long; call ``report`` with each difference that is not known; how many asked."""
+    """Ask for so long, or so many; ``report`` gets each difference not known; how many asked."""
     chance = random.Random(seed)
     deadline = time.monotonic() + seconds
     for asked, question in enumerate(variations(chance)):
-        if time.monotonic() > deadline:
+        if asked >= questions or time.monotonic() > deadline:
             return asked
         found = difference(question, ours(question), theirs(oracle, question))
         if found and not is_known(question, found):

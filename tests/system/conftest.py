@@ -1,7 +1,8 @@
 """A control plane for replicas, shared by the tests of this folder; each has kinds of its own."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,19 +16,32 @@ ALL_OPERATIONS = tuple(f"--operation={name}" for name in ("webhook", "status", "
 StartReplica = Callable[..., Replica]
 
 
-@pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+@contextmanager
+def control_plane(folder: Path) -> Iterator[Plane]:
     """A control plane with Waddle's CRDs that keeps an audit log."""
-    folder = tmp_path_factory.mktemp("plane")
     cluster = Cluster.start(
         program("testcluster"), folder / "cluster", "-audit-log", str(folder / "audit.log")
     )
     try:
-        shared = Plane(cluster, folder)
-        shared.install()
-        yield shared
+        plane = Plane(cluster, folder)
+        plane.install()
+        yield plane
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """The control plane that the trio follows."""
+    with control_plane(tmp_path_factory.mktemp("plane")) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def empty_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane for tests that count every replica there is: the trio is not here."""
+    with control_plane(tmp_path_factory.mktemp("empty-plane")) as alone:
+        yield alone
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,12 @@ class InstalledReplica(Replica):
 
 
 @pytest.fixture
+def plane(empty_plane: Plane) -> Plane:
+    """Here replicas are counted, and one must not make CRDs: no other may be there."""
+    return empty_plane
+
+
+@pytest.fixture
 def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
     """Everything but what would run and what would call; its Secret is new."""
     found = kustomized(MANIFESTS / getattr(request, "param", "base"))
