@@ -1,0 +1,132 @@
+"""What an audit tells, and to whom: the seam to statuses, decisions, Events and reports.
+
+All of it happens on the audit's own event loop. A sink is told of every object
+that was reviewed, also of those without a violation, so that what it holds of an
+object is replaced whole and nothing stale survives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+
+
+class Identity(NamedTuple):
+    """Which object: enough to name it, own something by it, and tell it from a namesake.
+
+    ``ownerless`` says that no other object made it (it has no controller): a Pod
+    of a Deployment is not.
+    """
+
+    gvk: GroupVersionKind
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+    ownerless: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` in the core group."""
+        return self.gvk.group_version
+
+    @property
+    def kind(self) -> str:
+        """The kind alone."""
+        return self.gvk.kind
+
+
+def identity_of(obj: Mapping[str, Any]) -> Identity:
+    """The identity of an object as it was listed or watched."""
+    metadata = obj.get("metadata") or {}
+    owners = metadata.get("ownerReferences") or ()
+    return Identity(
+        gvk_of(obj),
+        namespace_of(obj),
+        name_of(obj),
+        text(obj, "metadata", "uid"),
+        text(obj, "metadata", "resourceVersion"),
+        not any(owner.get("controller") for owner in owners),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SweepStart:
+    """A sweep begins: ``audit_id`` is its start as RFC 3339, which statuses carry too.
+
+    ``kinds`` are those that will be listed: the ones that some constraint of
+    ``snapshot`` can match. Of any other kind there are no results any more.
+    """
+
+    audit_id: str
+    snapshot: Snapshot
+    kinds: frozenset[GroupVersionKind]
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One object with everything that was found in it, by every constraint.
+
+    ``audit_id`` is that of the sweep, empty where no sweep found it (a change
+    that was watched). ``object`` must not be kept or changed: pages are streamed.
+    ``excluded`` says that Config takes its namespace out of the audit: it has no
+    results, whatever it had before. With ``responses.faults`` or
+    ``responses.deadline_exceeded`` some constraints have no verdict; what was
+    known of those stays. ``duration_ns`` is the review's.
+    """
+
+    audit_id: str
+    identity: Identity
+    object: dict[str, Any]
+    responses: Responses
+    snapshot: Snapshot
+    excluded: bool = False
+    duration_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SweepEnd:
+    """A sweep has ended.
+
+    ``complete`` are the kinds of which every object was told of; ``failed`` the
+    others with the reason: nothing can be said of what they lack. A kind whose
+    list had to begin anew has told of some objects twice. ``violations`` counts
+    results, those of failed kinds too; ``reviewed`` counts objects.
+    """
+
+    audit_id: str
+    snapshot: Snapshot
+    complete: frozenset[GroupVersionKind]
+    failed: Mapping[GroupVersionKind, str] = field(default_factory=dict)
+    reviewed: int = 0
+    violations: int = 0
+    duration_ns: int = 0
+
+
+class Sink(Protocol):
+    """Who takes what an audit finds.
+
+    Awaited in turn, so that a slow sink slows the sweep and nothing piles up; a
+    sink that does I/O queues it with a bound of its own. What it raises is a bug,
+    and ends the sweep: environment faults are the sink's to bear and count.
+    """
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep begins."""
+
+    async def audited(self, audited: Audited) -> None:
+        """An object was reviewed, in a sweep or outside of one."""
+
+    async def gone(self, identity: Identity) -> None:
+        """An object was deleted, as a watch tells; a sweep does not tell of it at all."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """A sweep has ended; called for every one that began, unless the process is stopped."""
