@@ -247,6 +247,12 @@ API_WRITES: Final = Metric(
 API_WRITE_FAILURES: Final = Metric(
     f"{_W}api_write_failures", "counter", "Writes that failed, conflicts excepted.", ("what",)
 )
+STATUS_FIELDS_PRUNED: Final = Metric(
+    f"{_W}status_fields_pruned",
+    "gauge",
+    "Fields of ours that the cluster's CRD does not keep in statuses: it is Gatekeeper's own.",
+    ("kind",),
+)
 CLUSTER_FAULTS: Final = Metric(
     f"{_W}cluster_faults", "counter", "Times that a bug made the replica begin following anew."
 )
@@ -298,6 +304,7 @@ METRICS: Final = (
     API_UNAUTHORIZED,
     API_WRITES,
     API_WRITE_FAILURES,
+    STATUS_FIELDS_PRUNED,
     CLUSTER_FAULTS,
 )
 """In the order in which documentation lists them."""

@@ -324,6 +324,7 @@ class Following:
             self._metrics.refresh(
                 synced=policies.data.counts,
                 writes=self._writes(),
+                pruned=self._writers.pruned,
             )
 
     def _writes(self) -> dict[str, tuple[int, int]]:

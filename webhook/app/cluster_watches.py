@@ -76,6 +76,7 @@ class WatchMetrics:
         *,
         synced: Mapping[GroupVersionKind, int],
         writes: Mapping[str, tuple[int, int]],
+        pruned: Mapping[tuple[str, ...], float],
     ) -> None:
         """Bring the metrics up to date; called on the watches' loop."""
         statistics = self._manager.statistics()
@@ -89,6 +90,7 @@ class WatchMetrics:
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
         registry.replace(metrics.SYNCED, objects)
+        registry.replace(metrics.STATUS_FIELDS_PRUNED, pruned)
         self._count(metrics.API_REQUESTS, self._client.requests)
         self._count(metrics.API_UNAUTHORIZED, self._client.unauthorized)
         for what, (number, failures) in writes.items():

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from webhook.api import pod_status
-from webhook.cluster.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.controllers.aggregation import STATUS_KINDS, status_resource
-from webhook.controllers.constraint_crds import CRDS
 from webhook.controllers.object_writer import ObjectWriter
-from webhook.controllers.statuses import declared_fields, kept, overlay_status, own_statuses
+from webhook.controllers.status_fields import StatusFields
+from webhook.controllers.statuses import kept, overlay_status, own_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,22 +17,26 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.log import Logger
 
-OWN_FIELDS: Final = frozenset({"activeGeneration", "since"})
-"""What our CRDs declare beyond Gatekeeper's; a cluster with Gatekeeper's own lacks them."""
+SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)
+"""After a CRD's change its statuses are compared again: the API server announces a CRD, and takes a
+moment to serve by it. What it pruned until then would be missing; where nothing is, nothing is
+written."""
 
 
 class StatusWriters:
     """A writer for each kind of status object."""
 
     def __init__(self, client: Client, pod: Pod, log: Logger) -> None:
-        self._client = client
-        self._log = log
         selection = own_statuses(pod)
         self._writers = {
             kind: ObjectWriter(client, status_resource(kind), selection, overlay_status, log)
             for kind in STATUS_KINDS
         }
-        self._fields: dict[StatusKind, frozenset[str]] = {}
+        self._fields = {
+            kind: StatusFields(client, kind, lambda kind=kind: self._declared(kind), log)
+            for kind in STATUS_KINDS
+        }
+        self._can_write = {kind: asyncio.Event() for kind in STATUS_KINDS}
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
 
@@ -49,14 +50,21 @@ class StatusWriters:
         """Those that failed."""
         return sum(writer.failures for writer in self._writers.values())
 
+    @property
+    def pruned(self) -> dict[tuple[str, ...], float]:
+        """How many of our fields the cluster does not keep, by kind of status object."""
+        return {(kind.kind,): len(fields.pruned) for kind, fields in self._fields.items()}
+
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The status objects there should be, by name; with ``prune`` no others of ours."""
         self._wanted, self._prune = documents, prune
-        for kind in self._fields:
+        for kind in STATUS_KINDS:
             self._hand_over(kind)
 
     def _hand_over(self, kind: StatusKind) -> None:
-        fields = self._fields[kind]
+        fields = self._fields[kind].kept
+        if fields is None:
+            return
         wanted = {
             name: kept(document, fields)
             for name, document in self._wanted.items()
@@ -64,33 +72,21 @@ class StatusWriters:
         }
         self._writers[kind].want(wanted, prune=self._prune)
 
+    def _declared(self, kind: StatusKind) -> None:
+        """The kind's CRD came or changed."""
+        self._can_write[kind].set()
+        self._hand_over(kind)
+        loop = asyncio.get_running_loop()
+        for seconds in SETTLED_SECONDS:
+            loop.call_later(seconds, self._hand_over, kind)
+
     async def run(self) -> None:
         """Watch and write until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for kind in STATUS_KINDS:
+                tasks.create_task(self._fields[kind].run())
                 tasks.create_task(self._write(kind))
 
     async def _write(self, kind: StatusKind) -> None:
-        self._fields[kind] = await self._declared(kind)
-        self._hand_over(kind)
+        await self._can_write[kind].wait()
         await self._writers[kind].run()
-
-    async def _declared(self, kind: StatusKind) -> frozenset[str]:
-        """The fields that the cluster's CRD keeps; asked for until there is one."""
-        name = f"{kind.plural}.{pod_status.GROUP}"
-        backoff = Backoff(initial_seconds=0.5, max_seconds=10.0)
-        while True:
-            try:
-                crd = await self._client.get(CRDS, name)
-            except (ApiError, UnreachableError) as error:
-                self._log.warning("statuses cannot be written", crd=name, error=str(error))
-                await asyncio.sleep(backoff.next_seconds())
-                continue
-            fields = declared_fields(crd, pod_status.VERSION)
-            if kind is not pod_status.CONFIG and not fields >= OWN_FIELDS:
-                self._log.warning(
-                    "the CRD is another product's: fields of ours are left out of statuses",
-                    crd=name,
-                    fields=sorted(OWN_FIELDS - fields),
-                )
-            return fields

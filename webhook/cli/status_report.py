@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.controllers.convergence import Convergence, Replica, Standing
+
+_PRUNED: Final = (
+    "since when is not known: the CRDs of statuses are Gatekeeper's own, which do not keep it; "
+    "manifests/crds are a superset"
+)
 
 
 def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namespace: str) -> str:
@@ -30,7 +35,17 @@ def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namesp
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
     faults = [printable(line) for item in ordered for line in _faults(item)]
+    if any(_lacks_fields(item) for item in objects):
+        faults.append(_PRUNED)
     return "\n".join([*lines, "", *table, *(["", *faults] if faults else [])])
+
+
+def _lacks_fields(item: Convergence) -> bool:
+    """Whether a status says less than replicas write: they always name the generation in force."""
+    return any(
+        standing.observed_generation and standing.active_generation is None
+        for standing in item.standings
+    )
 
 
 def _replica_line(item: Replica) -> str:
