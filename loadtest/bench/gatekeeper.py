@@ -33,7 +33,7 @@ def prepared(
     cluster = Cluster.start(build("testcluster"), folder / "cluster")
     try:
         api = cluster.api
-        _install(api)
+        install(api)
         installation = Installation(cluster, certificates, folder / "gatekeeper.log", core)
         with installation.gatekeeper():
             _apply_policies(api, policies)
@@ -85,7 +85,7 @@ class Installation:
         )
 
 
-def _install(api: Api) -> None:
+def install(api: Api) -> None:
     """Gatekeeper's CRDs, and a Pod whose statuses it writes."""
     manifests = (gatekeeper_sources() / "deploy" / "gatekeeper.yaml").read_text()
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -25,6 +25,9 @@ NAMESPACE = "waddle-system"
 WORKLOADS = "workloads"
 """The namespace whose ConfigMaps are reviewed."""
 
+POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+"""The labels by which `waddle status` and `waddle wait` know the replicas' Pods."""
+
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
 CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
@@ -180,22 +183,26 @@ class Plane:
         self.audit_log = folder / "audit.log"
 
     def install(self) -> None:
-        """The CRDs and namespaces."""
+        """Waddle's CRDs, and the namespaces."""
         for file in CRDS.glob("*.yaml"):
             manifest = yaml.safe_load(file.read_text())
             if manifest["kind"] == "CustomResourceDefinition":
                 self.api.apply(f"{CRD_PATH}/{manifest['metadata']['name']}", manifest)
+        self.make_namespaces()
+        until(lambda: try_request(self.api, "GET", TEMPLATES) is not None, "templates are served")
+
+    def make_namespaces(self) -> None:
+        """That of the replicas, and that whose ConfigMaps are reviewed."""
         for name in (NAMESPACE, WORKLOADS):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.api.apply(f"/api/v1/namespaces/{name}", body)
-        until(lambda: try_request(self.api, "GET", TEMPLATES) is not None, "templates are served")
 
     def make_pod(self, name: str) -> str:
         """The UID of a new Pod object."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": NAMESPACE},
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": POD_LABELS},
             "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
         }
         made: dict[str, Any] = {}
@@ -211,6 +218,13 @@ class Plane:
 
         until(create, "a Pod can be made")
         return str(made["metadata"]["uid"])
+
+    def mark_pod(self, name: str, *, ready: bool) -> None:
+        """Say of a Pod what the kubelet would after its probes."""
+        pod = self.api.request("GET", f"{PODS}/{name}")
+        condition = {"type": "Ready", "status": "True" if ready else "False"}
+        pod["status"] = {"phase": "Running", "conditions": [condition]}
+        self.api.request("PUT", f"{PODS}/{name}/status", pod)
 
     def delete_pod(self, name: str) -> None:
         """Delete a Pod object at once, as a kubelet does in the end."""
@@ -326,14 +340,14 @@ class Plane:
         found = try_request(self.api, "GET", path)
         return list(((found or {}).get("status") or {}).get("byPod") or ())
 
-    def writes(self) -> list[str]:
-        """What the replicas have written so far, by the API server's own account."""
+    def writes(self, agent: str = "waddle/") -> list[str]:
+        """What the replicas, or another program, wrote so far, by the API server's own account."""
         found = []
         for line in self.audit_log.read_text().splitlines():
             event = json.loads(line)
             if event["verb"] in ("create", "update", "patch", "delete") and event.get(
                 "userAgent", ""
-            ).startswith("waddle/"):
+            ).startswith(agent):
                 reference = event["objectRef"]
                 found.append(
                     f"{event['verb']} {reference['resource']}/{reference.get('subresource', '')}"
