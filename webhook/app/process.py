@@ -15,7 +15,7 @@ import uvloop
 
 from webhook import __version__, certs, log, metrics
 from webhook.app.certificates import CertificateLoader
-from webhook.app.compilation import CompileThread
+from webhook.app.compilation import CodeProcess, CompileThread
 from webhook.app.files import Subject
 from webhook.app.policies import MeteredClient, PolicyLoader
 from webhook.app.threads import ProbeThread, ReloadThread
@@ -106,6 +106,7 @@ class Process:
         self._registry.set(metrics.BUILD, 1, __version__)
         self._certificate = CertificateLoader(settings, self._registry, self._log)
         self._serving = Serving()
+        self._compile_parts = CodeProcess(lambda: self._serving.revision is not None, self._log)
         self._driver = self._make_driver()
         self._cluster: ClusterThread | None = None
         subjects = []
@@ -233,7 +234,10 @@ class Process:
         )
 
     def _make_plain_client(self) -> Client:
-        driver = RegoDriver(disabled_builtins=self._settings.disable_opa_builtin)
+        driver = RegoDriver(
+            disabled_builtins=self._settings.disable_opa_builtin,
+            compile_parts=self._compile_parts,
+        )
         return Client(targets=[AdmissionTarget()], drivers=[driver])
 
     def _make_driver(self) -> RegoDriver:
@@ -245,7 +249,11 @@ class Process:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
             except (OSError, UnsafeDirectoryError) as error:
                 raise StartupError(f"--compiled-policies-dir: {error}") from None
-        return RegoDriver(disabled_builtins=settings.disable_opa_builtin, cache=cache)
+        return RegoDriver(
+            disabled_builtins=settings.disable_opa_builtin,
+            cache=cache,
+            compile_parts=self._compile_parts,
+        )
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
         """What follows the cluster; raises :class:`StartupError`."""

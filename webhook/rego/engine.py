@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.code_cache import CodeCache, code_key
+from webhook.rego.compiler.generate import compile_parts
 from webhook.rego.compiler.program import Compiled, available, compile_query, compile_rules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
@@ -24,6 +25,7 @@ from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import CodeType
 
     from webhook.rego import ast
     from webhook.rego.builtins.registry import Builtin
@@ -49,12 +51,14 @@ class CompileOptions:
     function http.send``. ``builtins`` adds to the registry's, or replaces.
     ``level`` is the OPA whose behaviour is wanted where versions differ.
     ``strict`` adds the checks of OPA's strict mode (unused locals and imports).
+    ``compile_parts`` makes code of generated source, function by function.
     """
 
     disabled_builtins: frozenset[str] = frozenset()
     builtins: Mapping[str, Builtin] = field(default_factory=lambda: MappingProxyType({}))
     level: str = "1.22"
     strict: bool = False
+    compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 
 
 class Entrypoint(Protocol):

@@ -16,6 +16,7 @@ from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.compatibility import GATEKEEPER
+from webhook.rego.compiler.generate import compile_parts
 from webhook.rego.engine import CompileOptions, compile_rule
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext
@@ -24,7 +25,8 @@ from webhook.rego.text import to_json
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from types import CodeType
 
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
@@ -54,10 +56,12 @@ class RegoDriver:
         disabled_builtins: Collection[str] = (),
         external_data: ExternalData | None = None,
         cache: CodeCache | None = None,
+        compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
     ) -> None:
         """Without ``external_data`` a template that calls the built-in does not compile.
 
-        ``cache`` keeps what was compiled for the next start.
+        ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
+        generated source.
         """
         self._cache = cache
         builtins = {}
@@ -71,7 +75,10 @@ class RegoDriver:
                 deterministic=False,
             )
         self._options = CompileOptions(
-            disabled_builtins=frozenset(disabled_builtins), builtins=builtins, level=GATEKEEPER
+            disabled_builtins=frozenset(disabled_builtins),
+            builtins=builtins,
+            level=GATEKEEPER,
+            compile_parts=compile_parts,
         )
 
     @property

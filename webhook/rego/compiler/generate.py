@@ -15,7 +15,7 @@ from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import CodeType
 
     from webhook.rego.builtins.registry import Builtin
@@ -149,14 +149,18 @@ class Generated:
         return function
 
 
-def generate(unit: Unit) -> Generated:
+def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
+    """CPython's own compiler, which raises SyntaxError, RecursionError and MemoryError."""
+    return tuple(compile(part, "<rego>", "exec", dont_inherit=True, optimize=2) for part in parts)
+
+
+def generate(
+    unit: Unit, compile_: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
+) -> Generated:
     """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
     try:
         # One function at a time: CPython's compiler lets no other thread run meanwhile.
-        codes = tuple(
-            compile(part, "<rego>", "exec", dont_inherit=True, optimize=2)
-            for part in _FUNCTION.split(source_of(unit))
-        )
+        codes = compile_(_FUNCTION.split(source_of(unit)))
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):

@@ -36,6 +36,7 @@ from webhook.rego.unused import check_unused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import CodeType
 
     from webhook.rego import ast
     from webhook.rego.ast import Location
@@ -63,6 +64,10 @@ class Options(Protocol):
     @property
     def strict(self) -> bool:
         """Whether to refuse what OPA's strict mode refuses."""
+
+    @property
+    def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
+        """What makes code of generated source."""
 
 
 class Compiled:
@@ -146,7 +151,7 @@ class Compiled:
         """Write what the unit wants, compile it, and return its function ``q``."""
         Documents(unit).run()
         self.slots = max(self.slots, unit.slots)
-        self.generated = generate(unit)
+        self.generated = generate(unit, self.options.compile_parts)
         return self.generated.function(self.builtins)
 
 
