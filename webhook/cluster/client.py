@@ -90,9 +90,10 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Any:
-        """The decoded answer.
+        """The decoded answer; ``accept`` names another form of it than plain JSON.
 
         A busy server is asked again as it says, within the deadline. Raises
         :class:`ApiError` for a refusal, :class:`UnreachableError` for no answer.
@@ -103,7 +104,7 @@ class Client:
             async with asyncio.timeout(deadline_seconds), self._in_flight:
                 while True:
                     try:
-                        return await self._once(method, path, query, data, content_type)
+                        return await self._once(method, path, query, data, content_type, accept)
                     except ApiError as error:
                         if error.status not in _RETRIED:
                             raise
@@ -125,8 +126,11 @@ class Client:
         query: Mapping[str, str] | None,
         data: bytes | None,
         content_type: str,
+        accept: str,
     ) -> Any:
-        headers = {} if data is None else {"Content-Type": content_type}
+        headers = {"Accept": accept}
+        if data is not None:
+            headers["Content-Type"] = content_type
         async with self._respond(method, path, query, headers=headers, data=data) as response:
             try:
                 body = await response.read()

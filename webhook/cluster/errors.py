@@ -12,7 +12,8 @@ class ApiError(Exception):
 
     ``status`` is the HTTP status, ``reason`` the machine-readable word of the
     answer's ``Status`` object (``Conflict``, ``NotFound`` …, empty without one),
-    ``retry_after_seconds`` what the server asked to wait.
+    ``retry_after_seconds`` what the server asked to wait, ``continue_token`` where
+    a list whose token expired may go on, at the objects as they are by now.
     """
 
     def __init__(
@@ -22,12 +23,14 @@ class ApiError(Exception):
         *,
         reason: str = "",
         retry_after_seconds: float | None = None,
+        continue_token: str = "",
     ) -> None:
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
         self.status = status
         self.message = message
         self.reason = reason
         self.retry_after_seconds = retry_after_seconds
+        self.continue_token = continue_token
 
     @property
     def is_conflict(self) -> bool:
@@ -69,11 +72,14 @@ def status_error(
     if retry_after_seconds is None and isinstance(details, dict):
         seconds = details.get("retryAfterSeconds")
         retry_after_seconds = float(seconds) if isinstance(seconds, int) and seconds else None
+    metadata = status_object.get("metadata")
+    token = metadata.get("continue") if isinstance(metadata, dict) else None
     return ApiError(
         code if isinstance(code, int) and code else default_code,
         str(status_object.get("message", "")),
         reason=str(status_object.get("reason", "")),
         retry_after_seconds=retry_after_seconds,
+        continue_token=token if isinstance(token, str) else "",
     )
 
 

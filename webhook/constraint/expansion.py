@@ -112,6 +112,17 @@ class Expansion:
                     return True
         return False
 
+    def implied(self, gvk: GroupVersionKind) -> frozenset[GroupVersionKind]:
+        """The kinds that resources of a kind may imply."""
+        found: set[GroupVersionKind] = set()
+        due = [gvk]
+        while due:
+            for template in self._by_kind.get(due.pop(), ()):
+                if template.generates not in found:
+                    found.add(template.generates)
+                    due.append(template.generates)
+        return frozenset(found)
+
     def expand(
         self, obj: dict[str, Any], namespace: Mapping[str, Any] | None = None
     ) -> list[Resultant]:

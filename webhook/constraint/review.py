@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from webhook.api.admission import AdmissionRequest
 
@@ -33,13 +33,15 @@ class AugmentedObject:
     """An object outside any request: from a manifest, or from a list during audit.
 
     ``operation`` is empty unless the caller plays a request; DELETE makes the
-    object the old object, as in a request.
+    object the old object, as in a request. ``resource`` is the plural that requests
+    for the kind name, where the caller knows it.
     """
 
     object: dict[str, Any]
-    namespace: dict[str, Any] | None = None
+    namespace: Mapping[str, Any] | None = None
     operation: str = ""
     source: Source = "Original"
+    resource: str = ""
 
 
 @dataclass(frozen=True, slots=True)

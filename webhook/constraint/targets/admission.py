@@ -85,7 +85,11 @@ def _request_of(value: AugmentedObject) -> dict[str, Any]:
     document: dict[str, Any] = {
         "uid": "",
         "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
-        "resource": {"group": "", "version": "", "resource": ""},
+        "resource": (
+            {"group": gvk.group, "version": gvk.version, "resource": value.resource}
+            if value.resource
+            else {"group": "", "version": "", "resource": ""}
+        ),
         "operation": value.operation,
         "userInfo": {},
         "object": None if deleted else obj,
