@@ -17,14 +17,16 @@ StartReplica = Callable[..., Replica]
 
 
 @contextmanager
-def control_plane(folder: Path) -> Iterator[Plane]:
-    """A control plane with Waddle's CRDs that keeps an audit log."""
+def control_plane(
+    folder: Path, *, install: Callable[[Plane], None] = Plane.install
+) -> Iterator[Plane]:
+    """A control plane that keeps an audit log, with Waddle's CRDs or whatever else is installed."""
     cluster = Cluster.start(
         program("testcluster"), folder / "cluster", "-audit-log", str(folder / "audit.log")
     )
     try:
         plane = Plane(cluster, folder)
-        plane.install()
+        install(plane)
         yield plane
     finally:
         cluster.stop()

@@ -1,0 +1,158 @@
+"""Both on one cluster with Gatekeeper's own CRDs: neither fights the other, then one takes over."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.gatekeeper import waddle
+from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.peer import POD, Gatekeeper
+from tests.system.replicas import (
+    CONSTRAINTS,
+    CRD_PATH,
+    STATUSES,
+    TEMPLATES,
+    Plane,
+    Replica,
+    constraint,
+    template,
+    until,
+)
+
+PATH = f"{CONSTRAINTS}/shared/words"
+PRUNED = 'waddle_status_fields_pruned{kind="ConstraintPodStatus"}'
+NAMES = [f"beside-{number}" for number in range(3)]
+QUIET_SECONDS = 6.0
+"""How long a steady state is watched: every debounce, tick and turn is shorter."""
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with Gatekeeper's CRDs and none of ours."""
+    folder = tmp_path_factory.mktemp("beside")
+    with control_plane(folder, install=Gatekeeper.install) as made:
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """Gatekeeper runs every operation, audit in short turns; each replica serves alone."""
+    with ExitStack() as stack:
+        peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate", "audit"), AUDIT)
+        stack.enter_context(peer)
+        replicas = run(plane, stack, NAMES)
+        plane.put_template(template("Shared"))
+        plane.put_constraint(constraint("words", "shared", "Shared"))
+        for each in (peer, *replicas):
+            until(lambda each=each: each.denies("shared"), "each denies")
+        shows_itself(plane, replicas)
+        until(lambda: shown(plane, PATH) == [POD], "Gatekeeper says so in byPod")
+        writes_nothing(plane)
+        assert touched(plane) == {"constraintpodstatuses/", "constrainttemplatepodstatuses/"}
+        assert "shared/status" in touched(plane, "gatekeeper/"), "by its audit"
+
+        audited = plane.api.request("GET", PATH)["status"]
+        peer.stop()
+        for replica in replicas:
+            assert replica.stop() == 0
+            plane.delete_pod(replica.name)
+        replicas = run(plane, stack, [f"after-{number}" for number in range(3)], *ALL_OPERATIONS)
+        takes_over(plane, replicas, audited)
+        writes_nothing(plane)
+        keeps_every_field(plane, replicas)
+
+
+AUDIT = "--audit-interval=2"
+
+
+def run(plane: Plane, stack: ExitStack, names: list[str], *flags: str) -> list[Replica]:
+    """Replicas that are ready, and whose Pods say so."""
+    replicas = []
+    for name in names:
+        stack.callback(plane.delete_pod, name)
+        replicas.append(stack.enter_context(Replica(plane, name, *flags)))
+    for replica in replicas:
+        replica.wait_ready()
+        plane.mark_pod(replica.name, ready=True)
+    return replicas
+
+
+def shown(plane: Plane, path: str) -> list[str]:
+    """The pods in `.status.byPod`."""
+    return [entry["id"] for entry in plane.by_pod(path)]
+
+
+def touched(plane: Plane, agent: str = "waddle/") -> set[str]:
+    """The resources that replicas, or another program, have written."""
+    return {line.split()[1] for line in plane.writes(agent)}
+
+
+def shows_itself(plane: Plane, replicas: list[Replica]) -> None:
+    """By `waddle status` and `wait`; and what the CRDs do not keep is said three times over."""
+    options = ("--kubeconfig", str(plane.cluster.kubeconfig))
+    waited = waddle("wait", "Shared/words", "ConstraintTemplate/shared", "--timeout=60s", *options)
+    assert waited.returncode == 0, waited.stderr
+    table = waddle("status", *options).stdout.splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in table if "  " in line}
+    assert rows["Shared/words"] == ["1", "3/3", "-", "yes", "yes", "yes"]
+    assert rows["ConstraintTemplate/shared"] == ["1", "3/3", "-", "yes", "yes", "yes"]
+    assert "since when is not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
+    for replica in replicas:
+        event = replica.wait_for(
+            "the CRD is another product's: fields of ours are left out of statuses",
+            crd="constraintpodstatuses.status.gatekeeper.sh",
+        )
+        assert event["fields"] == ["activeGeneration", "since"]
+        until(lambda replica=replica: replica.metric(PRUNED) == 2, "a metric says so")
+
+
+def writes_nothing(plane: Plane) -> None:
+    """From some moment on; Gatekeeper, if it runs, writes what its audit found and no more."""
+
+    def a_whole_window_is_empty() -> bool:
+        ours, theirs = len(plane.writes()), len(plane.writes("gatekeeper/"))
+        time.sleep(QUIET_SECONDS)
+        found = {line.split()[1] for line in plane.writes("gatekeeper/")[theirs:]}
+        return plane.writes()[ours:] == [] and found <= {"shared/status"}
+
+    until(a_whole_window_is_empty, "a steady state without writes")
+
+
+def takes_over(plane: Plane, replicas: list[Replica], audited: dict[str, Any]) -> None:
+    """Its entries go and ours come; its CRDs are right and stay; its audit's findings stay."""
+    names = [replica.name for replica in replicas]
+    crd = f"{CRD_PATH}/shared.constraints.gatekeeper.sh"
+    before = plane.api.request("GET", crd)["metadata"]["resourceVersion"]
+    for path in (PATH, f"{TEMPLATES}/shared"):
+        until(lambda path=path: shown(plane, path) == names, f"byPod of {path} is ours")
+    status = plane.api.request("GET", PATH)["status"]
+    kept = ("auditTimestamp", "totalViolations")
+    assert [status[name] for name in kept] == [audited[name] for name in kept]
+    plane.put_template(template("Taken"))
+    plane.put_constraint(constraint("words", "taken", "Taken"))
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("taken"), "what is new is enforced")
+        assert replica.denies("shared")
+    assert plane.api.request("GET", crd)["metadata"]["resourceVersion"] == before
+    until(lambda: shown(plane, f"{CONSTRAINTS}/taken/words") == names, "and shown")
+
+
+def keeps_every_field(plane: Plane, replicas: list[Replica]) -> None:
+    """From when our CRDs are applied, while the replicas run."""
+    plane.install()
+    path = f"{STATUSES}/constraintpodstatuses"
+
+    def has_all() -> bool:
+        return all("since" in item["status"] for item in plane.api.request("GET", path)["items"])
+
+    until(has_all, "the statuses hold what was left out")
+    for replica in replicas:
+        replica.wait_for("the CRD keeps every field of statuses")
+        until(lambda replica=replica: replica.metric(PRUNED) == 0, "the metric says so")
