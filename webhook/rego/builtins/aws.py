@@ -35,8 +35,8 @@ _BYTES_A_STEP: Final = 32
 def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float) -> Value:
     """The request of ``http.send`` with the headers that sign it."""
     _check_config(config)
-    nanoseconds = numbers.as_int(time_ns)
-    if nanoseconds is None or not -(1 << 63) <= nanoseconds < 1 << 63:
+    nanoseconds = numbers.as_index(time_ns)
+    if nanoseconds is None:
         raise BuiltinError(
             "operand 3 could not convert time_ns value into a unix timestamp", kind="type"
         )

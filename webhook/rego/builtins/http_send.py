@@ -64,9 +64,10 @@ class Client(Protocol):
 def http_send(context: Context, request: Value) -> Value:
     """The response to an HTTP request."""
     client: Client | None = context.services.get("http")
-    if client is None:
-        raise BuiltinError("http.send is not enabled")
     raising = raises_error(request)
+    if client is None:
+        check_keys(request)
+        raise BuiltinError("http.send is not enabled")
     try:
         if isinstance(request, RegoObject):
             request = dict(request.items())

@@ -6,6 +6,7 @@ from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
 from webhook.rego.limits import EvaluationContext
+from webhook.rego.numbers import Numeral
 
 CONFIG = {
     "aws_access_key": "AKIDEXAMPLE",
@@ -59,3 +60,5 @@ def test_a_configuration_with_a_fault_is_refused(change, message):
         sign({"method": "GET", "url": "x"}, {})
     with pytest.raises(BuiltinError, match="could not convert time_ns"):
         sign({"method": "GET", "url": "x"}, CONFIG, 1.5)
+    with pytest.raises(BuiltinError, match="could not convert time_ns"):
+        sign({"method": "GET", "url": "x"}, CONFIG, Numeral("-1e9"))

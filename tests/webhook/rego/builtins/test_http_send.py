@@ -68,6 +68,11 @@ def test_it_is_off_unless_a_client_is_lent(server):
     assert not server.seen
 
 
+def test_a_request_with_a_fault_is_refused_though_it_is_off():
+    with pytest.raises(BuiltinError, match="missing required request parameters"):
+        send(EvaluationContext(), {"method": "get"})
+
+
 def test_a_response_is_decoded_by_its_type(server):
     found = send(context(), {"method": "post", "url": server.url, "body": {"b": [1]}})
     assert (found["status"], found["status_code"]) == ("200 OK", 200)
