@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import EvaluationError
 
@@ -27,17 +26,6 @@ DEFAULT_STEPS: Final = 200_000_000
 """The default budget: about ten seconds of work, for callers that give no deadline."""
 
 
-class Surroundings(TypedDict, total=False):
-    """What an evaluation is lent besides time and steps."""
-
-    now_ns: int | None
-    seed: int | str | None
-    services: dict[str, Any] | None
-    runtime: dict[str, Any] | None
-    print_: Callable[[Location, str], None] | None
-    strict: bool
-
-
 class EvaluationContext:
     """One evaluation's limits and surroundings; made anew for each query.
 
@@ -48,81 +36,93 @@ class EvaluationContext:
     ends with a built-in's error where that is otherwise *undefined*.
     """
 
-    print_: Callable[[Location, str], None] | None = None
-    strict = False
-    error: EvaluationError | None = None
-    """The first complaint of a built-in, where ``strict``; raised once the answer is known."""
-    seed: int | str | None = None
-    _now_ns: int | None = None
-    _random: random.Random | None = None
+    # Made for every evaluation: slots, and no more of them than are stored.
+    __slots__ = (
+        "_cache",
+        "_lent",
+        "_now_ns",
+        "_random",
+        "deadline",
+        "error",
+        "left",
+        "next_check",
+        "print_",
+        "strict",
+    )
 
-    left = DEFAULT_STEPS
-    """What is left of the budget of steps."""
-    next_check = DEFAULT_STEPS - CHECK_EVERY
-    """Where the clock is looked at next."""
+    _cache: dict[Any, Any]
+    _now_ns: int
+    _random: random.Random
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # given by name; a keyword-only one costs 15 ns
         self,
         deadline: float | None = None,
-        *,
         steps: int | None = None,
-        **surroundings: Unpack[Surroundings],
-    ) -> None:
-        # Made for every evaluation: what is as usual is not stored.
-        self.deadline = deadline
-        if steps is not None:
-            self.left = steps
-            self.next_check = steps - CHECK_EVERY
-        if surroundings:
-            self._surround(**surroundings)
-
-    def _surround(  # passed by name
-        self,
-        *,
+        print_: Callable[[Location, str], None] | None = None,
+        strict: bool = False,
         now_ns: int | None = None,
         seed: int | str | None = None,
         services: dict[str, Any] | None = None,
         runtime: dict[str, Any] | None = None,
-        print_: Callable[[Location, str], None] | None = None,
-        strict: bool = False,
     ) -> None:
-        self._now_ns = now_ns
-        self.seed = seed
+        self.deadline = deadline
+        if steps is None:
+            self.left = DEFAULT_STEPS
+            self.next_check = DEFAULT_STEPS - CHECK_EVERY
+        else:
+            self.left = steps
+            self.next_check = steps - CHECK_EVERY
         self.print_ = print_
         self.strict = strict
-        if services is not None:
-            self.services = services
-        if runtime is not None:
-            self.runtime = runtime
+        self.error: EvaluationError | None = None
+        self._lent = (seed, services, runtime)
+        if now_ns is not None:
+            self._now_ns = now_ns
 
-    @cached_property
+    left: int
+    """What is left of the budget of steps."""
+    next_check: int
+    """Where the clock is looked at next."""
+    error: EvaluationError | None
+    """The first complaint of a built-in, where ``strict``; raised once the answer is known."""
+
+    @property
     def cache(self) -> dict[Any, Any]:
         """A scratch of this query."""
-        return {}
+        try:
+            return self._cache
+        except AttributeError:
+            self._cache = {}
+            return self._cache
 
-    @cached_property
+    @property
     def services(self) -> dict[str, Any]:
         """The doors to the outside that the caller opened."""
-        return {}
+        return self._lent[1] or {}
 
-    @cached_property
+    @property
     def runtime(self) -> dict[str, Any]:
         """What ``opa.runtime()`` returns."""
-        return {}
+        return self._lent[2] or {}
 
     @property
     def now_ns(self) -> int:
         """The query's one time, in nanoseconds since 1970."""
-        if self._now_ns is None:
+        try:
+            return self._now_ns
+        except AttributeError:
             self._now_ns = time.time_ns()
-        return self._now_ns
+            return self._now_ns
 
     @property
     def random(self) -> random.Random:
         """The query's source of chance."""
-        if self._random is None:
-            self._random = random.Random(self.seed)  # noqa: S311  # rand.intn promises no secrecy
-        return self._random
+        try:
+            return self._random
+        except AttributeError:
+            seed = self._lent[0]
+            self._random = random.Random(seed)  # noqa: S311  # rand.intn promises no secrecy
+            return self._random
 
     def charge(self, steps: int) -> None:
         """Pay for work; raises ``eval_cancel_error`` when the budget or the time is spent."""

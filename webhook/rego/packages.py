@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.rego.runtime import MISSING, index, pairs_in_order, path, replaced, size
+from webhook.rego.runtime import (
+    CONTEXT,
+    DATA,
+    MISSING,
+    REPLACED,
+    index,
+    pairs_in_order,
+    path,
+    replaced,
+    size,
+)
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, make_object
 
 if TYPE_CHECKING:
@@ -39,12 +49,12 @@ def adopt(node: Branching, children: Sequence[Branching]) -> None:
 
 def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
     """The whole document at a path: base documents merged with what rules make."""
-    state.context.charge(1)
-    if state.replaced and node is not None:
+    state[CONTEXT].charge(1)
+    if state[REPLACED] and node is not None:
         found = replaced(state, names)
         if found is not MISSING:
             return found
-    base = path(state.data, names)
+    base = path(state[DATA], names)
     if node is None:
         return base
     if node.document is not None:
@@ -61,7 +71,7 @@ def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
         if child.hidden:
             continue
         below = (*names, child.name)
-        value = replaced(state, below) if state.replaced else MISSING
+        value = replaced(state, below) if state[REPLACED] else MISSING
         if value is MISSING:
             if child.document is not None:
                 value = child.document(state)
@@ -101,10 +111,10 @@ def explore(
     if step is not UNDEFINED:
         yield from _descend(state, node, names, step, rest)
         return
-    base = path(state.data, names)
+    base = path(state[DATA], names)
     seen = []
     for name, _ in pairs_in_order(base):
-        state.context.charge(1)
+        state[CONTEXT].charge(1)
         seen.append(name)
         for found in _descend(state, node, names, name, rest):
             yield (name, *found)
@@ -125,7 +135,7 @@ def _descend(
     rest: Sequence[Value],
 ) -> Iterator[tuple[Value, ...]]:
     below = (*names, step)
-    if state.replaced and node is not None and replaced(state, below) is not MISSING:
+    if state[REPLACED] and node is not None and replaced(state, below) is not MISSING:
         node = None
     child = None if node is None else node.children.get(key(step))
     if child is not None and child.document is not None:
@@ -146,7 +156,7 @@ def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[
         if found is not UNDEFINED:
             yield from inside(state, found, rest[1:])
         return
-    state.context.charge(size(value))
+    state[CONTEXT].charge(size(value))
     for name, item in pairs_in_order(value):
         for more in inside(state, item, rest[1:]):
             yield (name, *more)

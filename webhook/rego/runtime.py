@@ -8,7 +8,7 @@ full of them; :mod:`webhook.rego.compiler.generate` says what each is for.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.numbers import as_index
@@ -45,30 +45,34 @@ MISSING: Final = _Missing()
 """A document that has not been computed: unlike UNDEFINED, which is an answer."""
 
 
-class State:
-    """One evaluation: its documents, limits, what has been computed, what is replaced.
+State: TypeAlias = list[Any]
+"""One evaluation, as :func:`new_state` makes it.
 
-    Made for each evaluation, so it stores no more than must be stored.
-    """
+Input, base documents, limits, what is put in place of functions, which documents are
+replaced, and from :data:`FIRST_SLOT` on what has been computed. A list, because one is made
+for each evaluation: an object with attributes takes four times as long.
+"""
 
-    mocks: dict[Any, Any] | None = None
-    replaced: tuple[tuple[str, ...], ...] = ()
+INPUT: Final = 0
+DATA: Final = 1
+CONTEXT: Final = 2
+MOCKS: Final = 3
+REPLACED: Final = 4
+FIRST_SLOT: Final = 5
 
-    def __init__(
-        self, input_value: Value, data: Value, context: EvaluationContext, size: int
-    ) -> None:
-        self.input = input_value
-        self.data = data
-        self.context = context
-        if size:
-            self.cache: list[Any] = [MISSING] * size
 
-    def fail(self, name: str, error: BuiltinError, place: Location) -> Value:
-        """A built-in's complaint: undefined, and where that is wanted an error in the end."""
-        if self.context.strict and self.context.error is None:
-            code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
-            self.context.error = EvaluationError(code, f"{name}: {error.message}", place)
-        return UNDEFINED
+def new_state(input_value: Value, data: Value, context: EvaluationContext, slots: int) -> State:
+    """The state in which an evaluation begins."""
+    return [input_value, data, context, None, (), *[MISSING] * slots]
+
+
+def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value:
+    """A built-in's complaint: undefined, and where that is wanted an error in the end."""
+    context: EvaluationContext = state[CONTEXT]
+    if context.strict and context.error is None:
+        code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+        context.error = EvaluationError(code, f"{name}: {error.message}", place)
+    return UNDEFINED
 
 
 def conflict(message: str, place: Location) -> EvaluationError:
@@ -81,9 +85,9 @@ def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callabl
 
     def called(state: State, place: Location, *args: Value) -> Value:
         try:
-            return function(state.context, *args) if context else function(*args)
+            return function(state[CONTEXT], *args) if context else function(*args)
         except BuiltinError as error:
-            return state.fail(name, error, place)
+            return fail(state, name, error, place)
 
     return called
 
@@ -328,17 +332,15 @@ def replace(
     mocks: Sequence[tuple[Any, Any]],
 ) -> State:
     """The state in which a literal with modifiers is evaluated."""
-    new = State(state.input, state.data, state.context, len(getattr(state, "cache", ())))
-    new.mocks = state.mocks
-    new.replaced = state.replaced
+    new = [*state[:FIRST_SLOT], *[MISSING] * (len(state) - FIRST_SLOT)]
     for names, value in inputs:
-        new.input = _with_value(new.input, names, value)
+        new[INPUT] = _with_value(new[INPUT], names, value)
     for names, value in datas:
-        new.data = _with_value(new.data, names, value)
+        new[DATA] = _with_value(new[DATA], names, value)
     if datas:
-        new.replaced = (*state.replaced, *(names for names, _ in datas))
+        new[REPLACED] = (*state[REPLACED], *(names for names, _ in datas))
     if mocks:
-        new.mocks = {**(state.mocks or {}), **dict(mocks)}
+        new[MOCKS] = {**(state[MOCKS] or {}), **dict(mocks)}
     return new
 
 
@@ -360,9 +362,9 @@ def _with_value(document: Value, names: tuple[str, ...], value: Value) -> Value:
 
 def replaced(state: State, names: tuple[Value, ...]) -> Value:
     """The value that a modifier gives the document at this path; MISSING where none does."""
-    for target in state.replaced:
+    for target in state[REPLACED]:
         if names[: len(target)] == target:
-            return path(state.data, names)
+            return path(state[DATA], names)
     return MISSING
 
 
@@ -386,7 +388,7 @@ def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Va
 
 def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
     """Call a function that some modifier of the program replaces."""
-    mocks = state.mocks
+    mocks = state[MOCKS]
     if mocks is None:
         return function(state, *args)
     mock = mocks.get(name, MISSING)
@@ -394,7 +396,7 @@ def call(state: State, name: Any, function: Callable[..., Value], *args: Value) 
         return function(state, *args)
     if type(mock) is Mock:
         inner = replace(state, (), (), ())
-        inner.mocks = None
+        inner[MOCKS] = None
         return mock.call(inner, *args)
     return mock
 
@@ -404,13 +406,13 @@ def call(state: State, name: Any, function: Callable[..., Value], *args: Value) 
 
 def print_values(state: State, operands: Sequence[list[Value]], place: Location) -> None:
     """``print``: one line for each combination of its operands' values."""
-    sink = state.context.print_
+    sink = state[CONTEXT].print_
     if sink is None:
         return
     lines: list[list[str]] = [[]]
     for found in operands:
         texts = [_print_text(value) for value in found] or ["<undefined>"]
-        state.context.charge(len(lines) * len(texts))
+        state[CONTEXT].charge(len(lines) * len(texts))
         lines = [[*line, text] for line in lines for text in texts]
     for line in lines:
         sink(place, " ".join(line))
@@ -448,7 +450,7 @@ def too_long(state: State, text: str) -> str:
     """Pay for a long text; raises for one beyond what may be made."""
     if len(text) > MAX_CHARACTERS:
         raise text_too_large()
-    state.context.charge(len(text) // 8)
+    state[CONTEXT].charge(len(text) // 8)
     return text
 
 

@@ -86,17 +86,8 @@ class RegoSet:
             self._items.setdefault(key(item), item)
         self._list = None
 
-    @classmethod
-    def lazy(cls, items: list[Value]) -> RegoSet:
-        """A set whose members, perhaps repeated, get keys when these are first needed."""
-        if not items:
-            return _EMPTY
-        result = cls.__new__(cls)
-        result._list = items  # noqa: SLF001  # our own
-        return result
-
     def __getattr__(self, name: str) -> dict[Key, Value]:
-        # Only reached while _items is not set: see lazy().
+        # Only reached while _items is not set: see lazy_set().
         if name != "_items" or self._list is None:
             raise AttributeError(name)
         items: dict[Key, Value] = {}
@@ -157,6 +148,17 @@ class RegoSet:
 
 _EMPTY: Final = RegoSet()
 """The empty set that evaluations end with most often; shared, so never added to."""
+
+_new: Final = object.__new__
+
+
+def lazy_set(items: list[Value]) -> RegoSet:
+    """A set whose members, perhaps repeated, get keys when these are first needed."""
+    if not items:
+        return _EMPTY
+    result: RegoSet = _new(RegoSet)
+    result._list = items  # noqa: SLF001  # our own
+    return result
 
 
 class RegoObject:

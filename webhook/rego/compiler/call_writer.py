@@ -148,10 +148,10 @@ class CallWriter(UnificationWriter):
             function = f"as_mock({self.unit.slow(name)}, {place})"
             given = "".join(f", {arg}" for arg in args)
             return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
-        given = ", ".join(([f"{self.state}.context"] if builtin.context else []) + args)
+        given = ", ".join(([f"{self.state}[2]"] if builtin.context else []) + args)
         result = self.new()
         self.line(f"try: {result} = {self.unit.builtin(name)}({given})")
-        self.line(f"except BuiltinError as e: {result} = {self.state}.fail({name!r}, e, {place})")
+        self.line(f"except BuiltinError as e: {result} = fail({self.state}, {name!r}, e, {place})")
         self.condition(f"{result} is not U")
         return result, kind
 
@@ -161,11 +161,11 @@ class CallWriter(UnificationWriter):
         assert isinstance(lit.name, str)
         builtin = self.unit.builtins[lit.name]
         place = self.unit.place(lit.location)
-        given = ", ".join(([f"{self.state}.context"] if builtin.context else []) + args)
+        given = ", ".join(([f"{self.state}[2]"] if builtin.context else []) + args)
         found = self.new()
         self.line(f"try: {found} = {self.unit.builtin(lit.name)}({given})")
         self.line(
-            f"except BuiltinError as e: {found} = {self.state}.fail({lit.name!r}, e, {place})"
+            f"except BuiltinError as e: {found} = fail({self.state}, {lit.name!r}, e, {place})"
         )
         self.condition(f"{found} is not U")
         if lit.out is None:

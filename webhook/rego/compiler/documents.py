@@ -153,7 +153,7 @@ class Documents:
             _, word, name = line.split()
             if size(name) > MANY_CALLED:
                 if word == "with":
-                    lines.append("    X = S.context")
+                    lines.append("    X = S[2]")
                 lines.append(f"    X.left -= {CALL_STEPS}")
                 lines.append("    if X.left < X.next_check: X.check()")
         self.unit.lines = lines
@@ -169,9 +169,9 @@ class Documents:
             [
                 (0, f"{name}y = {name}"),
                 (0, f"def {name}(S, a0):"),
-                (1, f"m = S.cache[{slot}]"),
+                (1, f"m = S[{slot}]"),
                 (1, "if m is N:"),
-                (2, f"m = S.cache[{slot}] = {{}}"),
+                (2, f"m = S[{slot}] = {{}}"),
                 (1, "else:"),
                 (2, "v = m.get(id(a0))"),
                 (2, "if v is not None and v[0] is a0: return v[1]"),
@@ -208,7 +208,7 @@ class Documents:
         name = header[4 : header.index("(")]
         self.unit.callees[name] = writer.callees
         if writer.charges:
-            lines.append((1, "X = S.context"))
+            lines.append((1, "X = S[2]"))
         if len(writer.callees) > 1:
             lines.append((1, f"# {'and' if writer.charges else 'with'} {name}"))
         lines.extend((1, text) for text in writer.prologue)
@@ -221,15 +221,15 @@ class Documents:
         if guard and self.unit.replaceable(node.path):
             names = self.unit.constant(tuple(node.path))
             lines += [
-                (1, "if S.replaced:"),
+                (1, "if S[4]:"),
                 (2, f"v = replaced(S, {names})"),
                 (2, "if v is not N: return v"),
             ]
         lines += [
-            (1, f"v = S.cache[{slot}]"),
+            (1, f"v = S[{slot}]"),
             (1, "if v is not N: return v"),
             (1, f"v = {inner}(S)"),
-            (1, f"S.cache[{slot}] = v"),
+            (1, f"S[{slot}] = v"),
             (1, "return v"),
         ]
         self.unit.add(lines)

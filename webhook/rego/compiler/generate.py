@@ -12,7 +12,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
 from webhook.rego.text import argument_text
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key, lazy_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +83,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "equal": equal,
     "explore": packages.explore,
     "extent": packages.extent,
+    "fail": runtime.fail,
     "finish": runtime.finish,
     "index": runtime.index,
     "index_base": runtime.index_base,
@@ -102,7 +103,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "put_path": runtime.put_path,
     "replace": runtime.replace,
     "replaced": runtime.replaced,
-    "lazy_set": RegoSet.lazy,
+    "lazy_set": lazy_set,
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,

@@ -210,7 +210,7 @@ class BodyWriter(CallWriter):
     def print_(self, lit: ir.Print) -> None:
         """A line for whoever listens."""
         self.flush()
-        self.line(f"if {self.state}.context.print_ is not None:")
+        self.line(f"if {self.state}[2].print_ is not None:")
         saved = self.snapshot()
         self.indent += 1
         place = self.unit.place(lit.location)

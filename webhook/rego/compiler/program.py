@@ -349,7 +349,7 @@ def compile_query(
     )
     writer.line(f"out.append({{{items}}})")
     writer.lines.append((1, "return out"))
-    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S.context")])
+    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")])
     unit.add([*((1, text) for text in writer.prologue), *writer.lines])
     return inner.finish(unit), inner
 

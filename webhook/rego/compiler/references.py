@@ -21,7 +21,7 @@ class ReferenceWriter(Writer):
             if head.name == "data" and head.name not in self.env:
                 return self.data(ref)
             if head.name == "input" and head.name not in self.env:
-                origin = (f"{self.state}.input", "")
+                origin = (f"{self.state}[0]", "")
                 return self.steps(origin, ref.path, 0, (self.state, "input"))
             if head.name not in self.env:
                 raise self.unit.refuse("reference to an unbound variable", self.location)
@@ -61,11 +61,11 @@ class ReferenceWriter(Writer):
                     if not rest:
                         return found
                     return self._names(found, rest, (*origin, *run[:length]))
-            if origin == ("S", "input") and current[0] == "S.input":
+            if origin == ("S", "input") and current[0] == "S[0]":
                 return self._input(run)
             if origin[0] == current[0] and self.uses.operands.get((*origin, *run), 0) > 1:
                 return self._of_operand(current[0], run)
-        source = current[0] if current[0] == f"{self.state}.input" else self.name_of(current[0])
+        source = current[0] if current[0] == f"{self.state}[0]" else self.name_of(current[0])
         found = self.get(source, current[1], run), ""
         if origin is not None:
             self.known[(*origin, *run)] = found
@@ -110,7 +110,7 @@ class ReferenceWriter(Writer):
         for length in range(len(full) - 1, 1, -1):
             if self.uses.beginnings.get(full[:length], 0) > 1:
                 return self._hoist(full[:length], "E"), full[length:]
-        return "S.input", full
+        return "S[0]", full
 
     def _hoist(self, full: tuple[str, ...], absent: str) -> str:
         """A local read at the function's beginning; ``absent`` is its value where there is none."""

@@ -12,6 +12,7 @@ from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checks import path_text
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.numbers import Numeral
+from webhook.rego.runtime import FIRST_SLOT
 from webhook.rego.values import RegoObject, RegoSet
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ class Unit:
         return alias
 
     def slot(self) -> int:
-        """A place in the evaluation's cache of documents."""
+        """A place in the state of an evaluation, for a document."""
         self.slots += 1
-        return self.slots - 1
+        return FIRST_SLOT + self.slots - 1
 
     def want(self, kind: str, node: Node, detail: Any = None) -> str:
         """The name of the function for a document, to be written if it has not been."""

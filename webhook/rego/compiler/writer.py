@@ -239,9 +239,9 @@ class Writer:
         found = self.known.get(at)
         if found is None:
             if name == "input":
-                found = self.defined(f"{self.state}.input"), ""
+                found = self.defined(f"{self.state}[0]"), ""
             else:
-                found = self.assign(f"{self.state}.data"), ""
+                found = self.assign(f"{self.state}[1]"), ""
             self.known[at] = found
         return found
 
