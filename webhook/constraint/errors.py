@@ -59,8 +59,10 @@ class PolicyError(Exception):
 
     With ``no_verdict`` it fails the review even where failures count as
     violations: Gatekeeper answers 500 to a violation whose msg is no string.
+    With ``overrun`` it was ended, not wrong: it took more than it may.
     """
 
-    def __init__(self, message: str, *, no_verdict: bool = False) -> None:
+    def __init__(self, message: str, *, no_verdict: bool = False, overrun: bool = False) -> None:
         super().__init__(message)
         self.no_verdict = no_verdict
+        self.overrun = overrun

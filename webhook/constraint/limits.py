@@ -1,4 +1,4 @@
-"""What one review may spend."""
+"""What one review, and one evaluation within it, may spend."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STEPS_PER_SECOND: Final = 40_000_000
+"""Steps that a budget of time allows: twice what a second's work is, so that the clock decides.
+They refuse work long in C before it begins, where the clock could tell only afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one evaluation of one constraint may take.
+
+    ``seconds`` are of its thread's processor: a replica that is throttled, or
+    shares its core, must not find fault with a policy for it. ``steps`` bound
+    the work. ``rest`` is called about once for each millisecond of work, so
+    that what may wait lets others go first.
+    """
+
+    seconds: float
+    steps: int
+    rest: Callable[[], None] | None = None
+
+    @classmethod
+    def of(cls, seconds: float, rest: Callable[[], None] | None = None) -> Budget:
+        """The budget of so much time."""
+        return cls(seconds, int(seconds * STEPS_PER_SECOND), rest)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -16,12 +40,13 @@ class Limits:
     ``deadline`` is in seconds on :func:`time.monotonic`'s clock, None for none.
     ``steps`` bounds the work of one template, in units of about 50 ns, None for
     the engine's own default. ``print_`` receives each line that a policy prints,
-    with its place.
+    with its place. ``budget`` bounds each evaluation apart.
     """
 
     deadline: float | None = None
     steps: int | None = None
     print_: Callable[[Any, str], None] | None = None
+    budget: Budget | None = None
 
 
 UNLIMITED: Final = Limits()

@@ -7,10 +7,11 @@ data.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from webhook.constraint.driver import Violation
 from webhook.constraint.drivers import references
+from webhook.constraint.drivers.budget import BudgetedContext
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from webhook.rego.values import Value
 
 NAME: Final = "Rego"
+
+_Shared: TypeAlias = tuple[dict[str, Any], EvaluationContext, int]
+"""Data, context, and where a fresh budget looks at the clock first (0 without a budget): an
+evaluation that finds it moved begins with a renewed one."""
 
 _MISSING: Final = object()
 
@@ -147,25 +152,30 @@ class RegoEvaluator:
     def __init__(self, violation: Entrypoint) -> None:
         self._violation = violation
 
-    def begin(
-        self, limits: Limits, inventory: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], EvaluationContext]:
-        """One time, one budget and one source of chance for all constraints of the template."""
-        if limits.print_ is None:
-            context = EvaluationContext(limits.deadline, steps=limits.steps)
-        else:
-            context = EvaluationContext(limits.deadline, steps=limits.steps, print_=limits.print_)
-        return {"inventory": inventory}, context
+    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
+        """One time and one source of chance for all constraints of the template.
 
-    def evaluate(
-        self, parameters: Any, review: Any, state: tuple[dict[str, Any], EvaluationContext]
-    ) -> Iterable[Violation]:
+        Each evaluation has the whole of the limits' budget; without one they
+        share the steps.
+        """
+        data = {"inventory": inventory}
+        budget = limits.budget
+        if budget is None:
+            plain = EvaluationContext(limits.deadline, steps=limits.steps, print_=limits.print_)
+            return data, plain, 0
+        context = BudgetedContext(limits.deadline, steps=budget.steps, print_=limits.print_)
+        context.budget = budget
+        return data, context, context.next_check
+
+    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[Violation]:
         """The violations of one constraint, in OPA's order: by details, then by message."""
-        data, context = state
+        data, context, untouched = state
+        if untouched and context.next_check != untouched:
+            cast("BudgetedContext", context).renew()
         try:
             found = self._violation({"review": review, "parameters": parameters}, data, context)
         except EvaluationError as error:
-            raise PolicyError(str(error)) from None
+            raise PolicyError(str(error), overrun=error.code == "eval_cancel_error") from None
         return _violations(found) if found is not UNDEFINED and len(found) else ()
 
 
