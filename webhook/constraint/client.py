@@ -166,9 +166,12 @@ class Client:
         """
         self._validated(document)
 
-    def add_constraint(self, document: Mapping[str, Any]) -> bool:
-        """Add or replace a constraint; False if nothing changed. Raises as the check does."""
-        entry = self._validated(document)
+    def add_constraint(self, document: Mapping[str, Any], *, is_valid: bool = False) -> bool:
+        """Add or replace a constraint; False if nothing changed. Raises as the check does.
+
+        With ``is_valid`` it need not fit its template's schema: it did fit an earlier one.
+        """
+        entry = self._validated(document, is_valid=is_valid)
         constraint = self._read_constraint(entry, document)
         key = ("constraint", *constraint.key)
         if self._digest.holds(key, constraint.document):
@@ -195,7 +198,7 @@ class Client:
         self._snapshot = None
         return True
 
-    def _validated(self, document: Mapping[str, Any]) -> Entry:
+    def _validated(self, document: Mapping[str, Any], *, is_valid: bool = False) -> Entry:
         name, gvk = name_of(document), gvk_of(document)
         if not name:
             raise InvalidConstraint("invalid Constraint: missing metadata.name")
@@ -211,7 +214,8 @@ class Client:
             template = gvk.kind.lower()
             raise MissingTemplate(f'missing ConstraintTemplate: template "{template}" not found')
         entry.target.validate_constraint(document)
-        schema.validate_constraint(document, entry.crd)
+        if not is_valid:
+            schema.validate_constraint(document, entry.crd)
         return entry
 
     def _read_constraint(self, entry: Entry, document: Mapping[str, Any]) -> Constraint:

@@ -1,8 +1,9 @@
 """ConstraintTemplates and constraints of the cluster, kept in step with a client.
 
 Each object costs only itself. A template that is refused leaves its last good
-revision in force, and so does a constraint; both say so in their status. A
-template whose required data is not synced is withheld with its constraints. One
+revision in force, and so does a constraint; both say so in their status. After a
+restart that is a kept one (:mod:`webhook.controllers.revisions`). A template
+whose required data is not synced is withheld with its constraints. One
 task uses this: it applies a batch of changes, publishes the client's snapshot,
 and only then calls :meth:`PolicyController.published`, so that no status and no
 readiness ever speaks of policy that does not answer admissions yet.
@@ -19,14 +20,22 @@ from webhook.constraint import constraint as constraints
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.revisions import (
+    MISSING_REVISION,
+    InForce,
+    NoRevisions,
+    attempts,
+    rollback_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Json, Pod
     from webhook.constraint.client import Client
     from webhook.controllers.requirements import Requirements
+    from webhook.controllers.revisions import Revisions
     from webhook.readiness import Tracker
 
 TEMPLATES: Final = "ConstraintTemplate"
@@ -40,17 +49,17 @@ def constraint_kind(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What became of an object; ``active`` is the generation in force, 0 for none."""
+    """What became of an object: as it is, and what of it is in force."""
 
     document: Mapping[str, Any]
-    active: int = 0
+    in_force: InForce | None = None
     error: StatusError | None = None
     missing: tuple[frozenset[GroupVersionKind], ...] = ()
 
     @property
-    def generation(self) -> int:
-        generation: int = self.document["metadata"].get("generation", 0)
-        return generation
+    def active(self) -> int:
+        """The generation in force, 0 for none."""
+        return 0 if self.in_force is None else self.in_force.generation
 
     @property
     def uid(self) -> str:
@@ -69,8 +78,9 @@ class PolicyController:
         now: Callable[[], str],
         *,
         wait_for_broken: bool = False,
+        revisions: Revisions | None = None,
     ) -> None:
-        """``now`` gives the time for statuses, in RFC 3339.
+        """``now`` gives the time for statuses, in RFC 3339; ``revisions`` has those kept.
 
         With ``wait_for_broken`` a broken object holds readiness back; without, it
         is given up on as Gatekeeper does by default.
@@ -80,6 +90,7 @@ class PolicyController:
         self._pod = pod
         self._now = now
         self._wait_for_broken = wait_for_broken
+        self._revisions = revisions or NoRevisions()
         self._templates: dict[str, _State] = {}
         self._constraints: dict[str, dict[str, _State]] = {}
         self._requirements: dict[str, Requirements] = {}
@@ -88,6 +99,7 @@ class PolicyController:
         self._touched: set[tuple[str, str]] = set()
         self._statuses: dict[str, Json] = {}
         self._status_names: dict[tuple[str, str], str] = {}
+        self._good: dict[tuple[str, str], InForce | None] = {}
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -95,15 +107,13 @@ class PolicyController:
     def kinds(self) -> frozenset[str]:
         """The constraint kinds to watch: those of all templates, broken ones included."""
         return frozenset(
-            kind
-            for state in self._templates.values()
-            if (kind := _kind_of(state.document)) is not None
+            kind for state in self._templates.values() if (kind := _kind_of(state)) is not None
         )
 
     def kind(self, template: str) -> str | None:
         """The constraint kind of a known template."""
         state = self._templates.get(template)
-        return None if state is None else _kind_of(state.document)
+        return None if state is None else _kind_of(state)
 
     @property
     def crds(self) -> Mapping[str, Json]:
@@ -155,8 +165,8 @@ class PolicyController:
             # Deleted and made anew between two looks: nothing of the old one counts.
             self._drop_template(name)
             before = None
-        active = before.active if before is not None else 0
-        self._templates[name] = _State(document, active)
+        in_force = before.in_force if before is not None else None
+        self._templates[name] = _State(document, in_force)
         self._apply_template(name)
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
@@ -170,13 +180,29 @@ class PolicyController:
             if known.pop(name, None) is not None:
                 self._client.remove_constraint(kind, name)
             return
-        active = 0
+        in_force = None
         if before is not None:
             if before.uid == document["metadata"].get("uid", ""):
-                active = before.active
+                in_force = before.in_force
             else:
                 self._client.remove_constraint(kind, name)
-        known[name] = self._applied_constraint(_State(document, active))
+        known[name] = self._applied_constraint(_State(document, in_force))
+
+    def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for.
+
+        A subject is a constraint kind, or :data:`TEMPLATES`, and a name.
+        """
+        for group, name in subjects:
+            states = self._templates if group == TEMPLATES else self._constraints.get(group, {})
+            state = states.get(name)
+            if state is None or not (rollback_of(state.document) or state.active == 0):
+                continue
+            if group == TEMPLATES:
+                self._apply_template(name)
+            else:
+                states[name] = self._applied_constraint(state)
+                self._touched.add((group, name))
 
     def synced(self, kinds: Collection[GroupVersionKind]) -> None:
         """Take the kinds whose objects are all in the snapshot; templates that ask for them follow."""
@@ -192,22 +218,19 @@ class PolicyController:
     def _apply_template(self, name: str) -> None:
         state = self._templates[name]
         self._touched.add((TEMPLATES, name))
-        try:
-            requirements = read_requirements(state.document)
-            self._requirements[name] = requirements
-            absent = missing(requirements, self._synced)
-            crd = self._client.create_crd(state.document)
-            if absent:
-                self._client.remove_template(name)
-                self._templates[name] = replace(state, active=0, error=None, missing=absent)
-            else:
-                self._client.add_template(state.document)
-                self._templates[name] = _State(state.document, state.generation)
-            self._crds[crd["metadata"]["name"]] = owned(crd, state.document)
-        except InvalidTemplate as error:
-            fault = StatusError(error.code, str(error))
+        fault: StatusError | None = None
+        for attempt in attempts(state.document, state.in_force, self._revisions):
+            if not isinstance(attempt, InForce):
+                fault = fault or StatusError(MISSING_REVISION, str(attempt))
+                continue
+            try:
+                self._templates[name] = replace(self._tried_template(state, attempt), error=fault)
+                break
+            except InvalidTemplate as error:
+                fault = fault or StatusError(error.code, str(error))
+        else:
             self._templates[name] = replace(state, error=fault, missing=())
-        kind = _kind_of(state.document)
+        kind = _kind_of(self._templates[name])
         if kind is None:
             return
         self._tracker.track(constraint_kind(kind))
@@ -215,9 +238,23 @@ class PolicyController:
         for constraint, constraint_state in known.items():
             # Withheld with its template, nothing of a constraint is in force.
             withheld = self._templates[name].active == 0
-            fresh = replace(constraint_state, active=0) if withheld else constraint_state
+            fresh = replace(constraint_state, in_force=None) if withheld else constraint_state
             known[constraint] = self._applied_constraint(fresh)
             self._touched.add((kind, constraint))
+
+    def _tried_template(self, state: _State, attempt: InForce) -> _State:
+        """Enforce this, or withhold it until its data is there; raises :class:`InvalidTemplate`."""
+        name = state.document["metadata"]["name"]
+        requirements = read_requirements(attempt.document)
+        absent = missing(requirements, self._synced)
+        crd = self._client.create_crd(attempt.document)
+        if absent:
+            self._client.remove_template(name)
+        else:
+            self._client.add_template(attempt.document)
+        self._requirements[name] = requirements
+        self._crds[crd["metadata"]["name"]] = owned(crd, state.document)
+        return _State(state.document, None if absent else attempt, missing=absent)
 
     def _drop_template(self, name: str) -> None:
         state = self._templates.pop(name, None)
@@ -225,7 +262,7 @@ class PolicyController:
         self._touched.add((TEMPLATES, name))
         self._client.remove_template(name)
         self._crds.pop(f"{name}.{constraints.GROUP}", None)
-        kind = _kind_of(state.document) if state is not None else None
+        kind = _kind_of(state) if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
             self._touched.update(
@@ -233,12 +270,19 @@ class PolicyController:
             )
 
     def _applied_constraint(self, state: _State) -> _State:
-        try:
-            self._client.add_constraint(state.document)
-        except ConstraintFrameworkError as error:
-            fault = StatusError("", f"could not cache constraint: {error}")
-            return replace(state, error=fault)
-        return _State(state.document, state.generation)
+        fault: StatusError | None = None
+        for attempt in attempts(state.document, state.in_force, self._revisions):
+            if not isinstance(attempt, InForce):
+                fault = fault or StatusError(MISSING_REVISION, str(attempt))
+                continue
+            try:
+                # What was kept was valid once; that its template has another schema by now
+                # would not have taken it out of force either.
+                self._client.add_constraint(attempt.document, is_valid=bool(attempt.revision))
+                return _State(state.document, attempt, fault)
+            except ConstraintFrameworkError as error:
+                fault = fault or StatusError("", f"could not cache constraint: {error}")
+        return replace(state, error=fault)
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -256,8 +300,14 @@ class PolicyController:
                 state = self._constraints.get(group, {}).get(name)
                 self._tell(constraint_kind(group), name, state)
             self._write(group, name, state)
+            self._good[group, name] = None if state is None else state.in_force
         self._touched.clear()
         return changed
+
+    def take_good(self) -> dict[tuple[str, str], InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        taken, self._good = self._good, {}
+        return taken
 
     def _tell(self, kind: str, name: str, state: _State | None) -> None:
         if state is None:
@@ -294,8 +344,9 @@ class PolicyController:
             subject, enforced = pod_status.constraint_subject(state.document), state.active > 0
         errors = [] if state.error is None else [state.error]
         additions: Json = {"activeGeneration": state.active, "since": self._now()}
+        additions |= _origin(state.in_force)
         if state.missing:
-            errors = [StatusError("missing_data", _missing_text(state.missing))]
+            errors.append(StatusError("missing_data", _missing_text(state.missing)))
             additions["missingData"] = [
                 {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
                 for kinds in state.missing
@@ -326,9 +377,21 @@ def _keep_since(document: Json, before: Json | None) -> None:
             document["status"] |= since
 
 
-def _kind_of(template: Mapping[str, Any]) -> str | None:
-    """The constraint kind that a template names, however broken the rest of it is."""
-    found: Any = template
+def _origin(in_force: InForce | None) -> Json:
+    """The status fields that say where what is in force came from."""
+    if in_force is None:
+        return {}
+    fields = {
+        "activeDigest": in_force.digest,
+        "activeRevision": in_force.revision,
+        "rolledBackTo": in_force.rollback,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _kind_of(state: _State) -> str | None:
+    """The constraint kind of the template in force, or that a broken one names."""
+    found: Any = state.document if state.in_force is None else state.in_force.document
     for field in ("spec", "crd", "spec", "names", "kind"):
         found = found.get(field) if isinstance(found, dict) else None
     return found if isinstance(found, str) and found else None

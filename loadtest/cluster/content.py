@@ -1,0 +1,167 @@
+"""What a large cluster holds: templates of the library, many times over, constraints and data."""
+
+import http.client
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster import Api, ApiError
+from tests.system.replicas import CONSTRAINTS, TEMPLATES, constraint, template
+
+Object = dict[str, Any]
+
+LIBRARY = Path(__file__).resolve().parent.parent / "policies" / "p12"
+
+CANARY = "canary"
+"""What the last of all constraints denies, and no other."""
+
+CANARY_KIND = "ZCanary"
+
+PACKAGE = re.compile(r"^package \S+", re.MULTILINE)
+
+WRITERS = 8
+"""Requests at once: the API server has two cores here, and so has whoever measures."""
+
+REQUEST_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Templates and constraints; the last constraint is the canary."""
+
+    templates: tuple[Object, ...]
+    constraints: tuple[Object, ...]
+
+
+def policies(templates: int, constraints: int) -> Content:
+    """So many of each. Each template is one of the library's under a name and package of its own.
+
+    Every template has as many constraints as any other, or one more. The canary's
+    is the last template, and the canary is the last constraint of the last kind.
+    """
+    assert 0 < templates <= constraints
+    made = list(islice(_library(), templates - 1))
+    kinds = [one for _, one in made]
+    # The canary's kind has the rest, which is at least one.
+    count = (constraints - 1) // templates * (templates - 1)
+    many = [_numbered(kinds[number % len(kinds)], number) for number in range(count)]
+    rest = constraints - count
+    others = [constraint(f"z{number:05}", f"other {number}", CANARY_KIND) for number in range(rest)]
+    others[-1]["spec"]["parameters"]["word"] = CANARY
+    return Content((*(one for one, _ in made), template(CANARY_KIND)), (*many, *others))
+
+
+def _library() -> Iterator[tuple[Object, Object]]:
+    """Templates without end, each with a constraint of its own."""
+    templates = list(yaml.safe_load_all((LIBRARY / "templates.yaml").read_text()))
+    constraints = {
+        one["kind"]: one for one in yaml.safe_load_all((LIBRARY / "constraints.yaml").read_text())
+    }
+    number = 0
+    while True:
+        for source in templates:
+            kind = source["spec"]["crd"]["spec"]["names"]["kind"]
+            yield _renamed(source, f"{kind}{number:04}"), _of_kind(
+                constraints[kind], f"{kind}{number:04}"
+            )
+            number += 1
+
+
+def _renamed(source: Object, kind: str) -> Object:
+    """The template under another kind, its Rego in a package of its own."""
+    made: Object = json.loads(json.dumps(source))
+    made["metadata"]["name"] = kind.lower()
+    made["spec"]["crd"]["spec"]["names"]["kind"] = kind
+    for target in made["spec"]["targets"]:
+        for source in (target, *(code["source"] for code in target.get("code", ()))):
+            if "rego" in source:
+                source["rego"] = PACKAGE.sub(f"package {kind.lower()}", source["rego"], count=1)
+    return made
+
+
+def _of_kind(source: Object, kind: str) -> Object:
+    made: Object = json.loads(json.dumps(source))
+    made["kind"] = kind
+    return made
+
+
+def _numbered(source: Object, number: int) -> Object:
+    made: Object = json.loads(json.dumps(source))
+    made["metadata"]["name"] = f"c{number:05}"
+    return made
+
+
+def config_maps(count: int, namespace: str) -> Iterator[tuple[str, Object]]:
+    """ConfigMaps with their paths, for referential data; the last one is the canary."""
+    for number in range(count):
+        name = CANARY if number == count - 1 else f"data-{number:05}"
+        yield (
+            f"/api/v1/namespaces/{namespace}/configmaps",
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace, "labels": {"team": "payments"}},
+                "data": {"owner": f"owner-{number}", "note": "x" * 200},
+            },
+        )
+
+
+def template_requests(content: Content) -> Iterator[tuple[str, Object]]:
+    """The templates, each with the path that it is posted to."""
+    return ((TEMPLATES, one) for one in content.templates)
+
+
+def constraint_requests(content: Content) -> Iterator[tuple[str, Object]]:
+    """The constraints, each with the path that it is posted to."""
+    return ((f"{CONSTRAINTS}/{one['kind'].lower()}", one) for one in content.constraints)
+
+
+def create(api: Api, requests: Iterable[tuple[str, Object]]) -> None:
+    """Make objects, several at once; raises ApiError for the first that cannot be made.
+
+    Each writer keeps its connection: a handshake costs more than what it is for.
+    """
+    waiting = iter(requests)
+    lock = threading.Lock()
+    errors: list[BaseException] = []
+
+    def write() -> None:
+        connection = http.client.HTTPSConnection(
+            api.server.removeprefix("https://"), context=api.context, timeout=REQUEST_SECONDS_MAX
+        )
+        try:
+            while not errors:
+                with lock:
+                    following = next(waiting, None)
+                if following is None:
+                    return
+                _post(connection, *following)
+        except (OSError, ApiError, http.client.HTTPException) as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=write) for _ in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def _post(connection: http.client.HTTPSConnection, path: str, document: Object) -> None:
+    connection.request(
+        "POST", path, json.dumps(document).encode(), {"Content-Type": "application/json"}
+    )
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    if answer.status >= http.client.BAD_REQUEST:
+        raise ApiError(answer.status, f"{path} {document['metadata']['name']}: {body}")

@@ -1,0 +1,185 @@
+"""PolicyRevision: a generation of a template or constraint that could be enforced, kept whole.
+
+The API server has only the newest generation of an object. What a replica needs
+after a restart, when that one cannot be used, is kept in a small object of our
+own: owned by its subject, so that the garbage collector takes it along, and never
+changed once made. Only what decides is in it; the rest of the metadata is the
+subject's as it is now.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import DecodeError, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.pod_status import Json
+
+GROUP: Final = "policy.waddle.dev"
+VERSION: Final = "v1alpha1"
+KIND: Final = "PolicyRevision"
+PLURAL: Final = "policyrevisions"
+
+ROLLBACK: Final = "waddle.dev/rollback-to"
+"""The annotation of a template or constraint that names a revision, or its generation."""
+
+DECIDING_ANNOTATIONS: Final = ("metadata.gatekeeper.sh/requires-sync-data",)
+"""Annotations that are part of a revision: they say when a template may be evaluated."""
+
+PLAIN_BYTES_MAX: Final = 1024
+"""Content up to this size stays readable; above, gzip halves it at least."""
+
+CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
+"""What content may unpack to: more than the 3 MiB that an API server takes in a request."""
+
+NAME_STEM_MAX: Final = 200
+"""Characters of a subject's kind and name in a revision's name, of 253 that there may be."""
+
+_DIGEST_DIGITS: Final = 16
+
+
+class InvalidRevision(ValueError):  # noqa: N818  # named as the field's other refusals are
+    """A PolicyRevision that cannot be read, or is not what its digest says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A kept generation. ``content`` is packed as ``encoding`` says: ``""`` or ``gzip``."""
+
+    name: str
+    uid: str
+    generation: int
+    digest: str
+    created: str
+    encoding: str
+    content: str
+
+    def document(self, subject: Mapping[str, Any]) -> Json:
+        """The subject as it was at this generation; raises :class:`InvalidRevision`."""
+        kept = self._unpacked()
+        metadata = subject["metadata"]
+        annotations = {
+            name: value
+            for name, value in (metadata.get("annotations") or {}).items()
+            if name not in DECIDING_ANNOTATIONS
+        }
+        annotations |= kept.get("annotations") or {}
+        return {
+            **subject,
+            "metadata": {**metadata, "generation": self.generation, "annotations": annotations},
+            "spec": kept["spec"],
+        }
+
+    def _unpacked(self) -> Json:
+        try:
+            text = _unpack(self.encoding, self.content)
+            kept = decode(text, max_bytes=CONTENT_BYTES_MAX)
+        except (DecodeError, binascii.Error, zlib.error, ValueError) as error:
+            raise InvalidRevision(f"{KIND} {self.name} cannot be read: {error}") from None
+        if _hash(text) != self.digest:
+            raise InvalidRevision(f"{KIND} {self.name} is not what its digest says")
+        if type(kept) is not dict or "spec" not in kept:
+            raise InvalidRevision(f"{KIND} {self.name} has no spec in it")
+        return kept
+
+
+def content_of(document: Mapping[str, Any]) -> bytes:
+    """What of a template or constraint decides, in one form whatever its order."""
+    annotations = document["metadata"].get("annotations") or {}
+    deciding = {name: annotations[name] for name in DECIDING_ANNOTATIONS if name in annotations}
+    content = {"spec": document.get("spec"), **({"annotations": deciding} if deciding else {})}
+    return encode(content, sort_keys=True)
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits of the SHA-256 of what decides: equal where that is."""
+    return _hash(content_of(document))
+
+
+def name_of(document: Mapping[str, Any], digest: str) -> str:
+    """A revision's name: the same whichever replica makes it, another for another object."""
+    metadata = document["metadata"]
+    generation = metadata.get("generation", 0)
+    kind = document["kind"].lower()
+    stem = metadata["name"] if kind == "constrainttemplate" else f"{kind}.{metadata['name']}"
+    identity = f"{metadata.get('uid', '')}\0{generation}\0{digest}".encode()
+    return f"{stem[:NAME_STEM_MAX].rstrip('-.')}-{generation}-{_hash(identity)}"
+
+
+def revision_object(document: Mapping[str, Any], digest: str) -> Json:
+    """The PolicyRevision of a template or constraint as it is now."""
+    metadata = document["metadata"]
+    owner = {
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    encoding, content = _pack(content_of(document))
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {
+            "name": name_of(document, digest),
+            "labels": {"app.kubernetes.io/managed-by": "waddle"},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "subject": owner,
+            "generation": metadata.get("generation", 0),
+            "digest": digest,
+            "encoding": encoding,
+            "content": content,
+        },
+    }
+
+
+def read_revision(item: Mapping[str, Any]) -> Revision:
+    """A PolicyRevision as the API server has it; raises :class:`InvalidRevision`."""
+    metadata = item["metadata"]
+    try:
+        spec = item["spec"]
+        return Revision(
+            name=metadata["name"],
+            uid=spec["subject"]["uid"],
+            generation=int(spec["generation"]),
+            digest=spec["digest"],
+            created=metadata.get("creationTimestamp", ""),
+            encoding=spec.get("encoding", ""),
+            content=spec["content"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidRevision(f"{KIND} {metadata['name']} cannot be read: {error!r}") from None
+
+
+def _pack(content: bytes) -> tuple[str, str]:
+    if len(content) <= PLAIN_BYTES_MAX:
+        return "", content.decode()
+    # The time of packing is left out, so that every replica makes the same object.
+    return "gzip", base64.b64encode(gzip.compress(content, mtime=0)).decode()
+
+
+def _unpack(encoding: str, content: str) -> bytes:
+    if not encoding:
+        return content.encode()
+    if encoding != "gzip":
+        raise ValueError(f"unknown encoding {encoding!r}")
+    packed = base64.b64decode(content, validate=True)
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    found = inflater.decompress(packed, CONTENT_BYTES_MAX)
+    if not inflater.eof:
+        raise ValueError(f"not whole, or larger than {CONTENT_BYTES_MAX} bytes")
+    return found
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGEST_DIGITS]

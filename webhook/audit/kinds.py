@@ -1,0 +1,102 @@
+"""Which kinds there are to be listed, and which of them any constraint can match.
+
+One version of each resource is audited, the group's preferred one, as Gatekeeper
+does it. The API server tells all of them in two answers (aggregated discovery,
+Kubernetes 1.27).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.errors import UnreachableError
+from webhook.cluster.resource import Resource
+from webhook.constraint import enforcement
+from webhook.constraint.targets import admission
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.api.gvk import GroupKind
+    from webhook.cluster.client import Client
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.expansion import Expansion
+    from webhook.constraint.snapshot import Snapshot
+
+_LIST: Final = "APIGroupDiscoveryList"
+_ACCEPT: Final = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as={_LIST}" for version in ("v2", "v2beta1")
+)
+
+
+async def listable(client: Client) -> tuple[Resource, ...]:
+    """Every kind that the API server lists, in order of group and kind.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    found: dict[GroupVersionKind, Resource] = {}
+    for path in ("/api", "/apis"):
+        answer = await client.request("GET", path, accept=_ACCEPT)
+        if not isinstance(answer, dict) or answer.get("kind") != _LIST:
+            raise UnreachableError(f"{path}: no aggregated discovery: Kubernetes 1.27 has it")
+        for group in answer.get("items") or ():
+            for resource in _preferred(group):
+                # A kind under two plurals is one kind.
+                found.setdefault(resource.gvk, resource)
+    return tuple(resource for _, resource in sorted(found.items()))
+
+
+def _preferred(group: Mapping[str, Any]) -> Iterator[Resource]:
+    """A group's resources, each at the first version that serves it: versions are in preference."""
+    name = group["metadata"].get("name", "")
+    seen: set[str] = set()
+    for version in group.get("versions") or ():
+        for entry in version.get("resources") or ():
+            plural = entry["resource"]
+            if plural in seen:
+                continue
+            seen.add(plural)
+            kind = (entry.get("responseKind") or {}).get("kind", "")
+            if kind and "list" in (entry.get("verbs") or ()):
+                gvk = GroupVersionKind(name, version["version"], kind)
+                yield Resource(gvk, plural, namespaced=entry.get("scope") == "Namespaced")
+
+
+def is_matchable(snapshot: Snapshot, expansion: Expansion, gvk: GroupVersionKind) -> bool:
+    """Whether any constraint that audit enforces can match this kind, or what it implies."""
+    return any(
+        snapshot.plan(enforcement.AUDIT, admission.NAME, key).steps
+        for key in group_kinds(expansion, gvk)
+    )
+
+
+def group_kinds(expansion: Expansion, gvk: GroupVersionKind) -> frozenset[GroupKind]:
+    """The kinds that are reviewed with an object of this kind: its own, and those it implies."""
+    return frozenset({gvk.group_kind, *(item.group_kind for item in expansion.implied(gvk))})
+
+
+def undecided(
+    snapshot: Snapshot,
+    expansion: Expansion,
+    failed: Iterable[GroupVersionKind],
+    faulty_templates: Collection[str],
+) -> frozenset[tuple[str, str]]:
+    """The constraints of which a sweep cannot tell a total, by kind and name.
+
+    Those that can match a kind which was not wholly told of, and those whose
+    template gave no verdict on some object.
+    """
+    keys = frozenset().union(*(group_kinds(expansion, gvk) for gvk in failed))
+    return frozenset(
+        constraint.key
+        for constraint in snapshot.constraints
+        if constraint.kind in faulty_templates or any(_selects(constraint, key) for key in keys)
+    )
+
+
+def _selects(constraint: Constraint, key: GroupKind) -> bool:
+    if not enforcement.applies(constraint, (enforcement.AUDIT,)):
+        return False
+    return constraint.match is None or constraint.match.selects(key)

@@ -1,0 +1,57 @@
+"""The Namespaces of objects under audit: as policies' watches know them, or asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.audit.patience import patiently
+from webhook.cluster.errors import ApiError
+from webhook.cluster.resource import Resource
+from webhook.cluster.store import slim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.cluster.client import Client
+
+    Namespace = Mapping[str, Any]
+
+NAMESPACES: Final = Resource(
+    GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False
+)
+
+ASKED_MAX: Final = 1024
+"""Namespaces remembered that no watch knows: those that came or went while the sweep ran."""
+
+
+class Namespaces:
+    """Finds Namespaces for one sweep."""
+
+    def __init__(self, client: Client, known: Mapping[str, Any]) -> None:
+        self._client = client
+        self._known = known
+        self._asked: dict[str, Namespace | None] = {}
+
+    async def get(self, name: str) -> Namespace | None:
+        """The Namespace, None where there is none: then its objects are gone too, or going.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError`.
+        """
+        known: Namespace | None = self._known.get(name)
+        if known is not None:
+            return known
+        if name not in self._asked:
+            if len(self._asked) >= ASKED_MAX:
+                self._asked.clear()
+            self._asked[name] = await self._ask(name)
+        return self._asked[name]
+
+    async def _ask(self, name: str) -> Namespace | None:
+        try:
+            return slim(await patiently(lambda: self._client.get(NAMESPACES, name)))
+        except ApiError as error:
+            if error.is_absent:
+                return None
+            raise

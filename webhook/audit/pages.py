@@ -1,0 +1,141 @@
+"""All objects of a kind, page by page, so that memory does not follow their number.
+
+A page is bounded in objects and, by the size of those seen before, in bytes. A
+continue token that expires is replaced by the one that the API server gives with
+the error: the list goes on behind the last object, at the state of that moment.
+Without such a token it begins anew and leaves out what was handed over already,
+which the order of the API server's lists (by namespace and name) makes possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
+from webhook.cluster.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from webhook.cluster.client import Client, Object
+    from webhook.cluster.resource import Resource
+
+FIRST_OBJECTS: Final = 100
+"""Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the
+API server keeps (1.5 MiB) could still be held."""
+
+PAGE_BYTES: Final = 2 * 1024 * 1024
+"""What later pages should have. Decoded, Pods take some seven times their bytes."""
+
+LIST_SECONDS: Final = 60.0
+"""Deadline of one page: the API server's own for a request."""
+
+_SAMPLES: Final = 8
+_BEGINNINGS_MAX: Final = 5
+
+
+@dataclass(slots=True)
+class ListStatistics:
+    """What has happened to lists: ``continued`` and ``restarted`` after a token expired."""
+
+    pages: int = 0
+    continued: int = 0
+    restarted: int = 0
+
+
+class Pages:
+    """The pages of one kind; iterate once."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        page_objects: int,
+        statistics: ListStatistics,
+        forbidden_seconds: float = FORBIDDEN_SECONDS,
+    ) -> None:
+        """``page_objects`` is the most in a page, 0 for everything in one."""
+        self._client = client
+        self._resource = resource
+        self._page_objects = page_objects
+        self._statistics = statistics
+        self._forbidden_seconds = forbidden_seconds
+        self._token = ""
+        self._last_key = ""
+        self._skip_to = ""
+        self._beginnings = 1
+
+    async def __aiter__(self) -> AsyncIterator[list[Object]]:
+        """Each page's objects, last first: whoever pops them lets go of each in its turn.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError`, once they do not pass.
+        """
+        limit = min(self._page_objects, FIRST_OBJECTS)
+        while True:
+            page = await self._page(limit)
+            objects: list[Object] = page["items"] or []
+            self._token = page["metadata"].get("continue") or ""
+            limit = _next_limit(objects, self._page_objects)
+            del page
+            if self._skip_to:
+                objects = [obj for obj in objects if _key(obj) > self._skip_to]
+            if objects:
+                self._last_key = _key(objects[-1])
+                objects.reverse()
+                yield objects
+            if not self._token:
+                return
+
+    async def _page(self, limit: int) -> dict[str, Any]:
+        while True:
+            try:
+                page: dict[str, Any] = await patiently(
+                    lambda: self._ask(limit), forbidden_seconds=self._forbidden_seconds
+                )
+            except ApiError as error:
+                if not error.is_expired or self._beginnings > _BEGINNINGS_MAX:
+                    raise
+                self._go_on(error.continue_token)
+            else:
+                self._statistics.pages += 1
+                return page
+
+    def _go_on(self, token: str) -> None:
+        """After an expired token: with the one that came in its place, or from the beginning."""
+        self._token = token
+        if token:
+            self._statistics.continued += 1
+        else:
+            self._beginnings += 1
+            self._statistics.restarted += 1
+            self._skip_to = self._last_key
+
+    async def _ask(self, limit: int) -> dict[str, Any]:
+        query = {"limit": str(limit)} if limit else {}
+        if self._token:
+            query["continue"] = self._token
+        page: dict[str, Any] = await self._client.request(
+            "GET", self._resource.collection(), query=query, deadline_seconds=LIST_SECONDS
+        )
+        return page
+
+
+def _next_limit(objects: list[Object], page_objects: int) -> int:
+    """How many objects the next page may have."""
+    if not page_objects or not objects:
+        return page_objects
+    sample = objects[:: max(1, len(objects) // _SAMPLES)]
+    mean_bytes = sum(len(orjson.dumps(obj)) for obj in sample) / len(sample)
+    return max(1, min(page_objects, int(PAGE_BYTES / mean_bytes)))
+
+
+def _key(obj: Object) -> str:
+    """The object's place in the order of a list."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -1,0 +1,63 @@
+"""Asking an API server that may be restarting: again and again, for a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+PATIENCE_SECONDS: Final = 120.0
+"""A single API server that is restarted, or an etcd that elects, is back within this time; after
+it the kind has failed for this sweep, and the next sweep asks anew."""
+
+FORBIDDEN_SECONDS: Final = 10.0
+"""An API server that starts answers 403 until it has read its roles, for a few seconds. Whoever is
+refused for longer has not got the right."""
+
+_SERVER_FAULT: Final = 500
+_BUSY: Final = 429
+FORBIDDEN: Final = 403
+
+T = TypeVar("T")
+
+
+def is_passing(error: ApiError) -> bool:
+    """Whether the refusal is the server's trouble and not an answer."""
+    return error.status >= _SERVER_FAULT or error.status == _BUSY
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    seconds: float = PATIENCE_SECONDS,
+    forbidden_seconds: float = FORBIDDEN_SECONDS,
+) -> T:
+    """The answer to a question that may be repeated.
+
+    What the API server refuses for good is raised at once, what passes is waited
+    out: raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError` after the time given.
+    """
+    backoff = Backoff(initial_seconds=0.5, max_seconds=10.0)
+    begun = time.monotonic()
+    while True:
+        asked_seconds = 0.0
+        try:
+            return await ask()
+        except ApiError as error:
+            limit = forbidden_seconds if error.status == FORBIDDEN else seconds
+            if not is_passing(error) and error.status != FORBIDDEN:
+                raise
+            asked_seconds = error.retry_after_seconds or 0.0
+            if time.monotonic() - begun + asked_seconds > limit:
+                raise
+        except UnreachableError:
+            if time.monotonic() - begun > seconds:
+                raise
+        await asyncio.sleep(max(backoff.next_seconds(), asked_seconds))

@@ -1,0 +1,68 @@
+"""Which constraints a thing under review concerns, told without evaluating any of them.
+
+For those who must say that a constraint was met, or that it was not about a
+thing at all; :meth:`~webhook.constraint.snapshot.Snapshot.review` says only what
+is violated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.constraint.errors import MatchError, ReviewError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.review import Review
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.target import Matcher
+
+
+class Selection(NamedTuple):
+    """The constraints that match, and those about the same kind that do not.
+
+    One whose match cannot be told is in neither.
+    """
+
+    matching: tuple[Constraint, ...]
+    others: tuple[Constraint, ...]
+
+
+def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
+    """What :meth:`Snapshot.review` would evaluate for the same value."""
+    matching: list[Constraint] = []
+    others: list[Constraint] = []
+    for target in snapshot.targets.values():
+        try:
+            review = target.handle_review(value, snapshot.namespaces)
+        except ReviewError:
+            continue
+        if review is None:
+            continue
+        plan = snapshot.plan(enforcement_point, review.target, review.key)
+        outcomes = [_matches(matcher, review) for matcher in plan.matchers]
+        for step in plan.steps:
+            for constraint, number in step.constraints:
+                outcome = True if number < 0 else outcomes[number]
+                if outcome is not None:
+                    (matching if outcome else others).append(constraint)
+    return Selection(tuple(matching), tuple(others))
+
+
+def about(snapshot: Snapshot, key: Hashable, enforcement_point: str) -> tuple[Constraint, ...]:
+    """The constraints that may match things of this key of the index (a group and kind)."""
+    return tuple(
+        constraint
+        for target in snapshot.targets
+        for step in snapshot.plan(enforcement_point, target, key).steps
+        for constraint, _ in step.constraints
+    )
+
+
+def _matches(matcher: Matcher, review: Review) -> bool | None:
+    try:
+        return matcher(review)
+    except MatchError:
+        return None

@@ -1,0 +1,137 @@
+"""Which generation of a template or constraint to enforce: asked for, or the last good one.
+
+Asked for is the object as it is, or the revision that its annotation
+``waddle.dev/rollback-to`` names. Where that cannot be used, what is in force
+stays; and where nothing is (after a restart), the kept revisions are tried, the
+newest first. Revisions belong to one object by UID: those of an object that was
+deleted and made anew never count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.api.revision import ROLLBACK, InvalidRevision, Revision, digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MISSING_REVISION = "missing_revision"
+"""Code of the status error of a roll back to what is not kept."""
+
+
+class Revisions(Protocol):
+    """Where the kept revisions are."""
+
+    def of(self, uid: str) -> Iterable[Revision]:
+        """Those of an object, in any order."""
+
+
+class NoRevisions:
+    """Where none are kept."""
+
+    def of(self, uid: str) -> Iterable[Revision]:
+        """None."""
+        del uid
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What is enforced of an object: its document, and where it came from.
+
+    ``revision`` names the PolicyRevision that it was taken from, and is empty
+    where it is the object itself; ``rollback`` is the annotation's value that
+    asked for it.
+    """
+
+    document: Mapping[str, Any]
+    digest: str
+    revision: str = ""
+    rollback: str = ""
+
+    @property
+    def generation(self) -> int:
+        """The generation of the object that this is."""
+        generation: int = self.document["metadata"].get("generation", 0)
+        return generation
+
+
+def newest_first(revisions: Iterable[Revision]) -> list[Revision]:
+    """In the order in which they are tried, and kept."""
+    return sorted(
+        revisions, key=lambda item: (item.generation, item.created, item.name), reverse=True
+    )
+
+
+def rollback_of(document: Mapping[str, Any]) -> str:
+    """Which revision an object asks to be rolled back to; empty for none."""
+    annotations = document["metadata"].get("annotations") or {}
+    found = annotations.get(ROLLBACK)
+    return found.strip() if isinstance(found, str) else ""
+
+
+def target_of(wanted: str, revisions: Iterable[Revision]) -> Revision | None:
+    """The revision of this name, or of this generation; None where it is not kept."""
+    for revision in newest_first(revisions):
+        if wanted in (revision.name, str(revision.generation)):
+            return revision
+    return None
+
+
+class RollbackError(ValueError):
+    """What a roll back asks for is not kept."""
+
+    def __init__(self, wanted: str, revisions: Iterable[Revision]) -> None:
+        kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
+        super().__init__(
+            f"annotation {ROLLBACK}: there is no revision {wanted!r}; kept generations: {kept}"
+        )
+
+
+def attempts(
+    document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
+) -> Iterator[InForce | RollbackError | InvalidRevision]:
+    """What to enforce, in the order in which to try it; a refusal stands where it is found.
+
+    Ends where what is in force should stay. What is in force because of an
+    annotation that is gone does not: replicas that start now would not know it.
+    """
+    kept = list(revisions.of(document["metadata"].get("uid", "")))
+    if wanted := rollback_of(document):
+        target = target_of(wanted, kept)
+        if target is None:
+            yield RollbackError(wanted, kept)
+        else:
+            yield _taken(target, document, rollback=wanted)
+    yield InForce(document, digest_of(document))
+    if in_force is not None and not in_force.rollback:
+        return
+    for revision in newest_first(kept):
+        yield _taken(revision, document)
+
+
+def _taken(
+    revision: Revision, document: Mapping[str, Any], *, rollback: str = ""
+) -> InForce | InvalidRevision:
+    try:
+        found = revision.document(document)
+    except InvalidRevision as error:
+        return error
+    return InForce(found, revision.digest, revision.name, rollback)
+
+
+def surplus(
+    revisions: Iterable[Revision], in_force: InForce, rollback: str, limit: int
+) -> list[Revision]:
+    """The revisions beyond the newest ``limit`` that nobody needs: neither in force nor asked for."""
+    ordered = newest_first(revisions)
+    target = target_of(rollback, ordered) if rollback else None
+    return [
+        item
+        for item in ordered[limit:]
+        if item.name != in_force.revision
+        and (item.generation, item.digest) != (in_force.generation, in_force.digest)
+        and (target is None or item.name != target.name)
+    ]

@@ -1,0 +1,123 @@
+"""What is found about a resource: the values that reports are built from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import orjson
+
+from webhook.api.gvk import GroupKind, GroupVersionKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Verdict = Literal["pass", "fail", "warn", "error", "skip"]
+
+VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "error", "skip")
+"""In the order of a report's summary (policy report API, ``summary``)."""
+
+SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
+"""The policy report API's enum; its first CRDs had the middle three alone."""
+
+SOURCE: Final = "waddle"
+"""``source`` of each result: viewers group by it."""
+
+MESSAGE_BYTES_MAX: Final = 1024
+"""Of one message in UTF-8: etcd holds it as long as the resource lives, and people read a line."""
+
+RESULTS_MAX: Final = 250
+"""Of one resource: with full messages a quarter of etcd's 1.5 MB for an object."""
+
+
+class Subject(NamedTuple):
+    """The resource that a report is about; its namespace is empty for cluster-wide kinds."""
+
+    gvk: GroupVersionKind
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind without its version: the same resource is served at several."""
+        return self.gvk.group_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one constraint says about a resource, once.
+
+    ``policy`` is the constraint's kind, ``rule`` its name. ``action`` is the
+    enforcement action, empty where nothing is to be enforced.
+    """
+
+    policy: str
+    rule: str
+    verdict: Verdict
+    message: str = ""
+    severity: str = ""
+    category: str = ""
+    action: str = ""
+
+
+def order(finding: Finding) -> tuple[str, str, str, str, str]:
+    """The order of results in a report: the same findings give the same bytes."""
+    return finding.policy, finding.rule, finding.verdict, finding.message, finding.action
+
+
+def settled(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings as they are stored: messages and number bounded, each once, in order.
+
+    A viewer (Policy Reporter 3.9) tells results of a resource apart by policy, rule,
+    verdict, category and message: two that agree in these are one. What does not
+    fit is counted by one more result, an error, so that nothing is missing unseen.
+    """
+    found: dict[tuple[str, ...], Finding] = {}
+    for finding in sorted(map(_bounded, findings), key=order):
+        key = (finding.policy, finding.rule, finding.verdict, finding.category, finding.message)
+        found.setdefault(key, finding)
+    kept = tuple(found.values())
+    more = len(kept) - RESULTS_MAX
+    if more <= 0:
+        return kept
+    shown = RESULTS_MAX - 1
+    message = f"{len(kept) - shown} more results are not shown: a report holds {RESULTS_MAX}"
+    # "~" sorts after every name of a kind: the note is the last result.
+    return (*kept[:shown], Finding(f"~{SOURCE}", "report-limit", "error", message))
+
+
+def _bounded(finding: Finding) -> Finding:
+    message = bounded(finding.message)
+    if message is finding.message:
+        return finding
+    return Finding(
+        finding.policy,
+        finding.rule,
+        finding.verdict,
+        message,
+        finding.severity,
+        finding.category,
+        finding.action,
+    )
+
+
+def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
+    """The text, cut at a character with an ellipsis where it is too long."""
+    if len(text) * 4 <= bytes_max:  # no character takes more than four bytes
+        return text
+    data = text.encode("utf-8", "replace")
+    if len(data) <= bytes_max:
+        return text
+    return data[: bytes_max - 3].decode("utf-8", "ignore") + "…"
+
+
+def digest(findings: Iterable[Finding]) -> bytes:
+    """Equal for equal findings in equal order, 16 bytes: what is kept of each known report."""
+    items = [
+        (item.policy, item.rule, item.verdict, item.message)
+        + (item.severity, item.category, item.action)
+        for item in findings
+    ]
+    return hashlib.blake2b(orjson.dumps(items), digest_size=16).digest() if items else b""

@@ -1,0 +1,121 @@
+"""From what a review found to findings: verdicts, and what constraints say about themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.reports.finding import SEVERITIES, Finding, bounded, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.reports.finding import Verdict
+
+SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
+CATEGORY_ANNOTATIONS: Final = ("waddle.dev/category", "policies.kyverno.io/category")
+"""On a constraint or its template, ours before Kyverno's: libraries carry the latter."""
+
+CATEGORY_BYTES_MAX: Final = 128
+
+
+class Descriptions:
+    """Severity and category of constraints, looked up once for each snapshot."""
+
+    __slots__ = ("_found", "_snapshot")
+
+    def __init__(self) -> None:
+        self._snapshot: Snapshot | None = None
+        self._found: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def of(self, snapshot: Snapshot, constraint: Constraint) -> tuple[str, str]:
+        """Severity and category; empty where nobody says."""
+        if snapshot is not self._snapshot:
+            self._snapshot, self._found = snapshot, _described(snapshot)
+        return self._found.get(constraint.key, ("", ""))
+
+
+def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
+    found = {}
+    for entry in snapshot.entries:
+        template = _annotations(entry.template.document)
+        for constraint in entry.constraints:
+            # The constraint's own word counts, and then its template's.
+            annotations = {**template, **_annotations(constraint.document)}
+            severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
+            category = bounded(_first(annotations, CATEGORY_ANNOTATIONS), CATEGORY_BYTES_MAX)
+            found[constraint.key] = (severity if severity in SEVERITIES else "", category)
+    return found
+
+
+def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    annotations = (document.get("metadata") or {}).get("annotations")
+    return annotations if isinstance(annotations, dict) else {}
+
+
+def _first(annotations: Mapping[str, Any], names: Iterable[str]) -> str:
+    found = (annotations.get(name) for name in names)
+    return next((text for text in found if isinstance(text, str) and text), "")
+
+
+def findings_of(
+    responses: Responses,
+    snapshot: Snapshot,
+    descriptions: Descriptions,
+    stored: frozenset[Verdict],
+    selected: tuple[Iterable[Constraint], Iterable[Constraint]] = ((), ()),
+) -> tuple[Finding, ...]:
+    """The findings of a review whose verdict is ``stored``, settled.
+
+    ``selected`` are the constraints that matched the resource and those that are
+    about its kind and did not: they pass and are skipped. A review that ran out of
+    time has no findings: the caller must not ask.
+    """
+    found: list[Finding] = []
+    for result in responses.results:
+        verdict = verdict_of(result)
+        if verdict in stored:
+            severity, category = descriptions.of(snapshot, result.constraint)
+            found.append(
+                Finding(
+                    result.constraint.kind,
+                    result.constraint.name,
+                    verdict,
+                    result.msg,
+                    severity,
+                    category,
+                    ",".join(result.actions),
+                )
+            )
+    if "error" in stored:
+        found += [
+            Finding(fault.kind or fault.target, "", "error", fault.message)
+            for fault in responses.faults
+        ]
+    matched, others = selected
+    violated = {result.constraint.key for result in responses.results}
+    # A template that failed has said nothing about its constraints.
+    faulty = {fault.kind for fault in responses.faults}
+    silent: tuple[tuple[Verdict, Iterable[Constraint]], ...] = (("pass", matched), ("skip", others))
+    for verdict, constraints in silent:
+        if verdict not in stored:
+            continue
+        for constraint in constraints:
+            if constraint.key not in violated and constraint.kind not in faulty:
+                severity, category = descriptions.of(snapshot, constraint)
+                found.append(
+                    Finding(constraint.kind, constraint.name, verdict, "", severity, category)
+                )
+    return settled(found)
+
+
+def verdict_of(result: Result) -> Verdict:
+    """A violation fails, one that only warns warns; what could not be evaluated is an error.
+
+    ``dryrun`` fails too: it is how a policy is tried, and its results are what people look for.
+    """
+    if result.cause != "violation":
+        return "error"
+    return "warn" if set(result.actions) == {"warn"} else "fail"
