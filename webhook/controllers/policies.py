@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
-from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate, MissingTemplate
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.requirements import missing, read_requirements
 from webhook.controllers.revisions import (
@@ -229,7 +229,7 @@ class PolicyController:
             except InvalidTemplate as error:
                 fault = fault or StatusError(error.code, str(error))
         else:
-            self._templates[name] = replace(state, error=fault, missing=())
+            self._templates[name] = replace(self._kept_template(state), error=fault)
         kind = _kind_of(self._templates[name])
         if kind is None:
             return
@@ -255,6 +255,15 @@ class PolicyController:
         self._requirements[name] = requirements
         self._crds[crd["metadata"]["name"]] = owned(crd, state.document)
         return _State(state.document, None if absent else attempt, missing=absent)
+
+    def _kept_template(self, state: _State) -> _State:
+        """What was in force stays, unless its data is gone."""
+        name = state.document["metadata"]["name"]
+        absent = missing(self._requirements.get(name, ()), self._synced)
+        if not absent or state.in_force is None:
+            return replace(state, missing=())
+        self._client.remove_template(name)
+        return replace(state, in_force=None, missing=absent)
 
     def _drop_template(self, name: str) -> None:
         state = self._templates.pop(name, None)
@@ -282,6 +291,8 @@ class PolicyController:
                 return _State(state.document, attempt, fault)
             except ConstraintFrameworkError as error:
                 fault = fault or StatusError("", f"could not cache constraint: {error}")
+                if isinstance(error, MissingTemplate):
+                    break  # No other generation would find it.
         return replace(state, error=fault)
 
     # --- saying so -----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
+from webhook.api.revision import digest_of
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -96,6 +97,7 @@ def test_a_template_and_its_constraint_are_enforced_and_said_to_be(bench):
         "operations": ["webhook"],
         "observedGeneration": 1,
         "activeGeneration": 1,
+        "activeDigest": digest_of(template()),
         "since": "time 1",
     }
     assert bench.status(CONSTRAINT_STATUS) == {
@@ -105,6 +107,7 @@ def test_a_template_and_its_constraint_are_enforced_and_said_to_be(bench):
         "observedGeneration": 1,
         "enforced": True,
         "activeGeneration": 1,
+        "activeDigest": digest_of(constraint()),
         "since": "time 1",
     }
 
