@@ -147,7 +147,13 @@ SUBJECT = {"uid": "uid-of-the-object", "generation": 7}
 def every_field() -> list[Object]:
     """One status object of each kind, with every field that a replica may write."""
     error = StatusError("ingest_error", "message", "location")
-    additions = {"activeGeneration": 6, "since": "2026-01-01T00:00:00Z"}
+    additions = {
+        "activeGeneration": 6,
+        "activeDigest": "0123456789abcdef",
+        "activeRevision": "fields-6-0123456789abcdef",
+        "rolledBackTo": "6",
+        "since": "2026-01-01T00:00:00Z",
+    }
     template = pod_status.pod_status(
         POD,
         pod_status.template_subject({"metadata": {"name": "fields", **SUBJECT}}),
@@ -169,7 +175,8 @@ def every_field() -> list[Object]:
         pod_status.config_subject(
             {"metadata": {"name": "config", "namespace": NAMESPACE, **SUBJECT}}
         ),
-        additions=additions | {"errors": [{"type": "t", "message": "m"}]},
+        additions={name: additions[name] for name in ("activeGeneration", "since")}
+        | {"errors": [{"type": "t", "message": "m"}]},
     )
     return [template, constraint, config]
 
@@ -225,6 +232,16 @@ def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, ind
         wanted = {"byPod": [entry]}
         if manifest is TEMPLATE:
             wanted["created"] = True
+            wanted["conditions"] = [
+                {
+                    "type": "Active",
+                    "status": "True",
+                    "observedGeneration": 7,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "reason": "AllReplicas",
+                    "message": "m",
+                }
+            ]
         installed.request("PUT", path_of(manifest) + "/status", created | {"status": wanted})
         read_back = installed.request("GET", path_of(manifest))
     finally:
@@ -244,6 +261,8 @@ WEBHOOKS = (
 )
 STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses", "", NAMESPACE)
 
+REVISIONS = ("policy.waddle.dev", "policyrevisions", "", "")
+
 NEEDED = [
     ("list", ("templates.gatekeeper.sh", "constrainttemplates", "", "")),
     ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
@@ -256,6 +275,8 @@ NEEDED = [
     ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
     ("create", ("apiextensions.k8s.io", "customresourcedefinitions", "", "")),
     ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
+    *((verb, REVISIONS) for verb in ("list", "watch", "create", "delete")),
+    *((verb, ("", "events", "", "default")) for verb in ("get", "create", "update")),
     *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
     ("watch", ("", "pods", "", NAMESPACE)),
     *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
@@ -274,6 +295,9 @@ FORBIDDEN = [
     ("delete", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
     ("update", ("templates.gatekeeper.sh", "constrainttemplates", "t", "")),
     ("delete", ("constraints.gatekeeper.sh", "anything", "c", "")),
+    ("update", REVISIONS),
+    ("create", ("", "events", "", NAMESPACE)),
+    ("delete", ("", "events", "", "default")),
     ("create", ("", "pods", "", NAMESPACE)),
     ("delete", ("", "pods", "p", NAMESPACE)),
     ("create", ("status.gatekeeper.sh", "constraintpodstatuses", "", "default")),

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.log import Logger
 
+_POLICY_FIELDS: Final = frozenset(
+    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
+)
+
 OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
-    pod_status.TEMPLATE: frozenset({"activeGeneration", "since", "missingData"}),
-    pod_status.CONSTRAINT: frozenset({"activeGeneration", "since"}),
+    pod_status.TEMPLATE: _POLICY_FIELDS | {"missingData"},
+    pod_status.CONSTRAINT: _POLICY_FIELDS,
     pod_status.CONFIG: frozenset(),
 }
 """What is written beyond Gatekeeper's fields."""
