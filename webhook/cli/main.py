@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
+    "simulate": ("webhook.cli.simulate", "Show what so many replicas give."),
     "status": ("webhook.cli.status", "Show which replicas enforce which policies."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
     "verify": ("webhook.cli.verify", "Run the test suites of policies."),

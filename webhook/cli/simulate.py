@@ -1,0 +1,212 @@
+"""``waddle simulate``: what so many replicas give, by formula and beside what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+
+from webhook.cli.simulation import (
+    QUANTILES,
+    LogNormal,
+    all_quantile,
+    all_within,
+    availability,
+    compare,
+)
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.cli.simulation import Comparison, Distribution
+
+UNREADABLE: Final = 2
+REPLICAS_MAX: Final = 100
+POINTS: Final = 16
+"""Rows of the curve: a screen's worth."""
+BAR: Final = 30
+
+_HELP = """Show what N replicas without a leader give.
+
+Each follows the API server by itself. All of N are unavailable with probability P^N, and all
+enforce a change by time t with probability P(t)^N, where P and P(t) are those of one replica.
+
+\b
+  waddle simulate --replicas 3 --p-fail 0.01 --ingest-ms 18,30
+  waddle simulate --replicas 3 --measured loadtest/results/enforcement.json
+
+--measured takes the rounds of a cluster (`make bench-enforcement` writes them) in place of
+--ingest-ms, and shows how far the formula is from them.
+"""
+
+
+@click.command("simulate", help=_HELP)
+@click.option(
+    "--replicas",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, REPLICAS_MAX),
+    help="How many replicas.",
+)
+@click.option(
+    "--p-fail",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The share of time that one replica is unavailable.",
+)
+@click.option(
+    "--ingest-ms",
+    default="20,40",
+    show_default=True,
+    metavar="MEDIAN[,P95]",
+    help="How long one replica takes to enforce a change.",
+)
+@click.option(
+    "--measured",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measured rounds, instead of --ingest-ms: JSON with an array of arrays named rounds_ms.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+def command(
+    *, replicas: int, p_fail: float, ingest_ms: str, measured: Path | None, output: str
+) -> int:
+    """Compute the curves and print them."""
+    comparison: Comparison | None = None
+    try:
+        if measured is None:
+            one: Distribution = _log_normal(ingest_ms)
+        else:
+            comparison = compare(_rounds(measured))
+            one = comparison.one
+    except ValueError as error:
+        complain(f"{'--ingest-ms' if measured is None else measured}: {error}")
+        return UNREADABLE
+    if output == "json":
+        write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
+    else:
+        write("\n".join(_as_table(replicas, p_fail, one, comparison)))
+    return 0
+
+
+def _log_normal(text: str) -> LogNormal:
+    try:
+        median, *rest = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"expected MEDIAN[,P95] in milliseconds, got {text!r}") from None
+    if len(rest) > 1:
+        raise ValueError(f"expected MEDIAN[,P95] in milliseconds, got {text!r}")
+    return LogNormal(median, rest[0] if rest else median)
+
+
+def _rounds(path: Path) -> list[list[float]]:
+    """The array ``rounds_ms`` of a results file, wherever in it; raises ``ValueError``."""
+    found = _find(orjson.loads(path.read_bytes()))
+    if found is None:
+        raise ValueError("no array named rounds_ms")
+    if not all(
+        isinstance(times, list) and all(type(time) in (int, float) for time in times)
+        for times in found
+    ):
+        raise ValueError("rounds_ms must hold an array of numbers for each round")
+    return found
+
+
+def _find(value: Any) -> list[Any] | None:
+    if isinstance(value, dict):
+        if isinstance(value.get("rounds_ms"), list):
+            rounds: list[Any] = value["rounds_ms"]
+            return rounds
+        value = list(value.values())
+    if isinstance(value, list):
+        return next((found for item in value if (found := _find(item)) is not None), None)
+    return None
+
+
+def _points(one: Distribution, replicas: int) -> list[float]:
+    """Times that span the curve, to where all but one change in a thousand are in force."""
+    low, high = one.quantile(0.01), all_quantile(one, replicas, 0.999)
+    step = (high - low) / (POINTS - 1)
+    return [low + step * index for index in range(POINTS)] if step > 0 else [low]
+
+
+def _as_json(
+    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "replicas": replicas,
+        "pFail": p_fail,
+        "availability": [
+            {"replicas": item.replicas, "unavailable": item.unavailable}
+            for item in availability(p_fail, replicas)
+        ],
+        "enforced": [
+            {"ms": t, "one": one.within(t), "all": all_within(one, replicas, t)}
+            for t in _points(one, replicas)
+        ],
+        "quantilesMs": {str(q): all_quantile(one, replicas, q) for q in QUANTILES},
+    }
+    if comparison is not None:
+        answer["measured"] = {
+            "replicas": comparison.replicas,
+            "rounds": len(comparison.all.times),
+            "quantilesMs": {str(q): comparison.all.quantile(q) for q in QUANTILES},
+            "error": comparison.error,
+            "lateError": comparison.late_error,
+        }
+    return answer
+
+
+def _as_table(
+    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+) -> list[str]:
+    lines = [f"All replicas unavailable, one being so with probability {p_fail:g} (P^N)", ""]
+    lines += ["  N  unavailable  available      none answers, a year"]
+    lines += [
+        f"{item.replicas:>3}  {item.unavailable:<11.3g}  {_percent(1 - item.unavailable):<13}"
+        f"  {_duration(item.seconds_a_year)}"
+        for item in availability(p_fail, replicas)
+    ]
+    lines += ["", f"A change in force on one replica, and on all {replicas} (P(t)^N)", ""]
+    # What was measured belongs beside the formula only for as many replicas as it was.
+    seen = comparison.all if comparison and comparison.replicas == replicas else None
+    lines.append("       t     one     all" + ("  measured" if seen else ""))
+    for t in _points(one, replicas):
+        share = all_within(one, replicas, t)
+        measured = f"  {seen.within(t):>7.1%} " if seen else ""
+        bar = "█" * round(share * BAR)
+        lines.append(
+            f"{t:>5.1f} ms  {one.within(t):>6.1%}  {share:>6.1%}{measured}  {bar}".rstrip()
+        )
+    lines += ["", f"All {replicas} by: {_quantiles(one, replicas)}"]
+    if comparison is not None:
+        lines.append(_verdict(comparison))
+    return lines
+
+
+def _quantiles(one: Distribution, replicas: int) -> str:
+    return ", ".join(f"{all_quantile(one, replicas, q):.1f} ms ({q:.4g})" for q in QUANTILES)
+
+
+def _verdict(comparison: Comparison) -> str:
+    return (
+        f"Measured on {comparison.replicas} replicas, {len(comparison.all.times)} changes: "
+        f"last one by {comparison.all.quantile(0.5):.1f} ms (0.5), "
+        f"{comparison.all.quantile(0.95):.1f} ms (0.95). P(t)^{comparison.replicas} is off by "
+        f"{comparison.error:.3f} at most, and {comparison.late_error:+.1%} at the 95th percentile."
+    )
+
+
+def _percent(share: float) -> str:
+    """With as many nines as there are."""
+    return f"{share * 100:.10g} %"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"

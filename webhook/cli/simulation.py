@@ -1,0 +1,157 @@
+"""What N replicas without a leader give: availability, and how soon a change is in force on all.
+
+Each replica follows the API server by itself, so nothing but chance ties one to
+another. If a replica is unavailable with probability P, then all N are with P^N.
+If it enforces a change within t with probability P(t), then all N do with P(t)^N.
+Both hold for independent replicas; a fault that they share (the API server, a
+node, a bad release) is not in these numbers, and replicas that share a machine
+are late together, which makes P(t)^N the careful side.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_P95: Final = NormalDist().inv_cdf(0.95)
+
+YEAR_SECONDS: Final = 365.25 * 86_400
+
+QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
+
+
+class Distribution(Protocol):
+    """How long one replica takes to enforce a change, in milliseconds."""
+
+    def within(self, milliseconds: float) -> float:
+        """P(t): the probability that it takes no longer."""
+
+    def quantile(self, probability: float) -> float:
+        """The time within which it is done with this probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal:
+    """A time that is a product of many: it has a median, a tail, and is never below zero."""
+
+    median: float
+    p95: float
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` where no such distribution exists."""
+        if not 0 < self.median <= self.p95 < math.inf:
+            raise ValueError("expected a median above 0 and a 95th percentile not below it")
+
+    @property
+    def _sigma(self) -> float:
+        return math.log(self.p95 / self.median) / _P95
+
+    def within(self, milliseconds: float) -> float:
+        """P(t)."""
+        if milliseconds <= 0:
+            return 0.0
+        if self._sigma == 0:
+            return float(milliseconds >= self.median)
+        return NormalDist().cdf(math.log(milliseconds / self.median) / self._sigma)
+
+    def quantile(self, probability: float) -> float:
+        """The inverse of :meth:`within`."""
+        if self._sigma == 0:
+            return self.median
+        return self.median * math.exp(self._sigma * NormalDist().inv_cdf(probability))
+
+
+class Measured:
+    """The times that were seen, each as likely as any other."""
+
+    def __init__(self, times: Sequence[float]) -> None:
+        """``times`` in milliseconds; raises ``ValueError`` where there are none."""
+        if not times:
+            raise ValueError("nothing was measured")
+        self._times = sorted(times)
+
+    def within(self, milliseconds: float) -> float:
+        """The share of times that were not longer."""
+        return bisect_right(self._times, milliseconds) / len(self._times)
+
+    def quantile(self, probability: float) -> float:
+        """The least time within which at least this share was done."""
+        return self._times[max(0, math.ceil(probability * len(self._times)) - 1)]
+
+    @property
+    def times(self) -> Sequence[float]:
+        """All of them, in order."""
+        return self._times
+
+
+def all_within(one: Distribution, replicas: int, milliseconds: float) -> float:
+    """P(t)^N: all replicas enforce the change by then."""
+    return one.within(milliseconds) ** replicas
+
+
+def all_quantile(one: Distribution, replicas: int, probability: float) -> float:
+    """When all replicas are done with this probability: where one is with its N-th root."""
+    return one.quantile(probability ** (1 / replicas))
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What ``replicas`` replicas give, of which one at least must answer."""
+
+    replicas: int
+    unavailable: float
+    """P^N."""
+
+    @property
+    def seconds_a_year(self) -> float:
+        """How long none answers, on average."""
+        return self.unavailable * YEAR_SECONDS
+
+
+def availability(p_fail: float, replicas: int) -> list[Availability]:
+    """For each number of replicas up to this one."""
+    return [Availability(count, p_fail**count) for count in range(1, replicas + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The formula against what was measured: for changes, when the last of N replicas had each."""
+
+    one: Measured
+    """Times of single replicas, whichever it was."""
+    all: Measured
+    """Times of the last one."""
+    replicas: int
+
+    @property
+    def error(self) -> float:
+        """The largest distance between P(t)^N and the measured share, over all t (0 to 1)."""
+        steps = sorted({*self.one.times, *self.all.times})
+        return max(abs(all_within(self.one, self.replicas, t) - self.all.within(t)) for t in steps)
+
+    @property
+    def late_error(self) -> float:
+        """How much later than measured the formula has the 95th percentile, as a share of it."""
+        measured = self.all.quantile(0.95)
+        return all_quantile(self.one, self.replicas, 0.95) / measured - 1
+
+
+def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
+    """Compare; each round holds one time in milliseconds for each replica.
+
+    Raises ``ValueError`` where there are none, or rounds differ in their replicas.
+    """
+    counts = {len(times) for times in rounds}
+    if len(counts) != 1 or counts == {0}:
+        raise ValueError("expected rounds with one time for each of the same replicas")
+    return Comparison(
+        Measured([time for times in rounds for time in times]),
+        Measured([max(times) for times in rounds]),
+        counts.pop(),
+    )
