@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import orjson
 
-from webhook.api.gvk import GroupKind, GroupVersionKind
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupKind, GroupVersionKind
 
 Verdict = Literal["pass", "fail", "warn", "error", "skip"]
 
@@ -45,6 +45,13 @@ class Subject(NamedTuple):
         return self.gvk.group_kind
 
 
+class Policy(NamedTuple):
+    """A constraint, as results name it; without a name it stands for its kind's template."""
+
+    kind: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one constraint says about a resource, once.
@@ -62,12 +69,26 @@ class Finding:
     action: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Everything that was found about a resource, in order.
+
+    ``policies`` are those that could have found something, each with its constraint's
+    UID: of each of them that is all there is.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    policies: Mapping[Policy, str] = field(default_factory=dict)
+
+
 def order(finding: Finding) -> tuple[str, str, str, str, str]:
     """The order of results in a report: the same findings give the same bytes."""
     return finding.policy, finding.rule, finding.verdict, finding.message, finding.action
 
 
-def settled(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def settled(
+    findings: Iterable[Finding], results_max: int | None = RESULTS_MAX
+) -> tuple[Finding, ...]:
     """Findings as they are stored: messages and number bounded, each once, in order.
 
     A viewer (Policy Reporter 3.9) tells results of a resource apart by policy, rule,
@@ -79,11 +100,10 @@ def settled(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         key = (finding.policy, finding.rule, finding.verdict, finding.category, finding.message)
         found.setdefault(key, finding)
     kept = tuple(found.values())
-    more = len(kept) - RESULTS_MAX
-    if more <= 0:
+    if results_max is None or len(kept) <= results_max:
         return kept
-    shown = RESULTS_MAX - 1
-    message = f"{len(kept) - shown} more results are not shown: a report holds {RESULTS_MAX}"
+    shown = results_max - 1
+    message = f"{len(kept) - shown} more results are not shown: a report holds {results_max}"
     # "~" sorts after every name of a kind: the note is the last result.
     return (*kept[:shown], Finding(f"~{SOURCE}", "report-limit", "error", message))
 
@@ -115,9 +135,5 @@ def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
 
 def digest(findings: Iterable[Finding]) -> bytes:
     """Equal for equal findings in equal order, 16 bytes: what is kept of each known report."""
-    items = [
-        (item.policy, item.rule, item.verdict, item.message)
-        + (item.severity, item.category, item.action)
-        for item in findings
-    ]
+    items = [(*order(item), item.severity, item.category) for item in findings]
     return hashlib.blake2b(orjson.dumps(items), digest_size=16).digest() if items else b""

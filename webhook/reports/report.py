@@ -51,14 +51,12 @@ def report(
     return fill(document, [result(finding, seconds) for finding in findings])
 
 
-def frame(api: ReportApi, name: str, namespace: str, owner: Json) -> Json:
-    """A report with nothing in it yet."""
+def frame(api: ReportApi, name: str, namespace: str, owner: Json | None) -> Json:
+    """A report with nothing in it yet; with its owner it is deleted by the garbage collector."""
     gvk = api.resource(namespace).gvk
-    metadata: Json = {
-        "name": name,
-        "labels": {MANAGED_BY: SOURCE},
-        "ownerReferences": [owner],
-    }
+    metadata: Json = {"name": name, "labels": {MANAGED_BY: SOURCE}}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
     if namespace:
         metadata["namespace"] = namespace
     document: Json = {"apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}
@@ -148,11 +146,13 @@ def difference(current: Json | None, wanted: Json | None) -> Difference | None:
     if current is None:
         return Difference("create", wanted)
     wanted = _with_times(wanted, current)
-    if _essence(current) == _essence(wanted):
+    owned = "ownerReferences" in wanted["metadata"]
+    if _essence(current, owned=owned) == _essence(wanted, owned=owned):
         return None
     metadata, ours = dict(current["metadata"]), wanted["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **ours["labels"]}
-    metadata["ownerReferences"] = ours["ownerReferences"]
+    if "ownerReferences" in ours:
+        metadata["ownerReferences"] = ours["ownerReferences"]
     return Difference("replace", {**wanted, "metadata": metadata})
 
 
@@ -180,10 +180,10 @@ def _without_time(item: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _essence(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What counts when two reports are compared."""
+def _essence(document: Mapping[str, Any], *, owned: bool) -> tuple[Any, ...]:
+    """What counts when two reports are compared; their owners only where one is wanted."""
     metadata = document["metadata"]
-    owners = metadata.get("ownerReferences") or ()
+    owners = (metadata.get("ownerReferences") or ()) if owned else ()
     return (
         document.get("summary"),
         [_without_time(item) for item in document.get("results") or ()],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.reports.finding import SEVERITIES, Finding, bounded, settled
+from webhook.reports.finding import RESULTS_MAX, SEVERITIES, Finding, bounded, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,6 +66,7 @@ def findings_of(
     descriptions: Descriptions,
     stored: frozenset[Verdict],
     selected: tuple[Iterable[Constraint], Iterable[Constraint]] = ((), ()),
+    results_max: int | None = RESULTS_MAX,
 ) -> tuple[Finding, ...]:
     """The findings of a review whose verdict is ``stored``, settled.
 
@@ -108,7 +109,7 @@ def findings_of(
                 found.append(
                     Finding(constraint.kind, constraint.name, verdict, "", severity, category)
                 )
-    return settled(found)
+    return settled(found, results_max)
 
 
 def verdict_of(result: Result) -> Verdict:

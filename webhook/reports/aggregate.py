@@ -1,0 +1,145 @@
+"""``--report-mode=policy-namespace``, the pure part: results of a policy packed into reports.
+
+A report holds at most so many entries; a policy with more in a namespace has
+several reports. An entry stays in the report where it is, so that a change of one
+resource changes one object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.constraint import constraint
+from webhook.reports.finding import SOURCE, Finding, Policy, order
+from webhook.reports.report import fill, finding_in, frame, reference_to, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.reports.finding import Subject
+    from webhook.reports.report import Json
+    from webhook.reports.report_api import ReportApi
+
+Entries = list["Json"]
+
+SPARSE: Final = 2
+"""Reports that are this many times more than their entries need are packed anew."""
+
+
+class Place(NamedTuple):
+    """What an aggregated report is about: a policy in a namespace, or among cluster-wide kinds."""
+
+    policy: Policy
+    namespace: str
+
+
+class Packing(NamedTuple):
+    """Entries report by report, and how many found no room."""
+
+    reports: list[Entries]
+    left_out: int
+
+
+def name_of_report(place: Place, number: int) -> str:
+    """The name of a place's report; the first has number 0."""
+    # A kind has no dot, so that no two places share a name.
+    rule = f".{place.policy.name}" if place.policy.name else ""
+    return f"{SOURCE}-{number}.{place.policy.kind.lower()}{rule}"
+
+
+def document_of(
+    place: Place, number: int, entries: Entries, api: ReportApi, uid: str
+) -> Json | None:
+    """A place's report; None without entries.
+
+    It is owned by the constraint with that ``uid``; where it is empty the owner that
+    there is stays.
+    """
+    if not entries:
+        return None
+    policy = place.policy
+    owner: Json | None = None
+    if uid:
+        owner = {
+            "apiVersion": f"{constraint.GROUP}/v1beta1",
+            "kind": policy.kind,
+            "name": policy.name,
+            "uid": uid,
+        }
+    return fill(frame(api, name_of_report(place, number), place.namespace, owner), entries)
+
+
+def entries_of(subject: Subject, findings: Iterable[Finding], seconds: int) -> Entries:
+    """The entries of one resource."""
+    reference = reference_to(subject)
+    return [{**result(finding, seconds), "resources": [reference]} for finding in findings]
+
+
+def repack(
+    reports: Sequence[Entries],
+    changes: Mapping[str, Entries],
+    *,
+    entries_max: int,
+    reports_max: int,
+) -> Packing:
+    """The reports with the entries of each changed resource (by UID) replaced whole.
+
+    An entry that two writers have stored twice is kept once.
+    """
+    due = {uid: {_key(entry): entry for entry in entries} for uid, entries in changes.items()}
+    packed: list[Entries] = []
+    for report in reports:
+        kept = []
+        for entry in report:
+            wanted = due.get(_uid(entry))
+            if wanted is None or wanted.pop(_key(entry), None) is not None:
+                kept.append(entry)
+        packed.append(kept)
+    new = [entry for wanted in due.values() for entry in wanted.values()]
+    left_out = _place(packed, sorted(new, key=_order), entries_max, reports_max)
+    needed = -(-sum(map(len, packed)) // entries_max)
+    if len(packed) > SPARSE * max(needed, 1):
+        everything = sorted((entry for report in packed for entry in report), key=_order)
+        packed = []
+        _place(packed, everything, entries_max, reports_max)
+    _close_gaps(packed)
+    return Packing([sorted(report, key=_order) for report in packed], left_out)
+
+
+def _place(packed: list[Entries], entries: Entries, entries_max: int, reports_max: int) -> int:
+    """Put entries where there is room, in reports that there are and then in new ones."""
+    waiting = entries[::-1]
+    for report in packed:
+        while waiting and len(report) < entries_max:
+            report.append(waiting.pop())
+    while waiting and len(packed) < reports_max:
+        packed.append([waiting.pop() for _ in range(min(entries_max, len(waiting)))])
+    return len(waiting)
+
+
+def _close_gaps(packed: list[Entries]) -> None:
+    """Let no report be empty: they are read by number until one is missing."""
+    for number in range(len(packed)):
+        while number < len(packed) and not packed[number]:
+            last = packed.pop()
+            if number < len(packed):
+                packed[number] = last
+
+
+def _uid(entry: Mapping[str, Any]) -> str:
+    return str(_reference(entry).get("uid", ""))
+
+
+def _reference(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    references: Sequence[Mapping[str, Any]] = entry.get("resources") or ({},)
+    return references[0]
+
+
+def _key(entry: Mapping[str, Any]) -> Finding:
+    return finding_in(entry)
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    reference = _reference(entry)
+    names = tuple(reference.get(name, "") for name in ("kind", "name", "uid"))
+    return (*names, order(finding_in(entry)))

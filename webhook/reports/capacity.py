@@ -1,0 +1,83 @@
+"""How many reports there may be: a bound on what policies can put into etcd.
+
+The API server is asked for the number, at most once in :data:`COUNT_SECONDS`, and
+only by who wants to make a report. Reports of other products of the same API are
+counted too: they fill the same etcd.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cluster.client import Client
+    from webhook.cluster.resource import Resource
+    from webhook.log import Logger
+    from webhook.reports.report_api import ReportApi
+
+COUNT_SECONDS: Final = 10.0
+"""As long as an admission waits before its report: several writers overshoot by that much."""
+
+
+class Capacity:
+    """Room for reports; used on one event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        api: ReportApi,
+        reports_max: int,
+        log: Logger,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._api = api
+        self._max = reports_max
+        self._log = log
+        self._clock = clock
+        self._counted_at: float | None = None
+        self._counting = asyncio.Lock()
+        self.count = 0
+        self.is_reached = False
+        """The condition, as metrics show it: a report was refused since the last count."""
+        self.refused = 0
+
+    async def has_room(self) -> bool:
+        """Whether one more report may be made; raises what requests raise."""
+        async with self._counting:
+            now = self._clock()
+            if self._counted_at is None or now - self._counted_at >= COUNT_SECONDS:
+                self.count = sum([await self._number(item) for item in self._api.resources])
+                self._counted_at = now
+            room = self.count < self._max
+            if room:
+                self.count += 1  # the caller's own
+            else:
+                self.refused += 1
+        self._tell(reached=not room)
+        return room
+
+    def deleted(self) -> None:
+        """One less."""
+        self.count = max(self.count - 1, 0)
+
+    def _tell(self, *, reached: bool) -> None:
+        if reached and not self.is_reached:
+            self._log.error(
+                "no report is made for more resources: --report-max-resources is reached; reports "
+                "that exist are kept up to date",
+                reports=self.count,
+                max=self._max,
+            )
+        elif self.is_reached and not reached:
+            self._log.info("reports are made again", reports=self.count, max=self._max)
+        self.is_reached = reached
+
+    async def _number(self, resource: Resource) -> int:
+        """Of all objects of a kind; the API server counts them without reading them."""
+        page = await self._client.request("GET", resource.collection(), query={"limit": "1"})
+        return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)

@@ -1,0 +1,204 @@
+"""``--report-mode=policy-namespace``: the results of each policy in each namespace, as objects.
+
+What changes of a place is gathered for a moment and then written by one worker:
+several resources that change together cost one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.reports.aggregate import Place, document_of, entries_of, name_of_report, repack
+from webhook.reports.delay_queue import DelayQueue
+from webhook.reports.finding import Policy
+from webhook.reports.writer import TRIES, NotServedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.log import Logger
+    from webhook.reports.aggregate import Entries
+    from webhook.reports.finding import Assessment, Finding, Subject
+    from webhook.reports.report import Json
+    from webhook.reports.report_api import ReportApi
+    from webhook.reports.writer import ReportWriter
+
+GATHER_SECONDS: Final = 2.0
+"""How long changes of a place are gathered: an audit tells of a thousand resources in that time."""
+
+WORKERS: Final = 4
+PLACES_MAX: Final = 20_000
+CHANGES_MAX: Final = 20_000
+"""Changed resources that wait to be written; more wait at :meth:`PolicyReports.put`."""
+
+
+class PolicyReports:
+    """Used on one event loop; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        writer: ReportWriter,
+        api: ReportApi,
+        log: Logger,
+        *,
+        entries_max: int,
+        resources_max: int,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """``resources_max`` is how many entries a policy may have in a namespace."""
+        self._writer = writer
+        self._api = api
+        self._log = log
+        self._entries_max = entries_max
+        self._reports_max = max(1, -(-resources_max // entries_max))
+        self._now = now
+        self._queue: DelayQueue[Place] = DelayQueue(PLACES_MAX)
+        self._changes: defaultdict[Place, dict[str, Entries]] = defaultdict(dict)
+        self._uids: dict[Policy, str] = {}
+        self._waiting = 0
+        self._room = asyncio.Condition()
+        self._backoff = Backoff(initial_seconds=1.0, max_seconds=15.0)
+        self._full: set[Place] = set()
+        self.failures = 0
+
+    @property
+    def left_out(self) -> int:
+        """Places that have more entries than there is room for."""
+        return len(self._full)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was put is written."""
+        return self._queue.is_idle
+
+    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+        """Replace what is stored of a resource, in a moment."""
+        del is_new
+        found: defaultdict[Policy, list[Finding]] = defaultdict(list)
+        for finding in assessment.findings:
+            found[Policy(finding.policy, finding.rule)].append(finding)
+        self._uids |= {policy: uid for policy, uid in assessment.policies.items() if uid}
+        seconds = int(self._now())
+        async with self._room:
+            await self._room.wait_for(lambda: self._waiting < CHANGES_MAX)
+            for policy in {*found, *assessment.policies}:
+                place = Place(policy, subject.namespace)
+                entries = entries_of(subject, found.get(policy, ()), seconds)
+                self._change(place, subject.uid, entries)
+
+    def _change(self, place: Place, uid: str, entries: Entries) -> None:
+        changes = self._changes[place]
+        if uid not in changes:
+            self._waiting += 1
+        changes[uid] = entries
+        if not self._queue.add(place, GATHER_SECONDS):
+            self._forget(place)
+            self.failures += 1
+
+    def _forget(self, place: Place) -> dict[str, Entries]:
+        changes = self._changes.pop(place, {})
+        self._waiting -= len(changes)
+        return changes
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            place = await self._queue.get()
+            changes = self._forget(place)
+            async with self._room:
+                self._room.notify_all()
+            try:
+                await self._write(place, changes)
+            except (ApiError, UnreachableError, NotServedError) as error:
+                self.failures += 1
+                self._log.warning(
+                    "reports of a policy not written",
+                    constraint_kind=place.policy.kind,
+                    constraint_name=place.policy.name,
+                    namespace=place.namespace,
+                    error=str(error),
+                )
+                self._put_back(place, changes, error)
+            finally:
+                self._queue.done(place)
+
+    def _put_back(self, place: Place, changes: dict[str, Entries], error: Exception) -> None:
+        """Write them later, unless they changed again; a refusal for good is the next audit's."""
+        if isinstance(error, NotServedError) or (
+            isinstance(error, ApiError) and error.status in (403, 422)
+        ):
+            return
+        waiting = self._changes[place]
+        for uid, entries in changes.items():
+            if uid not in waiting and self._waiting < CHANGES_MAX:
+                waiting[uid] = entries
+                self._waiting += 1
+        self._queue.add(place, self._backoff.next_seconds())
+
+    async def _write(self, place: Place, changes: dict[str, Entries]) -> None:
+        backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
+        for _ in range(TRIES):
+            reports = await self._read(place)
+            packing = repack(
+                [list(report.get("results") or ()) for report in reports],
+                changes,
+                entries_max=self._entries_max,
+                reports_max=self._reports_max,
+            )
+            self._note(place, full=packing.left_out > 0)
+            if await self._swap(place, reports, packing.reports):
+                return
+            await asyncio.sleep(backoff.next_seconds())
+        raise self._writer.lost_race(name_of_report(place, 0))
+
+    async def _read(self, place: Place) -> list[Json]:
+        found: list[Json] = []
+        while True:
+            name = name_of_report(place, len(found))
+            report = await self._writer.read(name, place.namespace)
+            if report is None:
+                return found
+            found.append(report)
+
+    async def _swap(self, place: Place, reports: list[Json], packed: list[Entries]) -> bool:
+        """Write what differs; False where another writer was faster.
+
+        First what grows, then what shrinks: an entry that moves is there twice for a
+        moment, and never not at all.
+        """
+        steps = []
+        for number in range(max(len(reports), len(packed))):
+            before = reports[number] if number < len(reports) else None
+            after = packed[number] if number < len(packed) else []
+            grows = len(after) - len((before or {}).get("results") or ())
+            uid = self._uids.get(place.policy, "")
+            wanted = document_of(place, number, after, self._api, uid)
+            steps.append((-grows, number, before, wanted))
+        for _, _, before, wanted in sorted(steps, key=lambda step: step[:2]):
+            outcome = await self._writer.swap(before, wanted, place.namespace)
+            self._writer.outcomes[outcome] += 1
+            if outcome == "conflict":
+                return False
+        return True
+
+    def _note(self, place: Place, *, full: bool) -> None:
+        if full and place not in self._full:
+            self._full.add(place)
+            self._log.error(
+                "results are left out: --report-max-resources is reached",
+                constraint_kind=place.policy.kind,
+                constraint_name=place.policy.name,
+                namespace=place.namespace,
+            )
+        elif not full:
+            self._full.discard(place)

@@ -1,0 +1,253 @@
+"""Brings the reports of marked resources up to date: read anew, review, write.
+
+What is marked is only a name. When its turn comes the resource is read from the
+API server, reviewed as an audit reviews it, and its report replaced whole. So
+whoever marks, an admission or an audit, the same resource gets the same report;
+one that was refused after its admission, or is gone, gets none; and marks can be
+lost without harm, since the next audit finds what differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.reports.delay_queue import DelayQueue
+from webhook.reports.finding import Assessment, Policy, Subject
+from webhook.reports.writer import NotServedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.client import Client, Object
+    from webhook.cluster.resource import Resource
+    from webhook.log import Logger
+
+WORKERS: Final = 8
+"""Resources at a time: two requests each, of the client's 32; a report every 2 ms or so."""
+
+MARKED_MAX: Final = 50_000
+"""Marks that wait: some 400 bytes each, 20 MB."""
+
+RETRIES: Final = 5
+"""Of one resource, over about half a minute; then the next audit finds it."""
+
+Loss = Literal["queue_full", "forbidden", "failed", "not_served"]
+
+_FORBIDDEN: Final = 403
+_TOLD_MAX: Final = 100
+
+
+class _Hint(NamedTuple):
+    """What whoever marked a resource knew of it."""
+
+    is_new: bool = False
+    policies: frozenset[Policy] = frozenset()
+
+
+_NO_HINT: Final = _Hint()
+
+
+class Kinds(Protocol):
+    """How kinds are served."""
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        """The resource of a kind, at the version that audits read.
+
+        Raises :class:`~webhook.cluster.discovery.UnknownKindError`, and what
+        requests raise.
+        """
+
+
+class Assessor(Protocol):
+    """Reviews one resource as an audit does."""
+
+    async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
+        """What is found; None where that cannot be said now.
+
+        Raises what requests raise: the Namespace may have to be read.
+        """
+
+    def policies(self, subject: Subject) -> Mapping[Policy, str]:
+        """The policies that could find something in resources of this kind, with their UIDs."""
+
+
+class ReportStore(Protocol):
+    """Where assessments go."""
+
+    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+        """Replace all that is stored of the resource; ``is_new`` if that is likely nothing.
+
+        Raises :class:`~webhook.reports.writer.NotServedError`, and what requests raise.
+        """
+
+
+class Refresher:
+    """Used on one event loop; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, assessor: Assessor, store: ReportStore, log: Logger
+    ) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._assessor = assessor
+        self._store = store
+        self._log = log
+        self._queue: DelayQueue[Subject] = DelayQueue(MARKED_MAX)
+        self._hints: dict[Subject, _Hint] = {}
+        self._tries: Counter[Subject] = Counter()
+        self._told: set[str] = set()
+        self._backoff = Backoff(initial_seconds=2.0, max_seconds=15.0)
+        self.lost: Counter[Loss] = Counter()
+        self.is_served = True
+        """Whether the report kinds were served when last asked."""
+
+    @property
+    def waiting(self) -> int:
+        """Marked resources."""
+        return len(self._queue)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._queue.is_idle
+
+    def mark(
+        self,
+        subject: Subject,
+        delay_seconds: float = 0.0,
+        *,
+        is_new: bool = False,
+        policies: Iterable[Policy] = (),
+    ) -> bool:
+        """Have a resource's report brought up to date after the delay; False if there is no room.
+
+        ``is_new``: it is likely to have none. ``policies`` are those that have results
+        stored, whether or not they could still find something.
+        """
+        if not self._queue.add(subject, delay_seconds):
+            self.lost["queue_full"] += 1
+            return False
+        if is_new or policies:
+            known = self._hints.get(subject, _NO_HINT)
+            self._hints[subject] = _Hint(is_new, known.policies.union(policies))
+        return True
+
+    async def room(self) -> None:
+        """Wait until another resource can be marked."""
+        await self._queue.room()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            subject = await self._queue.get()
+            try:
+                await self._attempt(subject, self._hints.pop(subject, _NO_HINT))
+            finally:
+                self._queue.done(subject)
+
+    async def _attempt(self, subject: Subject, hint: _Hint) -> None:
+        try:
+            settled = await self._refresh(subject, hint)
+        except NotServedError as error:
+            self._lose(subject, "not_served")
+            self.is_served = False
+            self._tell_once(
+                "reports cannot be written: install their CRDs (manifests/reports)", str(error)
+            )
+        except ApiError as error:
+            if error.status == _FORBIDDEN:
+                self._lose(subject, "forbidden")
+                self._tell_once(
+                    "no report: the right to read the resource or to write reports is missing",
+                    error.message if not subject.name else f"{subject.gvk}: {error.message}",
+                )
+            else:
+                self._again(subject, hint, str(error))
+        except UnreachableError as error:
+            self._again(subject, hint, str(error))
+        else:
+            if settled:
+                del self._tries[subject]
+            else:
+                self._again(subject, hint, "the review came to no verdict in time")
+
+    async def _refresh(self, subject: Subject, hint: _Hint) -> bool:
+        """Bring one report up to date at once; whether there was a verdict.
+
+        Raises as :class:`ReportStore` does.
+        """
+        stored = dict.fromkeys(hint.policies, "")
+        found = await self._read(subject)
+        if found is None:
+            # Its report is the garbage collector's to delete; ours where none runs.
+            about = {**stored, **self._assessor.policies(subject)}
+            await self._store.put(subject, Assessment((), about), is_new=False)
+            return True
+        resource, obj = found
+        assessment = await self._assessor.assess(resource, obj)
+        if assessment is None:
+            return False
+        if stored:
+            assessment = replace(assessment, policies={**stored, **assessment.policies})
+        metadata = obj["metadata"]
+        current = Subject(
+            resource.gvk, metadata.get("namespace", ""), metadata["name"], metadata["uid"]
+        )
+        await self._store.put(current, assessment, is_new=hint.is_new)
+        self.is_served = True
+        return True
+
+    async def _read(self, subject: Subject) -> tuple[Resource, Object] | None:
+        """The resource as it is now; None where this very one is no more."""
+        try:
+            resource = await self._kinds.resource(subject.gvk)
+            obj = await self._client.get(resource, subject.name, subject.namespace)
+        except UnknownKindError:
+            return None
+        except ApiError as error:
+            if error.is_absent:
+                return None
+            raise
+        if obj["metadata"].get("uid") != subject.uid:
+            return None
+        gvk = resource.gvk
+        return resource, {"apiVersion": gvk.group_version, "kind": gvk.kind, **obj}
+
+    def _again(self, subject: Subject, hint: _Hint, why: str) -> None:
+        self._tries[subject] += 1
+        if self._tries[subject] > RETRIES:
+            self._lose(subject, "failed")
+            self._log.warning(
+                "report not brought up to date; the next audit tries again",
+                resource_kind=subject.gvk.kind,
+                resource_namespace=subject.namespace,
+                resource_name=subject.name,
+                error=why,
+            )
+            return
+        if hint.policies:
+            self._hints[subject] = hint
+        self._queue.add(subject, self._backoff.next_seconds())
+
+    def _lose(self, subject: Subject, loss: Loss) -> None:
+        self.lost[loss] += 1
+        del self._tries[subject]
+
+    def _tell_once(self, what: str, error: str) -> None:
+        """Log a lasting trouble once: it is the same for each resource of a kind."""
+        key = f"{what} {error}"
+        if key not in self._told and len(self._told) < _TOLD_MAX:
+            self._told.add(key)
+            self._log.error(what, error=error)

@@ -1,0 +1,35 @@
+"""``--report-mode=resource``: one report for each resource, named by its UID."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from webhook.reports.report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.reports.finding import Assessment, Subject
+    from webhook.reports.report_api import ReportApi
+    from webhook.reports.writer import ReportWriter
+
+
+class ResourceReports:
+    """Keeps one report for each resource that has findings, and none for the others."""
+
+    def __init__(
+        self, writer: ReportWriter, api: ReportApi, now: Callable[[], float] = time.time
+    ) -> None:
+        self._writer = writer
+        self._api = api
+        self._now = now
+
+    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+        """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
+        wanted = report(subject, assessment.findings, self._api, int(self._now()))
+        outcome = await self._writer.write(
+            subject.uid, subject.namespace, wanted, is_new=is_new and wanted is not None
+        )
+        if outcome == "conflict":
+            raise self._writer.lost_race(subject.uid)

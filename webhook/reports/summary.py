@@ -1,0 +1,78 @@
+"""Results counted: by policy, by namespace, by resource, and in all; as a view, stored nowhere."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.reports.finding import VERDICTS, Finding, Policy, Subject, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Counts = Counter[Verdict]
+
+BAD: Final[tuple[Verdict, ...]] = ("fail", "error", "warn")
+"""What makes a policy, namespace or resource a top one, the gravest first."""
+
+
+def severity_order(counts: Counts) -> tuple[int, ...]:
+    """The order of a list of the worst: most failures first, then errors, then warnings."""
+    return tuple(-counts[verdict] for verdict in BAD)
+
+
+@dataclass(slots=True)
+class Summary:
+    """Counts of results; bounded by the resources that have any."""
+
+    total: Counts = field(default_factory=Counter)
+    policies: defaultdict[Policy, Counts] = field(default_factory=lambda: defaultdict(Counter))
+    namespaces: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counter))
+    resources: defaultdict[Subject, Counts] = field(default_factory=lambda: defaultdict(Counter))
+    policy_namespaces: defaultdict[tuple[Policy, str], Counts] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+
+    def add(self, subject: Subject, findings: Iterable[Finding]) -> None:
+        """Count what was found in a resource; "" is the namespace of cluster-wide kinds."""
+        for finding in findings:
+            policy, verdict = Policy(finding.policy, finding.rule), finding.verdict
+            self.total[verdict] += 1
+            self.policies[policy][verdict] += 1
+            self.namespaces[subject.namespace][verdict] += 1
+            self.resources[subject][verdict] += 1
+            self.policy_namespaces[policy, subject.namespace][verdict] += 1
+
+
+OTHER: Final = "_other"
+"""No name that Kubernetes allows."""
+
+Series = dict[tuple[str, str, str, str], float]
+
+
+class Tally:
+    """Results of each policy in each namespace, for metrics: a bounded number of series."""
+
+    def __init__(self, series_max: int) -> None:
+        """``series_max`` bounds pairs of policy and namespace; the others share one."""
+        self._max = series_max
+        self._pairs: set[tuple[str, str, str]] = set()
+        self.series: Series = {}
+
+    def add(self, subject: Subject, findings: Iterable[Finding]) -> None:
+        """Count what was found in a resource."""
+        for finding in findings:
+            pair = (finding.policy, finding.rule, subject.namespace)
+            if pair not in self._pairs:
+                if len(self._pairs) < self._max:
+                    self._pairs.add(pair)
+                else:
+                    pair = ("", OTHER, "")
+            labels = (*pair, finding.verdict)
+            self.series[labels] = self.series.get(labels, 0) + 1
+
+
+def in_order(counts: Counts) -> dict[str, int]:
+    """All verdicts, as a report's summary has them."""
+    return {verdict: counts[verdict] for verdict in VERDICTS}

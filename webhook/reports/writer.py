@@ -1,0 +1,143 @@
+"""Writes reports by compare-and-swap: any number of writers, no leader, nothing written twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.reports.report import difference, is_ours
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client
+    from webhook.cluster.resource import Resource
+    from webhook.log import Logger
+    from webhook.reports.capacity import Capacity
+    from webhook.reports.report import Json
+    from webhook.reports.report_api import ReportApi
+
+Outcome = Literal[
+    "create", "replace", "delete", "unchanged", "limit", "foreign", "terminating", "conflict"
+]
+
+TRIES: Final = 6
+"""Of one report before it is put back: each lost swap means that another writer got on."""
+
+
+class NotServedError(Exception):
+    """The API server does not serve the report kinds: their CRDs are not installed."""
+
+
+class ReportWriter:
+    """Makes one report at a time be as wanted."""
+
+    def __init__(self, client: Client, api: ReportApi, capacity: Capacity, log: Logger) -> None:
+        self._client = client
+        self._api = api
+        self._capacity = capacity
+        self._log = log
+        self.outcomes: Counter[Outcome] = Counter()
+        self.requests: Counter[str] = Counter()
+        """Requests that write, by action: also those that were refused or lost a race."""
+
+    async def write(
+        self, name: str, namespace: str, wanted: Json | None, *, is_new: bool = False
+    ) -> Outcome:
+        """Make the report ``wanted``, or be none.
+
+        With ``is_new`` it is made without a look first. Raises :class:`NotServedError`,
+        and what requests raise for anything but a lost race.
+        """
+        outcome = await self._write(name, namespace, wanted, is_new=is_new)
+        self.outcomes[outcome] += 1
+        return outcome
+
+    async def read(self, name: str, namespace: str) -> Json | None:
+        """The report as it is; None where there is none. Raises what requests raise."""
+        try:
+            return await self._client.get(self._api.resource(namespace), name, namespace)
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+            return None
+
+    async def swap(self, current: Json | None, wanted: Json | None, namespace: str) -> Outcome:
+        """One attempt to make ``current`` be ``wanted``; ``conflict`` where another was faster.
+
+        Raises as :meth:`write` does.
+        """
+        found = difference(current, wanted)
+        if found is None:
+            return "unchanged"
+        if current is not None and not is_ours(current):
+            return "foreign"
+        if found.action == "create" and not await self._capacity.has_room():
+            return "limit"
+        try:
+            await self._request(found.action, found.document, namespace)
+        except ApiError as error:
+            if found.action == "create":
+                self._capacity.deleted()
+            if _is_terminating(error):
+                return "terminating"
+            if error.is_conflict or (error.is_absent and found.action != "create"):
+                return "conflict"
+            if error.is_absent:
+                raise NotServedError(str(error)) from error
+            raise
+        if found.action == "delete":
+            self._capacity.deleted()
+        return found.action
+
+    def lost_race(self, name: str) -> UnreachableError:
+        """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""
+        return UnreachableError(f"report {name}: {TRIES} other writers were faster")
+
+    async def _write(
+        self, name: str, namespace: str, wanted: Json | None, *, is_new: bool
+    ) -> Outcome:
+        backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
+        outcome: Outcome = "conflict"
+        for attempt in range(TRIES):
+            blind = is_new and not attempt
+            current = None if blind else await self.read(name, namespace)
+            outcome = await self.swap(current, wanted, namespace)
+            if outcome == "foreign":
+                self._log.warning(
+                    "another product's report has this resource's name; it is left alone",
+                    report=name,
+                    namespace=namespace,
+                )
+            if outcome != "conflict":
+                break
+            if not blind:
+                await asyncio.sleep(backoff.next_seconds())
+        return outcome
+
+    async def _request(self, action: str, document: Json, namespace: str) -> None:
+        resource: Resource = self._api.resource(namespace)
+        self.requests[action] += 1
+        if action == "create":
+            await self._client.create(resource, document, namespace)
+        elif action == "replace":
+            await self._client.replace(resource, document)
+        else:
+            await self._delete(resource, document["metadata"], namespace)
+
+    async def _delete(self, resource: Resource, metadata: dict[str, Any], namespace: str) -> None:
+        """Delete the report in the state that was read, and in no other."""
+        preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        await self._client.request(
+            "DELETE",
+            resource.path(metadata["name"], namespace),
+            body={"preconditions": preconditions},
+        )
+
+
+def _is_terminating(error: ApiError) -> bool:
+    """Whether the namespace ends, or has ended: the resource and its report end with it."""
+    if error.status == 403:
+        return "is being terminated" in error.message
+    return error.is_absent and error.message.startswith("namespaces ")
