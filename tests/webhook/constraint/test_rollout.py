@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.controllers.rollout import (
+from webhook.constraint.rollout import (
     ABORT,
     ANNOTATION,
     PAUSE,
