@@ -7,8 +7,7 @@ give it: that is what policies see as ``input.review``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
@@ -26,8 +25,8 @@ class InvalidReview(ValueError):  # noqa: N818  # named by what it is, as Invali
     """The body is no AdmissionReview that can be answered; the message says what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRequest:
+# A frozen dataclass of as many fields takes 2 µs to make, three times as long as a tuple.
+class AdmissionRequest(NamedTuple):
     """One request, as an AdmissionReview carries it.
 
     ``document`` is the JSON of the request in Go's shape; every field below is
@@ -49,8 +48,7 @@ class AdmissionRequest:
     api_version: str = "admission.k8s.io/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionResponse:
+class AdmissionResponse(NamedTuple):
     """The answer: ``code``, ``reason`` and ``message`` form its ``status``."""
 
     uid: str
@@ -129,51 +127,50 @@ def read_request(
         request = {name: value for name, value in request.items() if name in _FIELDS}
     if not _ALWAYS.keys() <= request.keys():
         request = _ALWAYS | request
-    user = _object(request, "userInfo") or {}
+    # Each field is looked at where it stands: a function for each would take as long as all of it.
+    get = request.get
+    kind = found if type(found := get("kind")) is dict else _object("kind", found) or {}
+    user = found if type(found := get("userInfo")) is dict else _object("userInfo", found) or {}
+    resource = found if type(found := get("resource")) is dict else _object("resource", found) or {}
     return AdmissionRequest(
-        document=request,
-        uid=_string(request, "uid"),
-        kind=_group_version_kind(request),
-        resource=_string(_object(request, "resource") or {}, "resource", "resource."),
-        sub_resource=_string(request, "subResource"),
-        name=_string(request, "name"),
-        namespace=_string(request, "namespace"),
-        operation=_string(request, "operation"),
-        username=_string(user, "username", "userInfo."),
-        dry_run=_boolean(request, "dryRun"),
-        object=_object(request, "object"),
-        old_object=_object(request, "oldObject"),
-        api_version=api_version,
+        request,
+        text if type(text := get("uid")) is str else _string("uid", text),
+        GroupVersionKind(
+            text if type(text := kind.get("group")) is str else _string("kind.group", text),
+            text if type(text := kind.get("version")) is str else _string("kind.version", text),
+            text if type(text := kind.get("kind")) is str else _string("kind.kind", text),
+        ),
+        text
+        if type(text := resource.get("resource")) is str
+        else _string("resource.resource", text),
+        text if type(text := get("subResource")) is str else _string("subResource", text),
+        text if type(text := get("name")) is str else _string("name", text),
+        text if type(text := get("namespace")) is str else _string("namespace", text),
+        text if type(text := get("operation")) is str else _string("operation", text),
+        text if type(text := user.get("username")) is str else _string("userInfo.username", text),
+        _boolean("dryRun", get("dryRun")),
+        found if type(found := get("object")) is dict else _object("object", found),
+        found if type(found := get("oldObject")) is dict else _object("oldObject", found),
+        api_version,
     )
 
 
-def _group_version_kind(request: dict[str, Any]) -> GroupVersionKind:
-    kind = _object(request, "kind") or {}
-    return GroupVersionKind(
-        _string(kind, "group", "kind."),
-        _string(kind, "version", "kind."),
-        _string(kind, "kind", "kind."),
-    )
-
-
-def _string(owner: dict[str, Any], name: str, prefix: str = "") -> str:
-    value = owner.get(name)
+def _string(name: str, value: object) -> str:
+    """The text of a field that may be absent."""
     if value is None:
         return ""
     if type(value) is not str:
-        raise InvalidReview(f"request.{prefix}{name} must be a string, got {_kind(value)}")
+        raise InvalidReview(f"request.{name} must be a string, got {_kind(value)}")
     return value
 
 
-def _boolean(owner: dict[str, Any], name: str) -> bool:
-    value = owner.get(name)
+def _boolean(name: str, value: object) -> bool:
     if value is not None and type(value) is not bool:
         raise InvalidReview(f"request.{name} must be a boolean, got {_kind(value)}")
     return bool(value)
 
 
-def _object(owner: dict[str, Any], name: str) -> dict[str, Any] | None:
-    value = owner.get(name)
+def _object(name: str, value: object) -> dict[str, Any] | None:
     if value is not None and type(value) is not dict:
         raise InvalidReview(f"request.{name} must be an object, got {_kind(value)}")
     return value

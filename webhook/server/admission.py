@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook import metrics
@@ -220,7 +220,8 @@ class Admission:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
         try:
             submission.check(request, revision.checks, any_action=self._options.any_action)
-            submission.check_compiled(_compiled(prepared))
+            if prepared is not _UNPREPARED:
+                submission.check_compiled(_compiled(prepared))
         except submission.Refused as refusal:
             return verdict.errored(request.uid, refusal.code, str(refusal))
         status = "error"
@@ -244,7 +245,7 @@ class Admission:
 
     def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
         """Whether Config excludes the request's namespace; a Namespace counts as its own."""
-        document = submission.submitted(request)
+        document = request.old_object if request.operation == "DELETE" else request.object
         if document is None:
             return False
         if document.get("kind") == "Namespace" and document.get("apiVersion") == "v1":
@@ -260,12 +261,12 @@ class Admission:
     ) -> AdmissionResponse:
         if time.monotonic() > until:
             raise Unanswerable(504, "deadline", "the time for this review ended while it waited")
-        if request.namespace and request.kind.group_kind == ("", "Namespace"):
+        if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
             # Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
             document = {
                 name: value for name, value in request.document.items() if name != "namespace"
             }
-            request = replace(request, namespace="", document=document)
+            request = request._replace(namespace="", document=document)
         responses = revision.snapshot.review(
             AugmentedReview(request, prepared.namespace_document),
             enforcement_point=enforcement.WEBHOOK,

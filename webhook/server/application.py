@@ -13,6 +13,8 @@ from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -35,16 +37,10 @@ def make_application(
         return namespace_label.decide(request, exemptions)
 
     return AdmissionApplication(
-        routes=[
-            ExactRoute(
-                "/v1/admit", ReviewEndpoint(admit, registry, log, body_max=body_max), name="admit"
-            ),
-            ExactRoute(
-                "/v1/admitlabel",
-                ReviewEndpoint(admit_label, registry, log, body_max=body_max),
-                name="admitlabel",
-            ),
-        ]
+        {
+            "/v1/admit": ReviewEndpoint(admit, registry, log, body_max=body_max),
+            "/v1/admitlabel": ReviewEndpoint(admit_label, registry, log, body_max=body_max),
+        }
     )
 
 
@@ -59,14 +55,21 @@ class ExactRoute(Route):
 
 
 class AdmissionApplication(Starlette):
-    """Starlette without its two layers that turn exceptions into responses.
+    """Endpoints by path, without Starlette's two layers that turn exceptions into responses.
 
     They cost 4 µs a request, and have nothing to catch: an endpoint here answers
     its own faults, and the connection answers 500 for what is left.
     """
 
-    answers_at_once = True
-    """Deciding keeps the thread busy to its end; what it may wait for is a plain future."""
+    def __init__(self, endpoints: Mapping[str, ReviewEndpoint]) -> None:
+        super().__init__(
+            routes=[
+                ExactRoute(path, endpoint, name=path.rpartition("/")[2])
+                for path, endpoint in endpoints.items()
+            ]
+        )
+        self.at_once = endpoints
+        """What a connection asks first: deciding hardly ever waits, and routing costs 5 µs."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """The router alone."""

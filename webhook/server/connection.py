@@ -40,8 +40,10 @@ class Connection(asyncio.Protocol):
     """The requests and responses of one connection, in order."""
 
     __slots__ = (
+        "_armed",
         "_body",
         "_body_size",
+        "_chunk_size",
         "_completed",
         "_current",
         "_ending",
@@ -52,6 +54,7 @@ class Connection(asyncio.Protocol):
         "_reading",
         "_refusal",
         "_scope",
+        "_target",
         "_transport",
         "_url",
         "application",
@@ -70,14 +73,17 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
         self._parser: Any = httptools.HttpRequestParser(self)
         self._reading: Reading = "start"
+        self._armed: Reading | None = None  # what the deadline is for
         self._ending: Ending = ""
         self._current: Exchange | None = None
         self._pending: deque[Exchange] = deque()
         self._refusal: tuple[int, str, str] | None = None
         self._scope: dict[str, Any] = {}
         self._raw_size = 0
+        self._chunk_size = 0
         self._completed = False
         self._url = b""
+        self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._body_size = 0
@@ -112,6 +118,7 @@ class Connection(asyncio.Protocol):
         if self._refusal is not None:
             return  # Read and dropped, so that the client comes to read its answer.
         self._completed = False
+        self._chunk_size = len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -122,12 +129,15 @@ class Connection(asyncio.Protocol):
             # The parser hands out whole fields only: an endless one shows here.
             self._raw_size += len(data)
             self._check_raw()
-        self._settle()
+        if self._current is None:
+            self._settle()
 
     def _settle(self) -> None:
-        """Answer a refusal, if there is one now and no request is before it."""
-        if self._refusal is not None and self._current is None:
+        """No request is under way: answer a refusal, or set the time for what is waited for."""
+        if self._refusal is not None:
             self._answer_refusal()
+        elif self._reading != self._armed:
+            self._rearm()
 
     def eof_received(self) -> bool:
         """The client will send no more; keep a plain connection open for its answer."""
@@ -165,11 +175,10 @@ class Connection(asyncio.Protocol):
         self._raw_size = 0
         self._url = b""
         self._headers = []
-        self._rearm()
 
     def on_url(self, url: bytes) -> None:
         """A part of the target."""
-        self._url += url
+        self._url = self._url + url if self._url else url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header field; a trailer is dropped."""
@@ -178,40 +187,44 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """The head is complete: refuse now what its body would be wasted on."""
-        size = len(self._url)
-        host = continues = False
-        length = 0
-        for name, value in self._headers:
-            size += len(name) + len(value) + 4
-            if name == b"host":
-                host = True
-            elif name == b"content-length":
-                length = int(value)  # the parser has accepted it
-            elif name == b"expect":
-                continues = value.lower() == b"100-continue"
-        self._check_head(size)
-        self._check_body(length)
-        if not host and self._parser.get_http_version() == "1.1":
+        headers = self._headers
+        fields = dict(headers)
+        bounds = self.hub.limits
+        # The head is no larger than the bytes that it came in.
+        if self._raw_size + self._chunk_size > bounds.header_bytes_max:
+            self._check_head(
+                len(self._url) + sum(len(name) + len(value) + 4 for name, value in headers)
+            )
+        elif len(headers) > limits.HEADERS_MAX:
+            self._check_head(0)
+        # The parser has accepted the number.
+        if int(fields.get(b"content-length", 0)) > bounds.body_bytes_max:
+            self._refuse_body()
+        if b"host" not in fields and self._parser.get_http_version() == "1.1":
             self._refuse(400, "malformed", "malformed HTTP request: no Host header")
         if self._parser.should_upgrade():
             self._refuse(501, "upgrade", "protocol upgrades are not supported")
         self._reading = "body"
         self._raw_size = 0
-        if length:
-            self._rearm()
-        if continues and self._refusal is None and self._current is None:
+        if b"expect" in fields and fields[b"expect"].lower() == b"100-continue":
+            self._continue()
+
+    def _continue(self) -> None:
+        """Ask for the body of a request whose client waits to be asked."""
+        if self._refusal is None and self._current is None:
             self._transport.write(_CONTINUE)
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         if self._refusal is not None:
             return
-        size = len(body)
+        hub, size = self.hub, len(body)
         self._body_size += size
-        self.hub.waiting_bytes += size
+        hub.waiting_bytes += size
         self._body.append(body)
-        self._check_body(self._body_size)
-        if self.hub.waiting_bytes > self.hub.limits.waiting_bytes_max:
+        if self._body_size > hub.limits.body_bytes_max:
+            self._refuse_body()
+        if hub.waiting_bytes > hub.limits.waiting_bytes_max:
             self._refuse(429, "overload", "too many bytes wait for review: try again")
 
     def on_message_complete(self) -> None:
@@ -235,22 +248,15 @@ class Connection(asyncio.Protocol):
     # --- requests --------------------------------------------------------------------------------
 
     def _exchange(self) -> Exchange | None:
-        target = self._url
-        if not target.startswith(b"/"):
-            target = _origin_form(target)
-            if not target:
-                self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
-                return None
-        path, _, query = target.partition(b"?")
-        decoded = path.decode("latin-1")
+        if self._target[0] != self._url and not self._read_target(self._url):
+            self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
+            return None
         body = self._body
         parser = self._parser
         scope = self._scope.copy()
         scope["http_version"] = version = parser.get_http_version()
         scope["method"] = parser.get_method().decode("ascii")
-        scope["path"] = unquote(decoded) if "%" in decoded else decoded
-        scope["raw_path"] = path
-        scope["query_string"] = query
+        _, scope["path"], scope["raw_path"], scope["query_string"] = self._target
         scope["headers"] = self._headers
         scope["received_at"] = time.monotonic()
         # The bytes go over to the exchange, and with them their place in the hub's count.
@@ -263,9 +269,20 @@ class Connection(asyncio.Protocol):
             keep_alive=version == "1.1" and parser.should_keep_alive(),
         )
 
+    def _read_target(self, url: bytes) -> bool:
+        """Take a request's target apart; a connection's next request mostly has the same."""
+        target = url if url.startswith(b"/") else _origin_form(url)
+        if not target:
+            return False
+        path, _, query = target.partition(b"?")
+        decoded = path.decode("latin-1")
+        self._target = (url, unquote(decoded) if "%" in decoded else decoded, path, query)
+        return True
+
     def _begin(self, exchange: Exchange) -> None:
         self._current = exchange
         self.deadline = NEVER
+        self._armed = None
         exchange.queued = self.hub.submit(exchange)
         if not exchange.queued:
             self.hub.refused("overload")
@@ -295,6 +312,7 @@ class Connection(asyncio.Protocol):
         if self._current is not None or self._ending:
             return
         bounds = self.hub.limits
+        self._armed = self._reading
         if self._reading == "start":
             seconds = bounds.idle_timeout_seconds
         elif self._reading == "head":
@@ -305,10 +323,11 @@ class Connection(asyncio.Protocol):
 
     def _discharge(self, exchange: Exchange) -> None:
         """Give back what a request held of the hub's bounds."""
+        hub = self.hub
         if exchange.queued:
             exchange.queued = False
-            self.hub.done()
-        self.hub.waiting_bytes -= len(exchange.body)
+            hub.in_flight -= 1
+        hub.waiting_bytes -= len(exchange.body)
         exchange.body = b""
 
     def _release_body(self) -> None:
@@ -325,11 +344,10 @@ class Connection(asyncio.Protocol):
         elif len(self._headers) > limits.HEADERS_MAX:
             self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
 
-    def _check_body(self, size: int) -> None:
+    def _refuse_body(self) -> None:
         limit = self.hub.limits.body_bytes_max
-        if size > limit:
-            message = f"request entity is too large; limit is {limit} bytes"
-            self._refuse(413, "body_too_large", message)
+        message = f"request entity is too large; limit is {limit} bytes"
+        self._refuse(413, "body_too_large", message)
 
     def _check_raw(self) -> None:
         """Bound what the parser holds back: fields, chunk extensions and trailers."""
@@ -337,11 +355,10 @@ class Connection(asyncio.Protocol):
             self._check_head(self._raw_size)
         else:
             bounds = self.hub.limits
-            self._check_body(
-                self._raw_size - bounds.body_bytes_max - bounds.header_bytes_max
-                if self._raw_size > bounds.body_bytes_max
-                else 0
-            )
+            if self._raw_size - bounds.body_bytes_max - bounds.header_bytes_max > (
+                bounds.body_bytes_max
+            ):
+                self._refuse_body()
 
     def _refuse(self, status: int, reason: str, message: str) -> None:
         """Note why the connection's input cannot go on; the first reason stands."""

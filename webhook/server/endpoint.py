@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.admission import InvalidReview, decode_review, encode_response
 from webhook.api.encoding import encode
-from webhook.server.exchange import JSON
+from webhook.server.exchange import JSON, JSON_ALONE
 from webhook.server.preparation import Waiting
 from webhook.server.status import failure
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics import Registry
-    from webhook.server.exchange import Receive, Send
+    from webhook.server.exchange import Answer, Receive, Send
 
 from webhook import metrics
 
@@ -35,6 +35,9 @@ _EMPTY: Final = encode(
 )
 """What controller-runtime answers to a request without a body, with 200: probes rely on it."""
 
+
+_WAITING: Final = "waddle.waiting"
+"""Where a request's scope has what it waits for, between its two calls."""
 
 _RETRY: Final = ((b"retry-after", b"1"), (b"connection", b"close"))
 
@@ -71,47 +74,57 @@ class ReviewEndpoint:
         self._log = log
         self._body_max = body_max
 
+    def respond(self, scope: dict[str, Any], body: bytes) -> Answer | None:
+        """Answer a request at once; None where something must be waited for.
+
+        The application is to be asked then, with the same scope.
+        """
+        try:
+            return self._answer(scope, body)
+        except Waiting as waiting:
+            scope[_WAITING] = waiting
+            return None
+
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, or what is left of it when :meth:`respond` could not."""
         message = await receive()
         body: bytes = message.get("body", b"")
         while message.get("more_body"):
             message = await receive()
             body += message.get("body", b"")
-        try:
-            code, headers, answer = self._answer(scope, body)
-        except Waiting as waiting:
+        answer = None if _WAITING in scope else self.respond(scope, body)
+        if answer is None:
+            waiting: Waiting = scope.pop(_WAITING)
             await waiting.finished
-            code, headers, answer = self._answer(scope, body, waiting)
+            answer = self._answer(scope, body, waiting)
+        code, headers, content = answer
         await send({"type": "http.response.start", "status": code, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
+        await send({"type": "http.response.body", "body": content})
 
-    def _answer(
-        self, scope: dict[str, Any], body: bytes, waiting: Waiting | None = None
-    ) -> tuple[int, tuple[tuple[bytes, bytes], ...], bytes]:
+    def _answer(self, scope: dict[str, Any], body: bytes, waiting: Waiting | None = None) -> Answer:
         try:
             if not body and scope["method"] in ("GET", "HEAD"):
-                return 200, (JSON,), _EMPTY
+                return 200, JSON_ALONE, _EMPTY
             if waiting is not None:
-                return 200, (JSON,), encode_response(waiting.resume(), waiting.api_version)
+                return 200, JSON_ALONE, encode_response(waiting.resume(), waiting.api_version)
             request = self._read(scope, body)
             received_at = scope.get("received_at") or time.monotonic()
             response = self._decide(request, scope["query_string"], received_at)
-            return 200, (JSON,), encode_response(response, request.api_version)
+            return 200, JSON_ALONE, encode_response(response, request.api_version)
         except Waiting:
             raise
         except Unanswerable as refusal:
             self._registry.count(metrics.REFUSED, refusal.reason)
             # The API server's client repeats such a request; on a new connection it may meet
             # another replica.
-            headers = (JSON, *_RETRY) if refusal.retry else (JSON,)
+            headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
             if refusal.code == 405:
                 headers = (*headers, (b"allow", b"POST"))
             return refusal.code, headers, failure(refusal.code, str(refusal))
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._registry.count(metrics.REFUSED, "bug")
             self._log.fault("bug while deciding a request", error)
-            return 500, (JSON,), failure(500, "internal error: see the webhook's log")
+            return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
     def _read(self, scope: dict[str, Any], body: bytes) -> AdmissionRequest:
         if scope["method"] != "POST":
@@ -120,7 +133,10 @@ class ReviewEndpoint:
         if not body:
             raise Unanswerable(400, "malformed", "request body is empty")
         content_type = _header(scope, b"content-type")
-        if content_type.partition(b";")[0].strip().lower() != b"application/json":
+        # As the API server writes it, or else as the standard lets it be written.
+        if content_type != b"application/json" and (
+            content_type.partition(b";")[0].strip().lower() != b"application/json"
+        ):
             shown = content_type.decode("latin-1")
             raise Unanswerable(
                 415, "content_type", f"contentType={shown}, expected application/json"

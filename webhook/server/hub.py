@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webhook import metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from webhook.log import Logger
     from webhook.metrics import Registry
+    from webhook.server.exchange import Responder
     from webhook.server.limits import ConnectionLimits
 
 SLICE_SECONDS: Final = 0.005
@@ -62,10 +63,11 @@ class Hub:
         self.connections: set[Member] = set()
         self.waiting: deque[Waiting] = deque()
         self.in_flight = 0
+        """Requests queued, and neither answered nor without their client: connections count down."""
         self.waiting_bytes = 0
         self.draining = False
-        self.at_once = False
-        """Whether the application answers without ever waiting: then it needs no tasks."""
+        self.at_once: Mapping[str, Responder] = {}
+        """By path, what the application answers without waiting, hence without a task."""
         self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
         """Why a TLS client is not welcome; None where it is."""
         self.date_line = b""
@@ -113,10 +115,6 @@ class Hub:
         """Keep a task that answers a request until it is done."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def done(self) -> None:
-        """A queued request has been answered or has lost its client."""
-        self.in_flight -= 1
 
     def refused(self, reason: str) -> None:
         """Count a request answered without a decision."""

@@ -49,7 +49,7 @@ class Listener(uvicorn.Server):
         """Set when the port is open."""
         self._stopping = asyncio.Event()
         self._last_tick = time.monotonic()
-        hub.at_once = getattr(application, "answers_at_once", False)
+        hub.at_once = getattr(application, "at_once", {})
         protocol: Any = functools.partial(Connection, hub)
         super().__init__(
             uvicorn.Config(

@@ -6,7 +6,7 @@ of policies, so only namespaces that the operator named may carry it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of
@@ -40,7 +40,7 @@ def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionRespon
         return verdict.allowed(uid, "Not a namespace")
     if request.object is None:
         message = "while deserializing resource: unexpected end of JSON input"
-        return replace(verdict.denied(uid, message), code=500)
+        return verdict.denied(uid, message)._replace(code=500)
     name = name_of(request.object)
     if exemptions.cover(name):
         return verdict.allowed(uid, f"Namespace {name} is allowed to set {LABEL}")

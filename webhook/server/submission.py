@@ -74,7 +74,7 @@ def source_to_compile(request: AdmissionRequest) -> dict[str, Any] | None:
     A template that does not compile must remain deletable, and may lose a
     finalizer or gain a label.
     """
-    if request.kind.group_kind != (template.GROUP, template.KIND):
+    if request.kind.group != template.GROUP or request.kind.kind != template.KIND:
         return None
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:

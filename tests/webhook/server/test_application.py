@@ -79,12 +79,31 @@ def allow(request: AdmissionRequest, query: bytes, received_at: float) -> Admiss
     return AdmissionResponse(request.uid, allowed=True, message=query.decode())
 
 
-def test_v1_admit_is_served_through_a_starlette_application_run_by_uvicorn(lines: Lines) -> None:
-    """The request passes uvicorn's server, our protocol class, and the application's router."""
+def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
+    """The request passes uvicorn's server and our protocol class, which asks the endpoint."""
+    application = make_application(
+        allow, Exemptions(), Registry(), lines.logger, body_max=1_000_000
+    )
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(scope["path"])
+
+    application.router.middleware_stack = never
+    found = asyncio.run(exchange(application, lines, post("/v1/admit?timeout=1s", REVIEW)))
+    assert b'"allowed":true' in found[0]
+    assert b"\r\ncontent-type: application/json\r\n" in found[0]
+    assert b"\r\nconnection: close\r\n" in found[0]
+    assert issubclass(Listener, uvicorn.Server)
+    assert issubclass(Connection, asyncio.Protocol)
+
+
+def test_v1_admit_is_a_route_of_a_starlette_application(lines: Lines) -> None:
+    """What must wait, and any other server, finds it there: the answers are the same."""
     application = make_application(
         allow, Exemptions(), Registry(), lines.logger, body_max=1_000_000
     )
     assert isinstance(application, Starlette)
+    application.at_once = {}
     passed: list[dict[str, Any]] = []
     routed = application.router.app
 
@@ -98,8 +117,6 @@ def test_v1_admit_is_served_through_a_starlette_application_run_by_uvicorn(lines
     assert [scope["app"] for scope in passed] == [application]
     assert passed[0]["router"] is application.router
     assert passed[0]["route"].path == "/v1/admit"
-    assert issubclass(Listener, uvicorn.Server)
-    assert issubclass(Connection, asyncio.Protocol)
 
 
 def test_a_bug_in_deciding_is_answered_500_and_logged(lines: Lines) -> None:
@@ -162,14 +179,27 @@ WAITING = Starlette(
 )
 
 
-def test_an_application_that_promised_not_to_wait_and_does_is_a_bug(lines: Lines) -> None:
-    class Liar(Starlette):
-        answers_at_once = True
+def test_a_failure_of_what_answers_at_once_is_a_bug_answered_500(lines: Lines) -> None:
+    class Failing:
+        def respond(self, scope: dict[str, Any], body: bytes) -> None:
+            raise ZeroDivisionError
 
-    liar = Liar(routes=[Route("/waits", waits, methods=["POST"])])
-    found = asyncio.run(exchange(liar, lines, post("/waits", b"x")))
+    failing = Starlette()
+    failing.at_once = {"/fails": Failing()}  # type: ignore[attr-defined]
+    found = asyncio.run(exchange(failing, lines, post("/fails", b"x")))
     assert found[0].startswith(b"HTTP/1.1 500 ")
-    assert b"has waited" in lines[-1]
+    assert b"ZeroDivisionError" in lines[-1]
+
+
+def test_what_cannot_be_answered_at_once_is_asked_of_the_application(lines: Lines) -> None:
+    class Undecided:
+        def respond(self, scope: dict[str, Any], body: bytes) -> None:
+            assert body == b"x" * 10
+
+    undecided = Starlette(routes=[Route("/waits", waits, methods=["POST"])])
+    undecided.at_once = {"/waits": Undecided()}  # type: ignore[attr-defined]
+    found = asyncio.run(exchange(undecided, lines, post("/waits", b"x" * 10)))
+    assert found[0].endswith(b"\r\n\r\n10")
 
 
 def test_an_application_that_waits_is_run_in_a_task(lines: Lines) -> None:

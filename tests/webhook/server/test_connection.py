@@ -63,8 +63,8 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
     lines: list[bytes] = []
     log = Log(lines.append).logger("test")
     hub = Hub(LIMITS, Registry(), log)
-    hub.at_once = True
     application = make_application(allow, Exemptions(), Registry(), log, body_max=2048)
+    hub.at_once = application.at_once
 
     async def run() -> bytes:
         connection = Connection(hub, Config(application))  # type: ignore[arg-type]
