@@ -13,6 +13,7 @@ from webhook.api.gvk import gvk_of
 from webhook.app.files import Subject, fingerprint, watch
 from webhook.app.policies import MeteredClient, PolicyLoader, excluded_namespaces
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics import Registry
@@ -118,7 +119,7 @@ class Loader:
             self.registry,
             targets=[AdmissionTarget()],
             drivers=[RegoDriver()],
-            error_is_violation=True,
+            isolation=Isolation(),
         )
         self.loader = PolicyLoader(
             self.client,

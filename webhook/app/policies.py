@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.constraint.driver import Driver
+    from webhook.constraint.isolation import Isolation
     from webhook.constraint.snapshot import Snapshot
     from webhook.constraint.target import Target
     from webhook.log import Logger
@@ -44,9 +45,9 @@ class MeteredClient(Client):
         *,
         targets: Sequence[Target],
         drivers: Sequence[Driver],
-        error_is_violation: bool,
+        isolation: Isolation,
     ) -> None:
-        super().__init__(targets=targets, drivers=drivers, error_is_violation=error_is_violation)
+        super().__init__(targets=targets, drivers=drivers, isolation=isolation)
         self._registry = registry
 
     def add_template(self, document: Mapping[str, Any]) -> bool:

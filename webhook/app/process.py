@@ -17,6 +17,7 @@ from webhook import __version__, certs, log, metrics
 from webhook.app.certificates import CertificateLoader
 from webhook.app.compilation import CodeProcess, CompileThread
 from webhook.app.files import Subject
+from webhook.app.isolation import isolation
 from webhook.app.policies import MeteredClient, PolicyLoader
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.client import Client
@@ -230,7 +231,7 @@ class Process:
             self._registry,
             targets=[AdmissionTarget()],
             drivers=[self._driver],
-            error_is_violation=self._settings.evaluation_errors == "violation",
+            isolation=isolation(self._settings),
         )
 
     def _make_plain_client(self) -> Client:

@@ -8,29 +8,40 @@ compiles goes on enforcing its last good revision.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import enforcement, schema
+from webhook.constraint.constraint import Broken
 from webhook.constraint.digest import Digest
+from webhook.constraint.entry import Entry
 from webhook.constraint.errors import (
+    BrokenTemplate,
+    ConstraintFrameworkError,
     InvalidConstraint,
     InvalidTemplate,
     MissingTemplate,
 )
 from webhook.constraint.inventory import Inventory
-from webhook.constraint.snapshot import Entry, Snapshot
-from webhook.constraint.template import read_template
+from webhook.constraint.isolation import (
+    DEFAULT,
+    InvalidOnError,
+    on_error_of,
+    readable_on_error,
+)
+from webhook.constraint.snapshot import Snapshot
+from webhook.constraint.template import Template, kind_of, read_template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
+    from webhook.constraint.isolation import Isolation, OnError
     from webhook.constraint.target import Target
-    from webhook.constraint.template import Template
 
 
 class Client:
@@ -42,13 +53,13 @@ class Client:
         targets: Sequence[Target],
         drivers: Sequence[Driver],
         enforcement_points: Sequence[str] = enforcement.POINTS,
-        error_is_violation: bool = True,
+        isolation: Isolation = DEFAULT,
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources."""
         self._targets = {target.name: target for target in targets}
         self._drivers = {driver.name: driver for driver in drivers}
         self._points = tuple(enforcement_points)
-        self._error_is_violation = error_is_violation
+        self._isolation = isolation
         self._entries: dict[str, Entry] = {}
         self._inventory = Inventory()
         self._namespaces: dict[str, Mapping[str, Any]] | None = None
@@ -68,11 +79,18 @@ class Client:
                 inventory=self._inventory.publish(),
                 namespaces=self._publish_namespaces(),
                 enforcement_points=self._points,
-                error_is_violation=self._error_is_violation,
-                digest=self._digest.hex(),
+                isolation=self._isolation,
+                digest=self._digest.hex(self._undecidable()),
                 revision=self._revision,
             )
         return self._snapshot
+
+    def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+        """What decides differently for being broken, as the digest counts it."""
+        for entry in self._entries.values():
+            for constraint in entry.constraints:
+                if entry.fault_of(constraint, self._isolation.on_error) is not None:
+                    yield ("broken", *constraint.key), constraint.document
 
     def copy(self) -> Client:
         """Another client with the same templates and constraints, and no data."""
@@ -80,7 +98,7 @@ class Client:
             targets=tuple(self._targets.values()),
             drivers=tuple(self._drivers.values()),
             enforcement_points=self._points,
-            error_is_violation=self._error_is_violation,
+            isolation=self._isolation,
         )
         other._entries = dict(self._entries)
         other._digest = self._digest.copy()
@@ -100,26 +118,66 @@ class Client:
         """Add or replace a template; False if nothing changed.
 
         Its constraints stay in force as they were until they are added again. Raises
-        :class:`~webhook.constraint.errors.InvalidTemplate`, and then changes nothing.
+        :class:`~webhook.constraint.errors.InvalidTemplate`; then the revision before
+        stays, marked as broken (:meth:`break_template`).
         """
+        try:
+            return self._add_template(document)
+        except InvalidTemplate as error:
+            self.break_template(document, error)
+            raise
+
+    def _add_template(self, document: Mapping[str, Any]) -> bool:
         template = read_template(document)
         old = self._entries.get(template.name)
         key = ("template", template.name)
-        if old is not None and self._digest.holds(key, document):
+        is_known = old is not None and self._digest.holds(key, document)
+        if is_known and old is not None and old.broken is None:
             return False
         if old is not None and old.constraints and old.template.target != template.target:
             raise InvalidTemplate(
                 "ConstraintTemplates with Constraints may not change targets: "
                 f"old targets [{old.template.target}], new targets [{template.target}]"
             )
+        try:
+            on_error = on_error_of(document)
+        except InvalidOnError as error:
+            raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
         target = self._target(template)
         crd = schema.create_crd(template, target)
-        evaluator = self._compile(template)
+        evaluator = old.evaluator if is_known and old is not None else self._compile(template)
         kept = old.constraints if old is not None else ()
-        self._entries[template.name] = Entry(template, target, evaluator, kept, crd)
+        entry = Entry(template, target, evaluator, kept, crd, on_error)
+        self._entries[template.name] = entry
         self._digest.put(key, document)
         self._snapshot = None
         return True
+
+    def break_template(self, document: Mapping[str, Any], error: InvalidTemplate) -> None:
+        """Know that the newest revision of a template cannot be used, and why.
+
+        Its constraints are matched all the same, and answered for where no
+        revision before it is to be enforced instead.
+        """
+        name, kind = name_of(document), kind_of(document)
+        if not kind or name != kind.lower():
+            return  # No constraint can be of it.
+        try:
+            template = read_template(document)
+            target = self._target(template)
+        except InvalidTemplate:
+            target = next(iter(self._targets.values()))
+            template = Template(name, kind, target.name, (), document=document)
+        broken = Broken(error.stage, str(error))
+        on_error = readable_on_error(document)
+        old = self._entries.get(name)
+        if old is not None and old.evaluator is not None:
+            entry = replace(old, on_error=on_error, broken=broken)
+        else:
+            kept = () if old is None else old.constraints
+            entry = Entry(template, target, None, kept, None, on_error, broken)
+        self._entries[name] = entry
+        self._snapshot = None
 
     def remove_template(self, name: str) -> bool:
         """Remove a template and its constraints; False if it was not there."""
@@ -169,32 +227,76 @@ class Client:
     def add_constraint(self, document: Mapping[str, Any], *, is_valid: bool = False) -> bool:
         """Add or replace a constraint; False if nothing changed. Raises as the check does.
 
-        With ``is_valid`` it need not fit its template's schema: it did fit an earlier one.
+        With ``is_valid`` it need not fit its template's schema: it did fit an
+        earlier one. One that is refused leaves the revision before in force,
+        marked as broken (:meth:`break_constraint`).
         """
+        try:
+            return self._add_constraint(document, is_valid=is_valid)
+        except ConstraintFrameworkError as error:
+            self.break_constraint(document, error)
+            raise
+
+    def _add_constraint(self, document: Mapping[str, Any], *, is_valid: bool) -> bool:
         entry = self._validated(document, is_valid=is_valid)
-        constraint = self._read_constraint(entry, document)
+        assert entry.crd is not None
+        try:
+            on_error = on_error_of(document)
+        except InvalidOnError as error:
+            raise InvalidConstraint(f"invalid Constraint: {error}") from None
+        full = schema.with_defaults(document, entry.crd)
+        constraint = self._read_constraint(entry, full, on_error)
         key = ("constraint", *constraint.key)
-        if self._digest.holds(key, constraint.document):
+        old = _named(entry, constraint.name)
+        if old is not None and old.broken is None and self._digest.holds(key, constraint.document):
             return False
+        self._put_constraint(entry, constraint)
+        self._digest.put(key, constraint.document)
+        return True
+
+    def break_constraint(
+        self, document: Mapping[str, Any], error: ConstraintFrameworkError
+    ) -> None:
+        """Know that the newest revision of a constraint cannot be used, and why.
+
+        The revision before stays, if there is one. Otherwise what it matches
+        and how it acts is taken from this one, where that can be read.
+        """
+        name, gvk = name_of(document), gvk_of(document)
+        entry = self._entries.get(gvk.kind.lower())
+        if entry is None or not name or gvk.group != constraints.GROUP:
+            return
+        broken = Broken("constraint", str(error))
+        if isinstance(error, BrokenTemplate) and entry.broken is not None:
+            broken = entry.broken
+        old = _named(entry, name)
+        on_error = readable_on_error(document)
+        if old is not None and old.is_good and entry.evaluator is not None:
+            constraint = replace(old, on_error=on_error, broken=broken)
+        else:
+            try:
+                schema.validate_match(document, entry.target)
+                found = self._read_constraint(entry, dict(document), on_error)
+            except ConstraintFrameworkError:
+                return  # What it is about cannot be told.
+            constraint = replace(found, broken=broken, is_good=False)
+        self._put_constraint(entry, constraint)
+
+    def _put_constraint(self, entry: Entry, constraint: Constraint) -> None:
         others = [item for item in entry.constraints if item.name != constraint.name]
         ordered = tuple(sorted([*others, constraint], key=lambda item: item.name))
-        self._entries[entry.template.name] = Entry(
-            entry.template, entry.target, entry.evaluator, ordered, entry.crd
-        )
-        self._digest.put(key, constraint.document)
+        self._entries[entry.template.name] = replace(entry, constraints=ordered)
         self._snapshot = None
-        return True
 
     def remove_constraint(self, kind: str, name: str) -> bool:
         """Remove a constraint; False if it was not there."""
         entry = self._entries.get(kind.lower())
-        kept = tuple(item for item in entry.constraints if item.name != name) if entry else ()
-        if entry is None or len(kept) == len(entry.constraints):
+        old = None if entry is None else _named(entry, name)
+        if entry is None or old is None:
             return False
-        self._entries[kind.lower()] = Entry(
-            entry.template, entry.target, entry.evaluator, kept, entry.crd
-        )
-        self._digest.drop(("constraint", entry.template.kind, name))
+        kept = tuple(item for item in entry.constraints if item is not old)
+        self._entries[kind.lower()] = replace(entry, constraints=kept)
+        self._digest.drop(("constraint", *old.key))
         self._snapshot = None
         return True
 
@@ -213,13 +315,19 @@ class Client:
         if entry is None:
             template = gvk.kind.lower()
             raise MissingTemplate(f'missing ConstraintTemplate: template "{template}" not found')
+        if entry.crd is None:
+            raise BrokenTemplate(
+                f'missing ConstraintTemplate: template "{entry.template.name}" has no revision '
+                "that can be used"
+            )
         entry.target.validate_constraint(document)
         if not is_valid:
             schema.validate_constraint(document, entry.crd)
         return entry
 
-    def _read_constraint(self, entry: Entry, document: Mapping[str, Any]) -> Constraint:
-        document = schema.with_defaults(document, entry.crd)
+    def _read_constraint(
+        self, entry: Entry, document: dict[str, Any], on_error: OnError | None
+    ) -> Constraint:
         action = enforcement.action_of(document)
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
@@ -234,6 +342,7 @@ class Client:
             match=None if match is None else entry.target.compile_match(match),
             parameters=parameters,
             parameters_key=encode(parameters, sort_keys=True),
+            on_error=on_error,
         )
 
     # --- data --------------------------------------------------------------------------------
@@ -281,6 +390,10 @@ class Client:
                 self._snapshot = None
                 handled = True
         return handled
+
+
+def _named(entry: Entry, name: str) -> Constraint | None:
+    return next((item for item in entry.constraints if item.name == name), None)
 
 
 def _priorities(drivers: Mapping[str, Driver]) -> dict[str, int]:

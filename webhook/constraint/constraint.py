@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.constraint.isolation import OnError, Stage
     from webhook.constraint.target import CompiledMatch
 
 GROUP: Final = "constraints.gatekeeper.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Why the newest revision of a template or constraint cannot be used."""
+
+    stage: Stage
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,9 @@ class Constraint:
 
     ``points`` gives for each enforcement point the actions of a scoped
     constraint, sorted. ``parameters`` is ``spec.parameters`` or ``{}``, and
-    ``parameters_key`` is equal where they are.
+    ``parameters_key`` is equal where they are. ``broken`` says why a newer
+    revision than this cannot be used; one that is not ``is_good`` was never
+    accepted itself, and is here to be matched and answered for.
     """
 
     kind: str
@@ -30,6 +41,9 @@ class Constraint:
     match: CompiledMatch | None = field(default=None, repr=False, compare=False)
     parameters: Any = field(default=None, repr=False, compare=False)
     parameters_key: bytes = field(default=b"", repr=False)
+    on_error: OnError | None = field(default=None, repr=False)
+    broken: Broken | None = field(default=None, repr=False)
+    is_good: bool = field(default=True, repr=False)
 
     @property
     def key(self) -> tuple[str, str]:

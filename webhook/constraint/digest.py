@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.encoding import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _BITS: Final = 256
 
@@ -48,9 +48,10 @@ class Digest:
         value = self._hashes.pop(key, 0)
         self._sum = (self._sum - value) % (1 << _BITS)
 
-    def hex(self) -> str:
-        """64 hexadecimal digits."""
-        return f"{self._sum:064x}"
+    def hex(self, others: Iterable[tuple[tuple[str, ...], Mapping[str, Any]]] = ()) -> str:
+        """64 hexadecimal digits; ``others`` are counted this once, each with its key."""
+        total = self._sum + sum(_fingerprint(key, document) for key, document in others)
+        return f"{total % (1 << _BITS):064x}"
 
 
 def _fingerprint(key: tuple[str, ...], document: Mapping[str, Any]) -> int:

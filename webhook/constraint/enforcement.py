@@ -101,6 +101,13 @@ def scoped_actions(
     return tuple(sorted(found))
 
 
+def actions_at(constraint: Constraint, point: str, client_points: Sequence[str]) -> tuple[str, ...]:
+    """What a constraint does at a point, whether scoped or not."""
+    if constraint.enforcement_action == "scoped":
+        return scoped_actions(constraint, point, client_points)
+    return (constraint.enforcement_action,)
+
+
 def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
     """Refuse unknown actions and points, with Gatekeeper's words.
 

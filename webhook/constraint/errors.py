@@ -6,6 +6,11 @@ concerned. The sentences in front are those of the constraint framework.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webhook.constraint.isolation import Stage
+
 
 class ConstraintFrameworkError(ValueError):
     """Something handed to the client cannot be accepted."""
@@ -13,6 +18,8 @@ class ConstraintFrameworkError(ValueError):
 
 class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
     """A ConstraintTemplate that cannot be used; ``code`` is that of its status error."""
+
+    stage: Stage = "template"
 
     def __init__(self, message: str, code: str = "create_error") -> None:
         super().__init__(message)
@@ -22,8 +29,9 @@ class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's ow
 class CompileError(InvalidTemplate):
     """A template whose source does not parse or compile."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, stage: Stage = "compile") -> None:
         super().__init__(message, "ingest_error")
+        self.stage = stage
 
 
 class InvalidConstraint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
@@ -36,6 +44,10 @@ class SchemaViolation(InvalidConstraint):
 
 class MissingTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
     """A constraint whose template is not there."""
+
+
+class BrokenTemplate(MissingTemplate):
+    """A constraint whose template is there and has no revision that can be used."""
 
 
 class UnsupportedEnforcementPoint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
@@ -52,6 +64,10 @@ class MatchError(Exception):
 
 class ReviewError(Exception):
     """A thing that a target understands but cannot review."""
+
+
+class Deferred(Exception):  # noqa: N818  # named by what it is
+    """A review that takes too long where it was begun, to be begun anew where it may."""
 
 
 class PolicyError(Exception):

@@ -202,9 +202,11 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     """A generator's responses with those of what it implies, which say by which template."""
     results = list(parent.results)
     faults = list(parent.faults)
+    undecided = list(parent.undecided)
     for resultant, responses in implied:
         template = resultant.template
         faults += responses.faults
+        undecided += responses.undecided
         results += [
             replace(
                 result,
@@ -219,4 +221,5 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
         deadline_exceeded=parent.deadline_exceeded
         or any(responses.deadline_exceeded for _, responses in implied),
         evaluated=parent.evaluated + sum(responses.evaluated for _, responses in implied),
+        undecided=tuple(undecided),
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.constraint.breaker import Guard
+
 STEPS_PER_SECOND: Final = 40_000_000
 """Steps that a budget of time allows: twice what a second's work is, so that the clock decides.
 They refuse work long in C before it begins, where the clock could tell only afterwards."""
@@ -20,17 +22,29 @@ class Budget:
     ``seconds`` are of its thread's processor: a replica that is throttled, or
     shares its core, must not find fault with a policy for it. ``steps`` bound
     the work. ``rest`` is called about once for each millisecond of work, so
-    that what may wait lets others go first.
+    that what may wait lets others go first. ``guard`` is told of overruns and
+    says what is suspended. With ``deferrable`` an evaluation that takes more is
+    no overrun yet: the review ends with
+    :class:`~webhook.constraint.errors.Deferred`, to be done elsewhere with more.
     """
 
     seconds: float
     steps: int
     rest: Callable[[], None] | None = None
+    guard: Guard | None = None
+    deferrable: bool = False
 
     @classmethod
-    def of(cls, seconds: float, rest: Callable[[], None] | None = None) -> Budget:
+    def of(
+        cls,
+        seconds: float,
+        *,
+        rest: Callable[[], None] | None = None,
+        guard: Guard | None = None,
+        deferrable: bool = False,
+    ) -> Budget:
         """The budget of so much time."""
-        return cls(seconds, int(seconds * STEPS_PER_SECOND), rest)
+        return cls(seconds, int(seconds * STEPS_PER_SECOND), rest, guard, deferrable)
 
 
 @dataclass(frozen=True, slots=True)

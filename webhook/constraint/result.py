@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
+    from webhook.constraint.isolation import Answer, UndecidedCause
 
 ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""
@@ -51,6 +52,20 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Undecided:
+    """A constraint that matched and could not be decided, and what is answered for it."""
+
+    target: str
+    constraint: Constraint
+    cause: UndecidedCause
+    answer: Answer
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.constraint.kind}/{self.constraint.name} ({self.cause}): {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A template or target that gave no answer, where that is not taken for a violation."""
 
@@ -69,13 +84,16 @@ class Responses:
     ``results`` are in Gatekeeper's order of an answer: enforcement action, then
     message, ties by constraint kind and name; :meth:`by_constraint` gives the
     order of kind and name. ``evaluated`` counts the constraints that matched.
-    With ``faults``, or when ``deadline_exceeded``, the review has no verdict.
+    ``undecided`` are those that matched and gave no verdict, each with its
+    answer. With ``faults``, or when ``deadline_exceeded`` with a constraint that
+    denies undecided, the review has no verdict unless something denies.
     """
 
     results: tuple[Result, ...] = ()
     faults: tuple[Fault, ...] = ()
     deadline_exceeded: bool = False
     evaluated: int = 0
+    undecided: tuple[Undecided, ...] = ()
 
     def by_constraint(self) -> tuple[Result, ...]:
         """The results sorted by constraint kind and name."""

@@ -158,6 +158,20 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
         raise InvalidConstraint(f"invalid Constraint: unknown fields: [{' '.join(unknown)}]")
 
 
+def validate_match(constraint: Mapping[str, Any], target: Target) -> None:
+    """Check only what a constraint matches; raises InvalidConstraint.
+
+    For one whose template says nothing of its parameters.
+    """
+    spec = constraint.get("spec") or {}
+    if type(spec) is not dict:
+        raise InvalidConstraint("invalid Constraint: spec must be an object")
+    match = spec.get("match")
+    if match is not None and (found := structural.faults(match, target.match_schema())):
+        raise SchemaViolation(f"schema validation failed: {found[0]}")
+    target.validate_constraint(constraint)
+
+
 def with_defaults(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> dict[str, Any]:
     """The constraint with the schema's defaults and without its status."""
     result: dict[str, Any] = structural.with_defaults(dict(constraint), crd_schema(crd))

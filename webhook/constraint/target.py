@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
     from webhook.constraint.review import Review
 
@@ -54,6 +54,12 @@ class Target(Protocol):
 
         ``namespaces`` are the known Namespaces by name. Raises
         :class:`~webhook.constraint.errors.ReviewError`.
+        """
+
+    def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
+        """Whether no fault of a policy may refuse this: what a repair needs.
+
+        ``namespaces`` are those to be spared.
         """
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -86,6 +86,14 @@ def read_template(document: Mapping[str, Any]) -> Template:
     )
 
 
+def kind_of(document: Mapping[str, Any]) -> str:
+    """The constraint kind that a template names, however broken the rest of it is; or empty."""
+    found: Any = document
+    for field_ in ("spec", "crd", "spec", "names", "kind"):
+        found = found.get(field_) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 def _invalid(message: str) -> InvalidTemplate:
     return InvalidTemplate(f"invalid ConstraintTemplate: {message}")
 

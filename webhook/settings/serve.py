@@ -253,6 +253,23 @@ class ServeSettings:
         group=_DECIDING,
         choices=("violation", "error"),
     )
+    on_error: str = flag(
+        "lastGood",
+        "What a request gets that a policy matches which cannot be used, or takes more than its "
+        "budget: lastGood decides by its last good revision and else refuses, reject refuses, "
+        "allow warns. For policies without the annotation waddle.dev/on-error; only constraints "
+        "that deny ever refuse. docs/isolation.md has the table.",
+        group=_DECIDING,
+        choices=("lastGood", "reject", "allow"),
+    )
+    evaluation_budget_seconds: float = flag(
+        0.1,
+        "Processor time of one evaluation of one constraint; what takes more is ended, is no "
+        "violation, and after three times within a minute not evaluated for a while.",
+        name="evaluation-budget",
+        kind="duration",
+        group=_DECIDING,
+    )
     disable_opa_builtin: tuple[str, ...] = flag(
         (),
         "Built-in function that templates may not use; repeatable.",
@@ -392,6 +409,7 @@ _AT_LEAST: Final = {
     "body_timeout_seconds": 0.05,
     "idle_timeout_seconds": 0.05,
     "review_timeout_seconds": 0.05,
+    "evaluation_budget_seconds": 0.01,
     "decision_log_grace_seconds": 0,
 }
 

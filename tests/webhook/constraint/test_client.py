@@ -182,7 +182,9 @@ def test_one_bad_object_leaves_the_others_alone():
     with pytest.raises(MissingTemplate) as missing:
         subject.add_constraint(constraint("K8sBad"))
 
-    assert str(missing.value) == 'missing ConstraintTemplate: template "k8sbad" not found'
+    assert str(missing.value) == (
+        'missing ConstraintTemplate: template "k8sbad" has no revision that can be used'
+    )
     assert messages(subject) == ["no"]
 
 

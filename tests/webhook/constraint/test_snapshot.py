@@ -17,6 +17,7 @@ from tests.webhook.constraint.policies import (
 from webhook.api.admission import read_request
 from webhook.constraint import enforcement
 from webhook.constraint.errors import UnsupportedEnforcementPoint
+from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
 
@@ -161,7 +162,7 @@ def test_an_evaluation_that_fails_is_a_fault_where_that_is_asked_for():
         constraint("K8sEcho"),
         template(),
         constraint(),
-        error_is_violation=False,
+        isolation=Isolation(error_is_violation=False),
     )
 
     answer = review(subject)
@@ -194,14 +195,16 @@ violation[{"msg": "never"}] {
     assert answer.deadline_exceeded
 
 
-def test_rego_over_its_budget_of_steps_is_a_failure_like_any_other():
+def test_rego_over_its_budget_of_steps_is_no_violation():
     rego = 'package p\nviolation[{"msg": "x"}] { numbers.range(1, 100000)[_] == 0 }'
     subject = client(template(rego=rego), constraint())
 
-    (result,) = review(subject, limits=Limits(steps=10_000)).results
+    answer = review(subject, limits=Limits(steps=10_000))
 
-    assert result.error
-    assert "eval_cancel_error" in result.msg
+    assert answer.results == ()
+    (undecided,) = answer.undecided
+    assert (undecided.cause, undecided.answer) == ("overrun", "reject")
+    assert "eval_cancel_error" in undecided.message
 
 
 SCOPED = [

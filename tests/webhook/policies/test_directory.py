@@ -151,7 +151,7 @@ def test_one_bad_object_costs_only_itself(folder):
         "NoVersion odd",
     ]
     assert folder.messages() == ["no"]
-    assert 'missing ConstraintTemplate: template "k8sbad" not found' in str(report.faults[1])
+    assert 'template "k8sbad" has no revision that can be used' in str(report.faults[1])
 
 
 def test_an_object_defined_twice_is_reported_and_the_first_is_used(folder):

@@ -125,7 +125,7 @@ def _parse(text: str, file: str, version: RegoVersion) -> Module:
         first = errors.errors[0]
         # OPA reports an empty module alone, and with a place that is none.
         text = f"{file}:0: {first}" if first.message == "empty module" else str(errors)
-        raise CompileError(f"invalid ConstraintTemplate: {text}") from None
+        raise CompileError(f"invalid ConstraintTemplate: {text}", "parse") from None
 
 
 def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:

@@ -13,7 +13,7 @@ from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from webhook.constraint.review import Source
     from webhook.constraint.target import CompiledMatch
@@ -65,6 +65,17 @@ class AdmissionTarget:
                 raise ReviewError("oldObject cannot be nil for DELETE operations")
             document["object"] = document["oldObject"]
         return _review(document, namespace, value.source, operation)
+
+    def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
+        """Policies themselves, the namespaces to be spared and what is in them."""
+        document = review.document
+        kind = document["kind"]
+        if kind.get("group", "").endswith(".gatekeeper.sh"):
+            return True
+        namespace = document.get("namespace", "")
+        if (kind.get("group", ""), kind.get("kind")) == ("", "Namespace"):
+            namespace = document.get("name", "")
+        return namespace in namespaces
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
         """``cluster/…`` or ``namespace/…``; raises :class:`InvalidData`."""

@@ -13,7 +13,7 @@ from webhook.constraint.review import Document, Review
 from webhook.constraint.target import CompiledMatch
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
 NAME: Final = "json"
 
@@ -64,6 +64,11 @@ class JsonTarget:
         if type(value) is not Document:
             return None
         return Review(target=NAME, document=value.value, key=value.name)
+
+    def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
+        """No document is."""
+        del review, namespaces
+        return False
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
         """Documents are not kept as data."""

@@ -1,0 +1,198 @@
+"""Constraints that take too long: which are, and which are not evaluated for a while.
+
+A constraint whose evaluations repeatedly take more than their budget is
+*suspended* (its breaker is open); after a jittered back-off one evaluation is
+tried (half-open), which closes the breaker or doubles the back-off. Healthy
+constraints are unknown here, so that they cost nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.entry import Entry
+
+BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
+
+OVERRUNS_MAX: Final = 3
+"""Overruns within :data:`WINDOW_SECONDS` that open a breaker: two may be two odd objects."""
+
+WINDOW_SECONDS: Final = 60.0
+
+BACKOFF_SECONDS: Final = 10.0
+"""The first back-off. A trial costs a budget: at 100 ms, one hundredth of the time."""
+
+BACKOFF_SECONDS_MAX: Final = 300.0
+
+JITTER: Final = 0.2
+"""The part of a back-off that is left to chance: replicas must not try all at once."""
+
+SLOW_SECONDS: Final = 60.0
+"""How long a constraint that was too slow for the admission thread is evaluated beside it."""
+
+
+@dataclass(slots=True)
+class Breaker:
+    """One constraint's, from its first overrun on."""
+
+    constraint: Constraint
+    evaluator: object
+    state: BreakerState = "closed"
+    overruns: list[float] = field(default_factory=list)
+    """When, on the guard's clock; of the last :data:`WINDOW_SECONDS`."""
+    total: int = 0
+    retry_at: float = 0.0
+    openings: int = 0
+    slow_until: float = 0.0
+    message: str = ""
+    """What the last overrun said."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerView:
+    """A breaker as statuses, metrics and the log show it."""
+
+    kind: str
+    name: str
+    state: BreakerState
+    overruns: int
+    message: str
+
+
+class Guard:
+    """The breakers of one process. Any thread may ask and tell."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """``clock`` is in seconds, ``chance`` between 0 and 1."""
+        self._clock = clock
+        self._chance = chance
+        self._lock = threading.Lock()
+        self.breakers: dict[tuple[str, str], Breaker] = {}
+        """By kind and name; empty while every constraint is healthy."""
+        self.changes = 0
+        """Counts changes of state."""
+
+    def _find(self, entry: Entry, constraint: Constraint) -> Breaker | None:
+        """The breaker of this very policy: a changed one begins anew."""
+        breaker = self.breakers.get(constraint.key)
+        if breaker is None:
+            return None
+        if (
+            breaker.evaluator is not entry.evaluator
+            or breaker.constraint.parameters_key != constraint.parameters_key
+        ):
+            with self._lock:
+                self.breakers.pop(constraint.key, None)
+                self.changes += 1
+            return None
+        return breaker
+
+    def is_slow(self, entry: Entry, constraint: Constraint) -> bool:
+        """Whether it must not be evaluated on the admission thread now."""
+        breaker = self._find(entry, constraint)
+        if breaker is None:
+            return False
+        if breaker.state == "closed":
+            return self._clock() < breaker.slow_until
+        return breaker.state == "open" and self._clock() >= breaker.retry_at
+
+    def admits(self, entry: Entry, constraint: Constraint) -> bool:
+        """Whether to evaluate it now; where it is a trial, only once."""
+        breaker = self._find(entry, constraint)
+        if breaker is None or breaker.state == "closed":
+            return True
+        with self._lock:
+            # A trial whose request was given up on must not leave it half-open for good.
+            if self._clock() < breaker.retry_at:
+                return False
+            self._wait(breaker)
+            self._become(breaker, "half-open")
+            return True
+
+    def suspended(self, constraint: Constraint) -> str:
+        """Why it is not evaluated."""
+        breaker = self.breakers.get(constraint.key)
+        last = f": {breaker.message}" if breaker is not None else ""
+        return f"evaluation is suspended after repeated overruns{last}"
+
+    def slowed(self, entry: Entry, constraint: Constraint) -> None:
+        """It took too long for the admission thread, which is not yet an overrun."""
+        breaker = self._known(entry, constraint)
+        breaker.slow_until = self._clock() + SLOW_SECONDS
+
+    def overran(self, entry: Entry, constraint: Constraint, message: str) -> None:
+        """It took more than its budget."""
+        breaker = self._known(entry, constraint)
+        now = self._clock()
+        with self._lock:
+            breaker.total += 1
+            breaker.message = message
+            breaker.slow_until = now + SLOW_SECONDS
+            recent = [moment for moment in breaker.overruns if now - moment < WINDOW_SECONDS]
+            breaker.overruns = [*recent, now][-OVERRUNS_MAX:]
+            if breaker.state == "half-open" or len(breaker.overruns) >= OVERRUNS_MAX:
+                breaker.openings += 1
+                self._wait(breaker)
+                self._become(breaker, "open")
+
+    def finished(self, entry: Entry, constraint: Constraint) -> None:
+        """It was evaluated within its budget."""
+        breaker = self._find(entry, constraint)
+        if breaker is None or breaker.state != "half-open":
+            return
+        with self._lock:
+            # On probation: the overruns that opened it count on for the rest of their time.
+            self._become(breaker, "closed")
+
+    def keep(self, constraints: Iterable[tuple[str, str]]) -> None:
+        """Forget constraints that are no more, and those that have been well for a while."""
+        kept: Collection[tuple[str, str]] = frozenset(constraints)
+        now = self._clock()
+        with self._lock:
+            for key, breaker in tuple(self.breakers.items()):
+                well = (
+                    breaker.state == "closed"
+                    and now >= breaker.slow_until
+                    and all(now - moment >= WINDOW_SECONDS for moment in breaker.overruns)
+                )
+                if well or key not in kept:
+                    del self.breakers[key]
+                    self.changes += 1
+
+    def views(self) -> Mapping[tuple[str, str], BreakerView]:
+        """Every constraint that overran lately, as it is shown."""
+        return {
+            key: BreakerView(*key, breaker.state, breaker.total, breaker.message)
+            for key, breaker in tuple(self.breakers.items())
+            if breaker.total
+        }
+
+    def _known(self, entry: Entry, constraint: Constraint) -> Breaker:
+        breaker = self._find(entry, constraint)
+        if breaker is None:
+            with self._lock:
+                breaker = self.breakers[constraint.key] = Breaker(constraint, entry.evaluator)
+                self.changes += 1
+        return breaker
+
+    def _wait(self, breaker: Breaker) -> None:
+        doublings = max(breaker.openings - 1, 0)
+        seconds = min(BACKOFF_SECONDS * 2 ** min(doublings, 10), BACKOFF_SECONDS_MAX)
+        breaker.retry_at = self._clock() + seconds * (1 + JITTER * (2 * self._chance() - 1))
+
+    def _become(self, breaker: Breaker, state: BreakerState) -> None:
+        if breaker.state != state:
+            breaker.state = state
+            self.changes += 1

@@ -1,0 +1,274 @@
+"""One review as it proceeds: what each constraint found, or why it could not be decided."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import enforcement, isolation
+from webhook.constraint.errors import Deferred, MatchError, PolicyError
+from webhook.constraint.result import Fault, Responses, Result, Undecided, answer_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.constraint.breaker import Guard
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.entry import Entry
+    from webhook.constraint.isolation import UndecidedCause
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.result import ResultCause
+    from webhook.constraint.review import Review
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.target import Matcher
+
+AUTOREJECT: Final = "unable to match constraints"
+
+_Groups = tuple[tuple["Constraint", ...], ...]
+
+
+class Findings:
+    """What one review has found so far."""
+
+    __slots__ = (
+        "_left",
+        "deadline_exceeded",
+        "evaluated",
+        "faults",
+        "guard",
+        "limits",
+        "point",
+        "results",
+        "snapshot",
+        "undecided",
+    )
+
+    def __init__(self, snapshot: Snapshot, point: str, limits: Limits) -> None:
+        self.snapshot = snapshot
+        self.point = point
+        self.limits = limits
+        self.guard: Guard | None = None if limits.budget is None else limits.budget.guard
+        self.results: list[Result] = []
+        self.faults: list[Fault] = []
+        self.undecided: list[Undecided] = []
+        self.deadline_exceeded = False
+        self.evaluated = 0
+        self._left: _Groups = ()
+
+    def review(self, review: Review) -> None:
+        """Add what a review finds; raises :class:`~webhook.constraint.errors.Deferred`."""
+        plan = self.snapshot.plan(self.point, review.target, review.key)
+        outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
+        operation = review.operation if self.point == enforcement.WEBHOOK else None
+        selection = plan.select(outcomes, operation)
+        for constraint, reason in selection.unmatchable:
+            self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", None, "autoreject")
+        for item in selection.broken:
+            broken = item.broken
+            self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
+        matching = selection.matching
+        if self.guard is not None and self.guard.breakers:
+            matching = self._admitted(self.guard, matching, review)
+        deadline = self.limits.deadline
+        for done, (entry, groups) in enumerate(matching, 1):
+            self._evaluate(entry, groups, review)
+            if deadline is not None and (self._left or time.monotonic() > deadline):
+                if self._left:
+                    self._run_out(review, entry, self._left)
+                for later, groups_later in matching[done:]:
+                    self._run_out(review, later, groups_later)
+                return
+
+    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> None:
+        """Evaluate one template for its matching constraints."""
+        evaluator = entry.evaluator
+        assert evaluator is not None  # The plan has put the others aside.
+        evaluate = evaluator.evaluate
+        mark = len(self.results)
+        failure: PolicyError | None = None
+        state = evaluator.begin(self.limits, self.snapshot.inventory)
+        for group in groups:
+            self.evaluated += len(group)
+            try:
+                found = evaluate(group[0].parameters, review.document, state)
+            except PolicyError as error:
+                deadline = self.limits.deadline
+                if deadline is not None and time.monotonic() > deadline:
+                    self._left = groups[groups.index(group) :]
+                    break
+                if error.overrun:
+                    self._overran(entry, group, review, str(error))
+                else:
+                    self._failed(entry, group, review, error)
+                    failure = failure or error
+                continue
+            for msg, details in found:
+                for constraint in group:
+                    self._add(review.target, constraint, msg, details)
+        if failure is not None:
+            self._fail(entry, groups, review, failure, mark)
+        if self.guard is not None and self.guard.breakers:
+            self._finish(self.guard, entry, groups)
+
+    # --- what could not be decided -------------------------------------------------------------
+
+    def _failed(
+        self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
+    ) -> None:
+        """Answer for the constraints whose evaluation failed and that say what to do then."""
+        chosen = tuple(item for item in group if _chooses(entry, item))
+        self._undecide(review, entry, chosen, "error", str(error))
+
+    def _fail(
+        self, entry: Entry, groups: _Groups, review: Review, error: PolicyError, mark: int
+    ) -> None:
+        """An evaluation that failed is a violation of *every* matching constraint of the template.
+
+        Whatever the others found: Gatekeeper asks one query for them all, and it
+        failed. Those that overran, or say what to do about errors, are answered
+        for already.
+        """
+        overrun = {item.constraint.key for item in self.undecided}
+        failed = [
+            item
+            for group in groups
+            for item in group
+            if item.key not in overrun and not _chooses(entry, item)
+        ]
+        keys = {item.key for item in failed}
+        self.results[mark:] = [
+            result for result in self.results[mark:] if result.constraint.key not in keys
+        ]
+        is_fault = False
+        for constraint in failed:
+            if self.snapshot.isolation.error_is_violation and not error.no_verdict:
+                self._add(review.target, constraint, str(error), None, "error")
+            elif "deny" in self._actions(constraint):
+                is_fault = True
+            else:
+                self._undecide(review, entry, (constraint,), "error", str(error))
+        if is_fault:
+            self.faults.append(Fault(review.target, entry.template.kind, str(error)))
+
+    def _overran(
+        self, entry: Entry, group: tuple[Constraint, ...], review: Review, message: str
+    ) -> None:
+        """An evaluation took more than it may; raises :class:`Deferred` if it may elsewhere."""
+        budget = self.limits.budget
+        if self.guard is not None and budget is not None:
+            if budget.deferrable:
+                for constraint in group:
+                    self.guard.slowed(entry, constraint)
+                raise Deferred
+            for constraint in group:
+                self.guard.overran(entry, constraint, message)
+        self._undecide(review, entry, group, "overrun", message)
+
+    def _admitted(
+        self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
+    ) -> tuple[tuple[Entry, _Groups], ...]:
+        """What may be evaluated now; raises :class:`Deferred` if some may only elsewhere."""
+        budget = self.limits.budget
+        if budget is not None and budget.deferrable:
+            for entry, groups in matching:
+                if any(guard.is_slow(entry, item) for group in groups for item in group):
+                    raise Deferred
+        admitted = []
+        for entry, groups in matching:
+            kept = []
+            for group in groups:
+                going = tuple(item for item in group if guard.admits(entry, item))
+                if going:
+                    kept.append(going)
+                for item in group:
+                    if item not in going:
+                        message = guard.suspended(item)
+                        self._undecide(review, entry, (item,), "suspended", message)
+            if kept:
+                admitted.append((entry, tuple(kept)))
+        return tuple(admitted)
+
+    def _finish(self, guard: Guard, entry: Entry, groups: _Groups) -> None:
+        """Tell of constraints that overran before and did not now."""
+        overrun = {item.constraint.key for item in self.undecided}
+        for group in groups:
+            for constraint in group:
+                if constraint.key not in overrun:
+                    guard.finished(entry, constraint)
+
+    def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
+        """The request's time ended before these were decided."""
+        for group in groups:
+            for constraint in group:
+                if "deny" in self._actions(constraint):
+                    self.deadline_exceeded = True
+                else:
+                    message = "the request's time ended before it was evaluated"
+                    self._undecide(review, entry, (constraint,), "deadline", message)
+
+    def _undecide(
+        self,
+        review: Review,
+        entry: Entry,
+        constraints: Iterable[Constraint],
+        cause: UndecidedCause,
+        message: str,
+    ) -> None:
+        policy = self.snapshot.isolation
+        target = self.snapshot.targets[review.target]
+        for constraint in constraints:
+            spared = target.is_spared(review, policy.spared_namespaces)
+            answer = isolation.answer_to(
+                self._actions(constraint),
+                entry.on_error_for(constraint) or policy.on_error,
+                point=self.point,
+                spared=spared,
+            )
+            self.undecided.append(Undecided(review.target, constraint, cause, answer, message))
+
+    # --- what was found ------------------------------------------------------------------------
+
+    def _actions(self, constraint: Constraint) -> tuple[str, ...]:
+        points = self.snapshot.enforcement_points
+        return enforcement.actions_at(constraint, self.point, points)
+
+    def _add(
+        self,
+        target: str,
+        constraint: Constraint,
+        msg: str,
+        details: Any,
+        cause: ResultCause = "violation",
+    ) -> None:
+        scoped = enforcement.scoped_actions(
+            constraint, self.point, self.snapshot.enforcement_points
+        )
+        action = constraint.enforcement_action
+        self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
+
+    def responses(self) -> Responses:
+        """Everything found, in the order of an answer."""
+        # A stable sort: a constraint's violations of one message keep their own order.
+        self.results.sort(key=answer_order)
+        if self.undecided:
+            self.undecided.sort(key=lambda item: item.constraint.key)
+        return Responses(
+            tuple(self.results),
+            tuple(self.faults),
+            self.deadline_exceeded,
+            self.evaluated,
+            tuple(self.undecided),
+        )
+
+
+def _chooses(entry: Entry, constraint: Constraint) -> bool:
+    """Whether it is said what an evaluation's error means: Gatekeeper's meaning does not hold."""
+    return entry.on_error_for(constraint) in ("reject", "allow")
+
+
+def _outcome(matcher: Matcher, review: Review) -> bool | str:
+    """True or False, or why it cannot be told."""
+    try:
+        return matcher(review)
+    except MatchError as error:
+        return str(error)

@@ -1,0 +1,170 @@
+"""What a snapshot does for things of one kind at one enforcement point.
+
+A plan holds the templates with constraints that may match, and the distinct
+matchers among those constraints, each run once for a review however many
+constraints share it. For each outcome of the matchers it keeps a selection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import enforcement
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from webhook.constraint.constraint import Broken, Constraint
+    from webhook.constraint.entry import Entry
+    from webhook.constraint.isolation import OnError
+    from webhook.constraint.target import CompiledMatch, Matcher
+
+SELECTIONS_MAX: Final = 256
+"""Selections kept for a plan: each is a tuple for each template that applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a plan does for one template: constraints, each with its matcher's number or -1."""
+
+    entry: Entry
+    constraints: tuple[tuple[Constraint, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenStep:
+    """A constraint that cannot be evaluated, with its matcher's number or -1."""
+
+    entry: Entry
+    constraint: Constraint
+    number: int
+    broken: Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is to be done for one outcome of the matchers.
+
+    ``matching`` are the constraints to evaluate, template by template and those
+    of equal parameters together: what they find is equal too, so one evaluation
+    serves them all. Those that may deny come first: where the time ends, it
+    should end with the others. ``unmatchable`` are those whose matcher failed,
+    with the reason, and ``broken`` those that match and cannot be evaluated.
+    """
+
+    matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
+    unmatchable: tuple[tuple[Constraint, str], ...]
+    broken: tuple[BrokenStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The distinct matchers and the templates that may apply, with selections made before."""
+
+    matchers: tuple[Matcher, ...]
+    steps: tuple[Step, ...]
+    broken: tuple[BrokenStep, ...]
+    denying: frozenset[tuple[str, str]]
+    """Kind and name of each constraint that may deny here."""
+    selections: dict[tuple[Any, ...], Selection] = field(default_factory=dict)
+
+    def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Selection:
+        """The selection for these outcomes of the matchers; reviews mostly repeat a few."""
+        selection = self.selections.get((operation, outcomes))
+        if selection is None:
+            selection = self._select(outcomes, operation)
+            # Reasons name objects: kept, they would only fill the memory.
+            if not selection.unmatchable:
+                if len(self.selections) >= SELECTIONS_MAX:
+                    self.selections.clear()
+                self.selections[operation, outcomes] = selection
+        return selection
+
+    def _select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Selection:
+        matching = []
+        unmatchable: list[tuple[Constraint, str]] = []
+        for step in self.steps:
+            if not _is_for(step.entry, operation):
+                continue
+            chosen: dict[bytes, list[Constraint]] = {}
+            for constraint, number in step.constraints:
+                outcome = True if number < 0 else outcomes[number]
+                if outcome is True:
+                    chosen.setdefault(constraint.parameters_key, []).append(constraint)
+                elif outcome is not False:
+                    unmatchable.append((constraint, outcome))
+            if chosen:
+                groups = sorted(map(tuple, chosen.values()), key=self._allows)
+                matching.append((step.entry, tuple(groups)))
+        matching.sort(key=lambda item: self._allows(item[1][0]))
+        broken = []
+        for item in self.broken:
+            outcome = True if item.number < 0 else outcomes[item.number]
+            if outcome is False or not _is_for(item.entry, operation):
+                continue
+            if outcome is True:
+                broken.append(item)
+            else:
+                unmatchable.append((item.constraint, outcome))
+        return Selection(tuple(matching), tuple(unmatchable), tuple(broken))
+
+    def _allows(self, group: tuple[Constraint, ...]) -> bool:
+        return not any(constraint.key in self.denying for constraint in group)
+
+
+def _is_for(entry: Entry, operation: str | None) -> bool:
+    return operation is None or entry.template.matches_operation(operation)
+
+
+def make_plan(
+    entries: Iterable[Entry],
+    key: Hashable,
+    *,
+    point: str,
+    client_points: Sequence[str],
+    on_error: OnError,
+) -> Plan:
+    """The plan of one target's entries; None as key is for what no index can serve."""
+    points = client_points if point == enforcement.ALL else (point,)
+    numbers: dict[str, int] = {}
+    matchers: list[Matcher] = []
+    steps: list[Step] = []
+    broken: list[BrokenStep] = []
+    denying = set()
+    for entry in entries:
+        chosen: list[tuple[Constraint, int]] = []
+        for constraint in entry.constraints:
+            if not enforcement.applies(constraint, points):
+                continue
+            match = constraint.match
+            if match is None:
+                number = -1
+            elif key is None:
+                number = len(matchers)
+                matchers.append(match.full)
+            elif match.selects(key):
+                number = _number(match, numbers, matchers)
+            else:
+                continue
+            if "deny" in enforcement.actions_at(constraint, point, client_points):
+                denying.add(constraint.key)
+            fault = entry.fault_of(constraint, on_error)
+            if fault is None:
+                chosen.append((constraint, number))
+            else:
+                broken.append(BrokenStep(entry, constraint, number, fault))
+        if chosen:
+            steps.append(Step(entry, tuple(chosen)))
+    return Plan(tuple(matchers), tuple(steps), tuple(broken), frozenset(denying))
+
+
+def _number(match: CompiledMatch, numbers: dict[str, int], matchers: list[Matcher]) -> int:
+    """The number of this match's residual in the plan, shared by equal ones; -1 for none."""
+    if match.residual is None:
+        return -1
+    number = numbers.get(match.residual_key)
+    if number is None:
+        number = numbers[match.residual_key] = len(matchers)
+        matchers.append(match.residual)
+    return number
