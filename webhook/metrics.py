@@ -2,7 +2,7 @@
 
 A count on the admission path is one addition on a dictionary, without a lock:
 admission has one thread, and the thread that is asked for ``/metrics`` only
-reads. prometheus-client renders them, and is imported at the first scrape.
+reads (:mod:`webhook.exposition`).
 
 Labels hold only what cannot grow without bound: fixed words, and names of
 kinds and constraints (checked names, with a cap on their number). Never text.
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -240,8 +240,8 @@ API_UNAUTHORIZED: Final = Metric(
 API_WRITES: Final = Metric(
     f"{_W}api_writes",
     "counter",
-    "Writes to the API server: own statuses, CRDs of constraints, byPod, certificate. None in a "
-    "steady state.",
+    "Writes to the API server: own statuses, CRDs of constraints, byPod with conditions, Events, "
+    "revisions, certificate. None in a steady state.",
     ("what",),
 )
 API_WRITE_FAILURES: Final = Metric(
@@ -253,8 +253,86 @@ STATUS_FIELDS_PRUNED: Final = Metric(
     "Fields of ours that the cluster's CRD does not keep in statuses: it is Gatekeeper's own.",
     ("kind",),
 )
+POLICY_STATES: Final = Metric(
+    f"{_W}policies",
+    "gauge",
+    "Templates and constraints by the state that their conditions tell, of all replicas together; "
+    "every replica of --operation=status says the same.",
+    ("kind", "state"),
+)
+POLICIES_NOT_NEWEST: Final = Metric(
+    f"{_W}policies_not_newest",
+    "gauge",
+    "Templates and constraints of which this replica does not enforce the newest generation: an "
+    "earlier one because of an error, none because of an error, or another one by annotation.",
+    ("kind", "cause"),
+)
+POLICY_REVISIONS: Final = Metric(
+    f"{_W}policy_revisions", "gauge", "PolicyRevision objects that the replica knows."
+)
 CLUSTER_FAULTS: Final = Metric(
     f"{_W}cluster_faults", "counter", "Times that a bug made the replica begin following anew."
+)
+
+AUDIT_SECONDS: Final = tuple(60.0 * n for n in (1, 3, 5, 10, 15, 20, 40, 80, 160, 320))
+"""Gatekeeper's bounds of a sweep's duration."""
+
+AUDIT_DURATION: Final = Metric(
+    f"{_G}audit_duration_seconds",
+    "histogram",
+    "Duration of the audit's sweeps.",
+    gatekeeper=True,
+    buckets=(1.0, 5.0, 15.0, 30.0, *AUDIT_SECONDS),
+)
+AUDIT_LAST_RUN: Final = Metric(
+    f"{_G}audit_last_run_time",
+    "gauge",
+    "When the last sweep began, in seconds since 1970.",
+    gatekeeper=True,
+)
+AUDIT_LAST_RUN_END: Final = Metric(
+    f"{_G}audit_last_run_end_time",
+    "gauge",
+    "When the last sweep ended, in seconds since 1970.",
+    gatekeeper=True,
+)
+AUDIT_VIOLATIONS: Final = Metric(
+    f"{_G}violations",
+    "gauge",
+    "Violations in the cluster as the audit last knew them.",
+    ("enforcement_action",),
+    gatekeeper=True,
+)
+AUDIT_SWEEPS: Final = Metric(
+    f"{_W}audit_sweeps",
+    "counter",
+    "Sweeps by outcome: complete; partial, where the totals of some constraints are not known; "
+    "failed, where those of none are.",
+    ("outcome",),
+)
+AUDIT_OBJECTS: Final = Metric(f"{_W}audit_objects", "counter", "Objects that sweeps reviewed.")
+AUDIT_LISTS: Final = Metric(
+    f"{_W}audit_list_tokens_expired",
+    "counter",
+    "Lists whose continue token expired, by how they went on: behind the last object (continued) "
+    "or from the beginning (restarted).",
+    ("how",),
+)
+AUDIT_UNREADABLE: Final = Metric(
+    f"{_W}audit_kinds_unreadable",
+    "gauge",
+    "Kinds that a constraint can match and the audit has no right to list.",
+)
+AUDIT_UNDECIDED: Final = Metric(
+    f"{_W}audit_constraints_undecided",
+    "gauge",
+    "Constraints whose total the last sweep could not tell; their status keeps the one before.",
+)
+AUDIT_EVENTS: Final = Metric(
+    f"{_W}audit_events",
+    "counter",
+    "Events of violations, by what became of them.",
+    ("outcome",),
 )
 
 METRICS: Final = (
@@ -305,7 +383,20 @@ METRICS: Final = (
     API_WRITES,
     API_WRITE_FAILURES,
     STATUS_FIELDS_PRUNED,
+    POLICY_STATES,
+    POLICIES_NOT_NEWEST,
+    POLICY_REVISIONS,
     CLUSTER_FAULTS,
+    AUDIT_DURATION,
+    AUDIT_LAST_RUN,
+    AUDIT_LAST_RUN_END,
+    AUDIT_VIOLATIONS,
+    AUDIT_SWEEPS,
+    AUDIT_OBJECTS,
+    AUDIT_LISTS,
+    AUDIT_UNREADABLE,
+    AUDIT_UNDECIDED,
+    AUDIT_EVENTS,
 )
 """In the order in which documentation lists them."""
 
@@ -397,94 +488,3 @@ class ConstraintSeries:
                 for labels, value in self.series.items()
                 if labels[:2] in kept or labels[1] == OTHER
             }
-
-
-class Refreshed(Protocol):
-    """Brings gauges up to date just before they are read."""
-
-    def __call__(self) -> None:
-        """Set the gauges."""
-
-
-class Collector:
-    """The registry as prometheus-client wants to be given it."""
-
-    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
-        self._registry = registry
-        self._refresh = refresh
-
-    def describe(self) -> list[Any]:
-        """Nothing: that keeps registration from collecting."""
-        return []
-
-    def collect(self) -> Iterator[Any]:
-        """Every metric that has a value."""
-        if self._refresh is not None:
-            self._refresh()
-        for metric in METRICS:
-            yield from self._family(metric)
-
-    def _family(self, metric: Metric) -> Iterator[Any]:
-        from prometheus_client import metrics_core  # noqa: PLC0415  # costs 25 ms, at first scrape
-
-        labels = metric.labels
-        if metric.kind == "histogram":
-            histogram = metrics_core.HistogramMetricFamily(metric.name, metric.help, labels=labels)
-            for values, found in list(self._registry.histograms.get(metric, {}).items()):
-                histogram.add_metric(values, _cumulative(found), found.total)
-            yield histogram
-        elif metric.kind == "counter":
-            counter = metrics_core.CounterMetricFamily(metric.name, metric.help, labels=labels)
-            for values, number in list(self._counts(metric).items()):
-                counter.add_metric(values, number)
-            yield counter
-        else:
-            gauge = metrics_core.GaugeMetricFamily(metric.name, metric.help, labels=labels)
-            for values, level in list(self._registry.gauges.get(metric, {}).items()):
-                gauge.add_metric(values, level)
-            yield gauge
-
-    def _counts(self, metric: Metric) -> Mapping[Labels, int]:
-        if metric is VIOLATIONS:
-            return self._registry.violations.series
-        return self._registry.counters.get(metric, {})
-
-
-def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
-    sum_ = 0
-    for bound, count in zip(
-        (*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True
-    ):
-        sum_ += count
-        found.append((bound, sum_))
-    return found
-
-
-def _bound(value: float) -> str:
-    """As Go's client writes it: 1 and not 1.0."""
-    return f"{value:g}"
-
-
-class Exposition:
-    """Renders a registry, and the process's own numbers, for a scrape."""
-
-    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
-        self._collector = Collector(registry, refresh)
-        self._registry: Any = None
-
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The body and its content type, in the format that the reader asked for."""
-        from prometheus_client import (  # noqa: PLC0415  # costs 25 ms, at first scrape
-            CollectorRegistry,
-            ProcessCollector,
-            exposition,
-        )
-
-        if self._registry is None:
-            registry = CollectorRegistry()
-            registry.register(self._collector)
-            ProcessCollector(registry=registry)
-            self._registry = registry
-        encode, content_type = exposition.choose_encoder(accept)
-        return encode(self._registry), content_type

@@ -4,7 +4,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook import metrics
-from webhook.metrics import Exposition, Histogram, Registry
+from webhook.exposition import Exposition
+from webhook.metrics import Histogram, Registry
 
 
 def exposed(registry: Registry) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:

@@ -7,7 +7,8 @@ import pytest
 from webhook.cli.documents import PAGES
 from webhook.settings.flags import InvalidFlag, duration_seconds, flags_of, usage
 from webhook.settings.gatekeeper import FLAGS
-from webhook.settings.serve import ServeSettings, address, read
+from webhook.settings.serve import ServeSettings, read
+from webhook.settings.serve_checks import address
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 POLICIES = f"--policies={Path(__file__).parent}"
@@ -73,7 +74,8 @@ def test_naming_an_operation_replaces_the_default() -> None:
         ("--", "unexpected argument"),
         ("serve", "unexpected argument"),
         ("--prot=1", "flag provided but not defined: --prot"),
-        ("--constraint-violations-limit", ""),
+        ("--constraint-violations-limit=-1", "--constraint-violations-limit must be at least 0"),
+        ("--external-data-provider-response-cache-ttl", ""),
     ],
 )
 def test_what_cannot_be_read_is_named(argument: str, message: str) -> None:
@@ -149,6 +151,21 @@ def test_a_cluster_needs_its_pod_and_no_directory(
 def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() -> None:
     (notice,) = settings("--operation=webhook,status,generate").notices
     assert notice == "--operation=generate,status has no effect without --kubernetes"
+
+
+def test_flags_of_the_audit_are_told_to_be_idle_without_it() -> None:
+    (notice,) = settings("--audit-interval=30", "--audit-chunk-size=500").notices
+    assert notice == "--audit-interval has no effect without --kubernetes and --operation=audit"
+    found = read(["--kubernetes", "--operation=audit", "--audit-interval=30"], POD)
+    assert found.notices == ()
+    assert found.audits
+    assert not found.serves_admission
+
+
+@pytest.mark.parametrize("operation", ["status,generate", "mutation-webhook"])
+def test_a_process_that_would_decide_nothing_is_refused(operation: str) -> None:
+    with pytest.raises(InvalidFlag, match="nothing is decided by that"):
+        read(["--kubernetes", f"--operation={operation}"], POD)
 
 
 @pytest.mark.parametrize("name", FLAGS)

@@ -34,6 +34,7 @@ from webhook.controllers.constraint_crds import CRDS, SELECTION, overlay_crd
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.pods import STATUS_OPERATION
 from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
+from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
 from webhook.server.preparation import NamespaceAnswer
 from webhook.watch.manager import Manager
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from webhook.app.certificates import CertificateLoader
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client as PolicyClient
+    from webhook.controllers.revision_keeper import Key
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Serving
@@ -89,7 +91,7 @@ class ClusterThread:
         serving: Serving,
         registry: Registry,
         log: Logger,
-        certificate: CertificateLoader,
+        certificate: CertificateLoader | None,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
@@ -102,7 +104,9 @@ class ClusterThread:
         self._log = log
         self._credentials = load_credentials(settings.kubeconfig or None)
         self._certificate = (
-            ClusterCertificate(settings, certificate, log) if settings.keeps_certificate else None
+            ClusterCertificate(settings, certificate, log)
+            if settings.keeps_certificate and certificate is not None
+            else None
         )
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
@@ -173,6 +177,7 @@ class ClusterThread:
             self._serving,
             operations=frozenset(self._settings.operation),
             wait_for_broken=self._settings.readiness_retries != 0,
+            kept_revisions=self._settings.kept_revisions,
             registry=self._registry,
             log=self._log,
             tell=self._tell,
@@ -216,6 +221,7 @@ class Following:
         *,
         operations: frozenset[str],
         wait_for_broken: bool,
+        kept_revisions: int,
         registry: Registry,
         log: Logger,
         tell: Callable[[str, tuple[str, ...]], None],
@@ -232,6 +238,21 @@ class Following:
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
+        self._aggregation = (
+            Aggregation(client, self._manager, pod, log) if STATUS_OPERATION in operations else None
+        )
+        self._revisions = (
+            RevisionKeeper(
+                client,
+                pod,
+                log,
+                limit=kept_revisions,
+                tell=self._revised,
+                writers=None if self._aggregation is None else self._aggregation.writers,
+            )
+            if kept_revisions
+            else None
+        )
         self._policies = ClusterPolicies(
             policy_client,
             serving,
@@ -240,11 +261,10 @@ class Following:
             registry=registry,
             log=log,
             wait_for_broken=wait_for_broken,
+            revisions=self._revisions,
         )
         self._writers = StatusWriters(client, pod, log)
-        self._aggregation = (
-            Aggregation(client, self._manager, pod, log) if STATUS_OPERATION in operations else None
-        )
+        self._registry = registry
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
@@ -268,13 +288,28 @@ class Following:
             tasks.create_task(self._crds.run())
             tasks.create_task(self._manager.run())
             tasks.create_task(self._writers.run())
+            if self._aggregation is not None:
+                tasks.create_task(self._aggregation.run())
+            tasks.create_task(self._tick_forever())
+            if self._revisions is not None:
+                tasks.create_task(self._revisions.run())
+                await self._load_revisions(self._revisions)
             tasks.create_task(
                 self._take(self._policy_watches, reconciler.take_policy, POLICY_SECONDS)
             )
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
-            if self._aggregation is not None:
-                tasks.create_task(self._aggregation.run())
-            tasks.create_task(self._tick_forever())
+
+    async def _load_revisions(self, revisions: RevisionKeeper) -> None:
+        """Know what is kept before anything is applied, so that a broken policy finds it."""
+        tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
+        tracker.track(kind)
+        await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
+        tracker.expect(kind, ())
+
+    def _revised(self, subjects: Iterable[Key]) -> None:
+        """Revisions came or went: what waits for one is applied again."""
+        self._policies.policy.revised(subjects)
+        self._publish()
 
     async def _take(
         self, registrar: Registrar, take: Callable[[Event], None], seconds: float
@@ -297,6 +332,8 @@ class Following:
         self._writers.want(policies.statuses(), prune=policies.is_serving)
         if self._generates:
             self._crds.want(policies.policy.crds, prune=False)
+        if self._revisions is not None and policies.is_serving:
+            self._revisions.keep(policies.policy.take_good())
         if self._aggregation is not None:
             self._aggregation.follow(policies.policy.kinds)
         if policies.is_serving:
@@ -326,6 +363,16 @@ class Following:
                 writes=self._writes(),
                 pruned=self._writers.pruned,
             )
+            self._count_policies()
+
+    def _count_policies(self) -> None:
+        """What is enforced otherwise than it was asked for."""
+        registry = self._registry
+        registry.replace(metrics.POLICIES_NOT_NEWEST, self._policies.policy.not_newest)
+        if self._aggregation is not None:
+            registry.replace(metrics.POLICY_STATES, self._aggregation.conditions.counts)
+        if self._revisions is not None:
+            registry.set(metrics.POLICY_REVISIONS, self._revisions.count)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Writes and failed ones, by what was written."""
@@ -335,6 +382,10 @@ class Following:
         }
         if self._aggregation is not None:
             found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+            events = self._aggregation.conditions.events
+            found["event"] = (events.writes, events.failures)
+        if self._revisions is not None:
+            found["revision"] = (self._revisions.writes, self._revisions.failures)
         if self._certificate is not None:
             found["certificate"] = self._certificate.writes()
         return found

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Json, Pod
     from webhook.constraint.client import Client
     from webhook.controllers.reconciler import Intents
+    from webhook.controllers.revisions import Revisions
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Serving
@@ -48,6 +49,7 @@ class ClusterPolicies:
         registry: Registry,
         log: Logger,
         wait_for_broken: bool,
+        revisions: Revisions | None = None,
     ) -> None:
         """``watches`` are where the kinds of policy and those of data are asked for."""
         self._client = client
@@ -56,7 +58,12 @@ class ClusterPolicies:
         self._log = log
         self.tracker = Tracker(time.monotonic)
         self.policy = PolicyController(
-            client, self.tracker, pod, _now, wait_for_broken=wait_for_broken
+            client,
+            self.tracker,
+            pod,
+            _now,
+            wait_for_broken=wait_for_broken,
+            revisions=revisions,
         )
         self.data = SyncController(client, self.tracker, pod)
         self.reconciler = Reconciler(
@@ -93,7 +100,9 @@ class ClusterPolicies:
         excluded = self.data.is_excluded
         if before is not None and before.snapshot is snapshot and before.is_excluded is excluded:
             return
-        self._serving.revision = Revision(snapshot, self._client, excluded)
+        self._serving.revision = Revision(
+            snapshot, self._client, excluded, self.data.is_excluded_from_audit, self.data.synced
+        )
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts
             self._registry.replace(metrics.TEMPLATES, {("active",): active, ("error",): errors})

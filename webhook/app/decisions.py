@@ -15,6 +15,7 @@ from webhook.decisions.settings import read_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from webhook.audit.decision_records import DecisionRecords
     from webhook.decisions.settings import ExporterSettings
     from webhook.log import Logger
     from webhook.metrics import Registry
@@ -48,6 +49,12 @@ class DecisionLog:
             await self._exporter.run()
         except Exception as error:  # noqa: BLE001  # the boundary: decisions go on without a log
             self._log.fault("bug: decisions are no longer exported", error)
+
+    def audit_sink(self) -> DecisionRecords | None:
+        """What takes an audit's records, on the audit's own loop; None before :meth:`run`."""
+        from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
+
+        return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
 
     async def drain(self) -> None:
         """Wait for acknowledgements within the grace period; call after the last answer."""

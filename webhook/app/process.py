@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
-from webhook import __version__, certs, log, metrics
+from webhook import __version__, log, metrics
+from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificates import CertificateLoader
-from webhook.app.compilation import CodeProcess, CompileThread
+from webhook.app.compilation import CodeProcess
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
 from webhook.app.policies import MeteredClient, PolicyLoader
@@ -23,28 +24,23 @@ from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.metrics import Exposition, Registry
+from webhook.exposition import Exposition
+from webhook.metrics import Registry
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
-from webhook.server.admission import Admission, AdmissionOptions
-from webhook.server.application import make_application
-from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import BACKLOG, Listener
-from webhook.server.namespace_label import Exemptions
-from webhook.server.preparation import Preparations
+from webhook.server.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
 from webhook.server.serving import Serving
-from webhook.settings.serve import address
+from webhook.settings.serve_checks import address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.app.audit import AuditThread
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
-
-STALLED_SECONDS: Final = 60.0
-"""Twice the longest time a review may have: an admission thread silent for longer hangs."""
 
 SWITCH_INTERVAL_SECONDS: Final = 0.001
 """How long a thread may keep the interpreter from another. Python's 5 ms would be added to each
@@ -52,9 +48,6 @@ review while policies are compiled beside it."""
 
 GC_THRESHOLD: Final = 20_000
 """Allocations between collections of the youngest generation: reviews leave hardly any cycles."""
-
-NAMESPACE: Final = "waddle-system"
-_ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
 
 
 class PolicySource(Protocol):
@@ -96,18 +89,23 @@ class Process:
     def __init__(self, settings: ServeSettings, lines: Log) -> None:
         self._settings = settings
         self._log = lines.logger("setup")
-        webhook_log = lines.logger("webhook")
         health_host, health_port = address(settings.health_addr, "health-addr")
-        self._socket = _bind(settings.host, settings.port, "--port")
+        self._bound: dict[str, socket.socket] = {}
+        if settings.serves_admission:
+            self._bound["admission"] = _bind(settings.host, settings.port, "--port")
         health = _bind(health_host, health_port, "--health-addr")
         scrapes = _bind(settings.prometheus_host, settings.prometheus_port, "--prometheus-port")
-        self._bound = {"admission": self._socket, "health": health, "metrics": scrapes}
+        self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
         self._registry.set(metrics.BUILD, 1, __version__)
-        self._certificate = CertificateLoader(settings, self._registry, self._log)
+        self._certificate = (
+            CertificateLoader(settings, self._registry, self._log)
+            if settings.serves_admission
+            else None
+        )
         self._serving = Serving()
-        self._compile_parts = CodeProcess(lambda: self._serving.revision is not None, self._log)
+        self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._driver = self._make_driver()
         self._cluster: ClusterThread | None = None
         subjects = []
@@ -126,51 +124,17 @@ class Process:
             )
             self._policies = loader
             subjects.append(Subject(paths, loader.load))
-        self._hub = Hub(connection_limits(settings), self._registry, webhook_log)
-        if settings.client_ca_name:
-            self._hub.peer_check = lambda transport: certs.check_client_name(
-                transport, settings.client_cn_name
-            )
         self._decisions = self._decision_log(lines)
-        self._compilation = (
-            CompileThread(self._make_plain_client)
-            if settings.validate_templates == "compile"
-            else None
-        )
-        admission = Admission(
-            self._serving,
-            admission_options(settings),
-            self._registry,
-            webhook_log,
-            None if self._decisions is None else self._decisions.recorder,
-            Preparations(self._cluster, self._compilation),
-        )
-        exemptions = Exemptions(
-            settings.exempt_namespace,
-            settings.exempt_namespace_prefix,
-            settings.exempt_namespace_suffix,
-        )
-        application = make_application(
-            admission,
-            exemptions,
-            self._registry,
-            webhook_log,
-            body_max=settings.max_body_bytes,
-        )
-        self._listener = Listener(
-            self._hub,
-            application,
-            self._socket,
-            tls=self._certificate.context.listening,
-            grace_seconds=settings.shutdown_grace_seconds,
-        )
-        live = {"admission-thread": self._stalled}
-        ready = {
-            "policies": self._policies.not_ready,
-            "certificate": self._certificate.not_ready,
-            "admission-thread": self._stalled,
-            "shutdown": self._shutting_down,
-        }
+        self._admission = self._admission_port(lines)
+        self._audit = self._audit_thread(lines)
+        live: dict[str, Callable[[], str]] = {}
+        ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
+        if self._admission is not None:
+            live["admission-thread"] = ready["admission-thread"] = self._admission.stalled
+        if self._certificate is not None:
+            ready["certificate"] = self._certificate.not_ready
+        if self._audit is not None:
+            live["audit-thread"] = self._audit.stalled
         self._ready = ready
         applications = [
             (health, make_health_application(live, ready, self._policies.faults)),
@@ -181,7 +145,7 @@ class Process:
             self._bound["pprof"] = profiling
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
-        if self._certificate.paths:
+        if self._certificate is not None and self._certificate.paths:
             subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
         if self._decisions is not None:
             path = Path(settings.decision_log_config).absolute()
@@ -198,10 +162,12 @@ class Process:
             loop.add_signal_handler(number, self._signalled, stop, number)
         self._probes.start()
         async with asyncio.TaskGroup() as group:
-            serving = group.create_task(self._listener.serve())
+            answering = []
             if self._decisions is not None:
                 group.create_task(self._decisions.run())
-            await self._listener.listening.wait()
+            if self._admission is not None:
+                answering.append(group.create_task(self._admission.listener.serve()))
+                await self._admission.listener.listening.wait()
             self._log.info(
                 "serving",
                 version=__version__,
@@ -210,17 +176,22 @@ class Process:
             self._reload.start()
             if self._cluster is not None:
                 self._cluster.start()
+            if self._audit is not None:
+                self._audit.start()
             await stop.wait()
-            await asyncio.sleep(self._settings.shutdown_delay_seconds)
-            self._log.info("closing the admission port")
-            self._listener.stop()
+            if self._audit is not None:
+                await asyncio.to_thread(self._audit.stop)
+            if self._admission is not None:
+                await asyncio.sleep(self._settings.shutdown_delay_seconds)
+                self._log.info("closing the admission port")
+                self._admission.listener.stop()
+                await asyncio.wait(answering)  # the last answer has its record
             if self._decisions is not None:
-                await asyncio.wait([serving])  # the last answer has its record
                 await self._decisions.drain()
         if self._cluster is not None:
             self._cluster.stop()
-        if self._compilation is not None:
-            self._compilation.stop()
+        if self._admission is not None:
+            self._admission.stop_compiling()
         self._reload.stop()
         self._probes.stop()
         self._log.info("stopped")
@@ -293,6 +264,41 @@ class Process:
         except ConfigurationError as error:
             raise StartupError(f"--decision-log-config: {error}") from None
 
+    def _admission_port(self, lines: Log) -> AdmissionPort | None:
+        """What answers admissions, if this process does."""
+        if self._certificate is None:
+            return None
+        return AdmissionPort(
+            self._settings,
+            self._bound["admission"],
+            self._serving,
+            self._certificate,
+            cluster=self._cluster,
+            decisions=self._decisions,
+            make_plain_client=self._make_plain_client,
+            registry=self._registry,
+            log=lines.logger("webhook"),
+        )
+
+    def _audit_thread(self, lines: Log) -> AuditThread | None:
+        """What audits the cluster, if this process does."""
+        if not self._settings.audits:
+            return None
+        # Only with the operation: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.audit import AuditThread  # noqa: PLC0415
+
+        return AuditThread(
+            self._settings,
+            self._serving,
+            self._registry,
+            lines.logger("controller"),
+            self._decisions,
+        )
+
+    def _is_answering(self) -> bool:
+        """Whether admissions are being answered, which compiling must not hold up."""
+        return self._admission is not None and self._serving.revision is not None
+
     def _signalled(self, stop: asyncio.Event, number: int) -> None:
         name = signal.Signals(number).name
         if self._draining:
@@ -300,7 +306,8 @@ class Process:
             # Nothing may hold this up: no destructor, no thread, no open connection.
             os._exit(1)
         self._draining = True
-        self._listener.drain()
+        if self._admission is not None:
+            self._admission.listener.drain()
         self._log.info(
             "draining: not ready from now on",
             signal=name,
@@ -310,57 +317,16 @@ class Process:
 
     # --- checks, asked by the probes' thread -----------------------------------------------------
 
-    def _stalled(self) -> str:
-        seconds = self._listener.seconds_since_tick
-        if seconds < STALLED_SECONDS:
-            return ""
-        return f"it has not answered for {seconds:.0f} s"
-
     def _shutting_down(self) -> str:
         return "the process was told to stop" if self._draining else ""
 
     def _refresh(self) -> None:
         """Bring gauges up to date for a scrape."""
-        registry, hub = self._registry, self._hub
-        registry.set(metrics.IN_FLIGHT, hub.in_flight)
-        registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
-        registry.set(metrics.CONNECTIONS, len(hub.connections))
+        if self._admission is not None:
+            self._admission.refresh()
         if self._decisions is not None:
             self._decisions.refresh()
-        registry.set(metrics.READY, int(not any(check() for check in self._ready.values())))
-
-
-def connection_limits(settings: ServeSettings) -> ConnectionLimits:
-    """The admission port's limits as set."""
-    return ConnectionLimits(
-        connections_max=settings.max_connections,
-        header_bytes_max=settings.max_header_bytes,
-        body_bytes_max=settings.max_body_bytes,
-        waiting_bytes_max=settings.max_waiting_bytes,
-        in_flight_max=settings.max_in_flight,
-        handshake_timeout_seconds=settings.handshake_timeout_seconds,
-        header_timeout_seconds=settings.header_timeout_seconds,
-        body_timeout_seconds=settings.body_timeout_seconds,
-        idle_timeout_seconds=settings.idle_timeout_seconds,
-    )
-
-
-def admission_options(settings: ServeSettings) -> AdmissionOptions:
-    """How to decide, as set."""
-    # Without a cluster nobody says which namespace is ours: both products' own.
-    namespaces = (
-        [settings.pod_namespace] if settings.pod_namespace else [NAMESPACE, "gatekeeper-system"]
-    )
-    return AdmissionOptions(
-        review_timeout_seconds=settings.review_timeout_seconds,
-        log_denies=settings.log_denies,
-        any_action=settings.disable_enforcementaction_validation,
-        own_users=frozenset(
-            f"system:serviceaccount:{namespace}:{account}"
-            for namespace in namespaces
-            for account in _ACCOUNTS
-        ),
-    )
+        self._registry.set(metrics.READY, int(not any(check() for check in self._ready.values())))
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:

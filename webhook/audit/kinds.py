@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _LIST: Final = "APIGroupDiscoveryList"
 _ACCEPT: Final = ",".join(
-    f"application/json;g=apidiscovery.k8s.io;v={version};as={_LIST}" for version in ("v2", "v2beta1")
+    f"application/json;g=apidiscovery.k8s.io;v={version};as={_LIST}"
+    for version in ("v2", "v2beta1")
 )
 
 

@@ -18,7 +18,7 @@ from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from webhook.cluster.client import Client, Object
     from webhook.cluster.resource import Resource
@@ -69,7 +69,7 @@ class Pages:
         self._skip_to = ""
         self._beginnings = 1
 
-    async def __aiter__(self) -> AsyncIterator[list[Object]]:
+    async def __aiter__(self) -> AsyncGenerator[list[Object], None]:
         """Each page's objects, last first: whoever pops them lets go of each in its turn.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and

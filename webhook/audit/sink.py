@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
@@ -76,7 +76,8 @@ class Audited:
     """One object with everything that was found in it, by every constraint.
 
     ``audit_id`` is that of the sweep, empty where no sweep found it (a change
-    that was watched). ``object`` must not be kept or changed: pages are streamed.
+    that was watched). ``object`` must not be changed, nor be kept by the thousand: pages
+    are streamed.
     ``excluded`` says that Config takes its namespace out of the audit: it has no
     results, whatever it had before. With ``responses.faults`` or
     ``responses.deadline_exceeded`` some constraints have no verdict; what was
@@ -96,17 +97,23 @@ class Audited:
 class SweepEnd:
     """A sweep has ended.
 
-    ``complete`` are the kinds of which every object was told of; ``failed`` the
-    others with the reason: nothing can be said of what they lack. A kind whose
-    list had to begin anew has told of some objects twice. ``violations`` counts
-    results, those of failed kinds too; ``reviewed`` counts objects.
+    ``complete`` are the kinds of which every object was told of (none, where the
+    kind went meanwhile); ``failed`` those with objects that were not told of, with
+    the reason; ``unreadable`` those that the audit has no right to list.
+    ``undecided`` are the constraints, by kind and name, of which the sweep cannot
+    tell a total: they can match a failed kind, or their template gave no verdict on
+    an object. ``violations`` counts results, those of failed kinds too;
+    ``reviewed`` counts objects, ``passed_over`` those of excluded namespaces.
     """
 
     audit_id: str
     snapshot: Snapshot
     complete: frozenset[GroupVersionKind]
     failed: Mapping[GroupVersionKind, str] = field(default_factory=dict)
+    unreadable: frozenset[GroupVersionKind] = frozenset()
+    undecided: frozenset[tuple[str, str]] = frozenset()
     reviewed: int = 0
+    passed_over: int = 0
     violations: int = 0
     duration_ns: int = 0
 
@@ -130,3 +137,30 @@ class Sink(Protocol):
 
     async def end(self, end: SweepEnd) -> None:
         """A sweep has ended; called for every one that began, unless the process is stopped."""
+
+
+class Sinks:
+    """Several sinks as one: each is told in turn."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep begins."""
+        for sink in self._sinks:
+            await sink.start(start)
+
+    async def audited(self, audited: Audited) -> None:
+        """An object was reviewed."""
+        for sink in self._sinks:
+            await sink.audited(audited)
+
+    async def gone(self, identity: Identity) -> None:
+        """An object was deleted."""
+        for sink in self._sinks:
+            await sink.gone(identity)
+
+    async def end(self, end: SweepEnd) -> None:
+        """A sweep has ended."""
+        for sink in self._sinks:
+            await sink.end(end)

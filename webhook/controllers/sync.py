@@ -27,6 +27,7 @@ SYNC_SETS: Final = "SyncSet"
 """Their names in readiness."""
 
 WEBHOOK_PROCESS: Final = "webhook"
+AUDIT_PROCESS: Final = "audit"
 SYNC_PROCESS: Final = "sync"
 
 _Key = tuple[str, str]
@@ -52,6 +53,8 @@ class SyncController:
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
         self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
         """Whether Config excludes a namespace from the webhook."""
+        self.is_excluded_from_audit: Callable[[str], bool] = wildcard.any_of(())
+        """Whether Config excludes a namespace from the audit."""
 
     # --- what is wanted ------------------------------------------------------------------------
 
@@ -73,6 +76,9 @@ class SyncController:
         self._config = document
         given = document or {}
         self.is_excluded = wildcard.any_of(config.excluded_namespaces(given, WEBHOOK_PROCESS))
+        self.is_excluded_from_audit = wildcard.any_of(
+            config.excluded_namespaces(given, AUDIT_PROCESS)
+        )
         self._exclude(config.excluded_namespaces(given, SYNC_PROCESS))
         self._follow()
         self._tracker.observe(CONFIG, config.CONFIG_NAME)

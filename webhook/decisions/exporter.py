@@ -169,13 +169,18 @@ class Exporter:
         if line is None:
             return False
         # Room is reserved for admissions: a sweep alone would keep the queue full.
-        while not self._closing and not (
-            len(self._outbox) < self._outbox.max_records // 2 + 1
-            and self._outbox.queued_bytes <= self._outbox.max_bytes // 2
-            and self._outbox.has_room(len(line) + 20)
-        ):
-            self._room.clear()
-            await self._room.wait()
+        try:
+            while not self._closing and not (
+                len(self._outbox) < self._outbox.max_records // 2 + 1
+                and self._outbox.queued_bytes <= self._outbox.max_bytes // 2
+                and self._outbox.has_room(len(line) + 20)
+            ):
+                self._room.clear()
+                await self._room.wait()
+        except asyncio.CancelledError:
+            self._sequence += 1  # the sidecar sees the gap
+            self.counters.drop("audit_timeout")
+            raise
         return self._add(line)
 
     async def run(self) -> None:

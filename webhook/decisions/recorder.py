@@ -138,7 +138,7 @@ class AdmissionRecorder:
         """Generations of the templates; other policies than before are an event."""
         if snapshot is not None and snapshot.digest != self._digest:
             self._digest = snapshot.digest
-            self._generations = _generations_of(snapshot)
+            self._generations = generations_of(snapshot)
             self.event(
                 "policies",
                 digest=snapshot.digest,
@@ -148,7 +148,7 @@ class AdmissionRecorder:
         return self._generations
 
 
-def _generations_of(snapshot: Snapshot) -> dict[str, int]:
+def generations_of(snapshot: Snapshot) -> dict[str, int]:
     """The generation of each template that has one, by the kind of its constraints."""
     found: dict[str, int] = {}
     for entry in snapshot.entries:

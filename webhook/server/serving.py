@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.snapshot import Snapshot
 
 
@@ -34,6 +35,10 @@ class Revision:
     checks: SubmissionChecks
     is_excluded: Callable[[str], bool] = field(default=_nothing_excluded)
     """Whether Config excludes a namespace from the webhook."""
+    is_excluded_from_audit: Callable[[str], bool] = field(default=_nothing_excluded)
+    """Whether Config excludes a namespace from the audit."""
+    synced: frozenset[GroupVersionKind] = frozenset()
+    """The kinds of which every object is in the snapshot's data."""
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
 
 
 _EITHER: Final = TRUE | FALSE
-_AUDIT = "waddle serve does not audit: run `waddle test -f` on exported manifests"
+_AUDIT_STATISTICS = "see the histogram gatekeeper_audit_duration_seconds at /metrics"
 _EVENTS = "use --log-denies: one structured log event for each violation"
 _EXPORT = "use --log-denies: one structured log event for each violation"
 _MUTATION = "mutation is not served: keep Gatekeeper's mutating webhook beside this one"
@@ -59,23 +59,19 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
     "additional-validating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
     "admission-events-involved-namespace": _switch(_EVENTS),
-    "api-cache-dir": _ignored(_AUDIT),
+    "api-cache-dir": _ignored("audit keeps no list on disk"),
     "audit-channel": _ignored(_EXPORT),
-    "audit-chunk-size": _ignored(_AUDIT),
     "audit-connection": _ignored(_EXPORT),
-    "audit-events-involved-namespace": _switch(_AUDIT),
-    "audit-from-cache": _switch(_AUDIT),
-    "audit-interval": _value(_AUDIT, "0"),
-    "audit-match-kind-only": _switch(_AUDIT),
+    "audit-match-kind-only": _switch(
+        "audit lists the kinds that a constraint can match, and no others", harmless=_EITHER
+    ),
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
-    "constraint-violations-limit": _ignored(_AUDIT),
     "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may simply be absent"),
     "default-create-vap-binding-for-constraints": _switch(_VAP),
     "default-create-vap-for-templates": _switch(_VAP),
     "default-k8s-native-validation-failure-policy": _ignored(_VAP),
     "default-wait-for-vapb-generation": _ignored(_VAP),
     "emit-admission-events": _switch(_EVENTS),
-    "emit-audit-events": _switch(_AUDIT),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-external-data": _switch(
         "external data providers are not called: a template that needs one is refused",
@@ -101,7 +97,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "external-data-provider-response-cache-ttl": _ignored("external data is not called"),
     "log-mutations": _switch(_MUTATION),
     "log-stats-admission": _switch(_STATISTICS),
-    "log-stats-audit": _switch(_AUDIT),
+    "log-stats-audit": _switch(_AUDIT_STATISTICS),
     "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),
     "alsologtostderr": _switch("the log goes to one place: standard error or --log-file"),
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),

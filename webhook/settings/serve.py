@@ -9,8 +9,9 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.settings.flags import InvalidFlag, flag, parse
+from webhook.settings.flags import flag, flags_of, parse
 from webhook.settings.gatekeeper import Foreign
+from webhook.settings.serve_checks import validate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,11 +27,11 @@ OPERATIONS: Final = (
 )
 """Gatekeeper's keys of ``--operation`` (pkg/operations)."""
 
-SERVED: Final = frozenset({"webhook", "status", "generate"})
+SERVED: Final = frozenset({"webhook", "audit", "status", "generate"})
 """The operations that this version carries out."""
 
-CLUSTER_OPERATIONS: Final = frozenset({"status", "generate"})
-"""Those of them that write to a cluster."""
+CLUSTER_OPERATIONS: Final = frozenset({"audit", "status", "generate"})
+"""Those of them that are about a cluster."""
 
 TLS_VERSIONS: Final = ("1.2", "1.3")
 """Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
@@ -41,6 +42,7 @@ _TLS = "TLS"
 _LIMITS = "Limits"
 _LOG = "Logging"
 _DECIDING = "Deciding"
+_AUDIT = "Audit (--operation=audit)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class ServeSettings:
         ("webhook",),
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
         "writes the replica's own status objects, generate makes the CRDs of constraints, status "
-        "copies all replicas' statuses into .status.byPod; any number of replicas may do each.",
+        "copies all replicas' statuses into .status.byPod, audit reviews what is in the cluster "
+        "already. Name webhook, audit or both.",
         gatekeeper=True,
         group=_POLICIES,
         choices=OPERATIONS,
@@ -82,6 +85,13 @@ class ServeSettings:
         "--kubernetes: 0 gives up on broken objects at once, anything else waits until they are "
         "repaired or deleted.",
         gatekeeper=True,
+        group=_POLICIES,
+    )
+    kept_revisions: int = flag(
+        2,
+        "Generations of each template and constraint that could be enforced and are kept in the "
+        "cluster, as PolicyRevision objects, for restarts and for rolling back; 0 neither keeps "
+        "nor reads any.",
         group=_POLICIES,
     )
     poll_interval_seconds: float = flag(
@@ -306,6 +316,42 @@ class ServeSettings:
         group=_DECIDING,
     )
 
+    audit_interval_seconds: int = flag(
+        60,
+        "Seconds from the beginning of one sweep to that of the next, the first when policies are "
+        "loaded; 0 for no sweep.",
+        name="audit-interval",
+        gatekeeper=True,
+        group=_AUDIT,
+    )
+    constraint_violations_limit: int = flag(
+        20,
+        "Violations that a constraint's status shows; totals, log and decision log have all.",
+        gatekeeper=True,
+        group=_AUDIT,
+    )
+    audit_chunk_size: int = flag(
+        500,
+        "Most objects in a page of a list; fewer where they are large. 0 for all in one.",
+        gatekeeper=True,
+        group=_AUDIT,
+    )
+    audit_from_cache: bool = flag(
+        False,
+        "Audit synced data (Config and SyncSets) instead of lists.",
+        gatekeeper=True,
+        group=_AUDIT,
+    )
+    emit_audit_events: bool = flag(
+        False, "Make an Event of each violation that a sweep finds.", gatekeeper=True, group=_AUDIT
+    )
+    audit_events_involved_namespace: bool = flag(
+        False,
+        "Make those Events in the violating object's namespace instead of POD_NAMESPACE.",
+        gatekeeper=True,
+        group=_AUDIT,
+    )
+
     log_denies: bool = flag(
         False, "Log every violation with its constraint and object.", gatekeeper=True, group=_LOG
     )
@@ -361,7 +407,22 @@ class ServeSettings:
     @property
     def keeps_certificate(self) -> bool:
         """Whether the certificate is kept in the cluster's Secret."""
-        return self.in_cluster and not self.cert_dir and not self.disable_cert_rotation
+        return (
+            self.in_cluster
+            and self.serves_admission
+            and not self.cert_dir
+            and not self.disable_cert_rotation
+        )
+
+    @property
+    def serves_admission(self) -> bool:
+        """Whether admission reviews are answered."""
+        return "webhook" in self.operation
+
+    @property
+    def audits(self) -> bool:
+        """Whether the cluster is audited."""
+        return self.in_cluster and "audit" in self.operation
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
@@ -377,7 +438,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         "pod_uid": environment.get("POD_UID", ""),
     }
     found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
-    _validate(found)
+    validate(found)
     return replace(found, notices=(*foreign.notices, *_notices(found)))
 
 
@@ -390,82 +451,10 @@ def _notices(settings: ServeSettings) -> list[str]:
         notices.append(f"--operation={','.join(idle)}: not carried out by this version")
     if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
         notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
+    if not settings.audits:
+        notices += [
+            f"--{item.name} has no effect without --kubernetes and --operation=audit"
+            for item in flags_of(ServeSettings)
+            if item.group == _AUDIT and getattr(settings, item.field) != item.default
+        ]
     return notices
-
-
-_AT_LEAST: Final = {
-    "max_in_flight": 1,
-    "max_connections": 1,
-    "max_header_bytes": 1024,
-    "max_body_bytes": 1024,
-    "max_waiting_bytes": 1024,
-    "shutdown_delay_seconds": 0,
-    "shutdown_grace_seconds": 0,
-    "max_constraint_series": 0,
-    "readiness_retries": -1,
-    "poll_interval_seconds": 0.05,
-    "handshake_timeout_seconds": 0.05,
-    "header_timeout_seconds": 0.05,
-    "body_timeout_seconds": 0.05,
-    "idle_timeout_seconds": 0.05,
-    "review_timeout_seconds": 0.05,
-    "evaluation_budget_seconds": 0.01,
-    "decision_log_grace_seconds": 0,
-}
-
-
-def _validate(settings: ServeSettings) -> None:
-    """Refuse what can be read but makes no sense, naming the flag."""
-    _check_source(settings)
-    for path in settings.policies:
-        if not os.path.lexists(path):
-            raise InvalidFlag(f"--policies: no such file or directory: {path!r}")
-    if "webhook" not in settings.operation:
-        raise InvalidFlag(
-            f"--operation={','.join(settings.operation)}: waddle serve answers admission reviews: "
-            "name webhook among the operations"
-        )
-    for name in ("port", "prometheus_port", "pprof_port"):
-        _check_port(name.replace("_", "-"), getattr(settings, name))
-    address(settings.health_addr, "health-addr")
-    for name, least in _AT_LEAST.items():
-        if getattr(settings, name) < least:
-            shown = name.removesuffix("_seconds").replace("_", "-")
-            raise InvalidFlag(f"--{shown} must be at least {least:g}")
-    if settings.client_ca_name and not settings.cert_dir:
-        raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
-
-
-def _check_source(settings: ServeSettings) -> None:
-    """Policies have one source: what the other one said could be neither seen nor removed."""
-    if settings.in_cluster:
-        if settings.policies:
-            raise InvalidFlag(
-                "--policies and --kubernetes exclude each other: policies have one source"
-            )
-        if not settings.pod_name or not settings.pod_namespace:
-            raise InvalidFlag(
-                "--kubernetes needs POD_NAME and POD_NAMESPACE in the environment: the replica's "
-                "status objects belong to its Pod"
-            )
-        if settings.kubeconfig and not os.path.lexists(settings.kubeconfig):
-            raise InvalidFlag(f"--kubeconfig: no such file: {settings.kubeconfig!r}")
-    elif not settings.policies:
-        raise InvalidFlag(
-            "--policies is needed: a directory or file with templates and constraints; or "
-            "--kubernetes, to take them from a cluster"
-        )
-
-
-def _check_port(name: str, port: int) -> None:
-    if not 0 <= port <= 65535:
-        raise InvalidFlag(f"--{name} must be between 0 and 65535, got {port}")
-
-
-def address(text: str, name: str) -> tuple[str, int]:
-    """Host and port of Go's ``host:port``; raises :class:`InvalidFlag`."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit():
-        raise InvalidFlag(f"invalid value {text!r} for flag --{name}: want host:port or :port")
-    _check_port(name, int(port))
-    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,136 @@
+"""The admission port: what answers reviews, from the socket to the policies in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import certs, metrics
+from webhook.app.compilation import CompileThread
+from webhook.server.admission import Admission, AdmissionOptions
+from webhook.server.application import make_application
+from webhook.server.hub import Hub
+from webhook.server.limits import ConnectionLimits
+from webhook.server.listener import Listener
+from webhook.server.namespace_label import Exemptions
+from webhook.server.preparation import Preparations
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from webhook.app.certificates import CertificateLoader
+    from webhook.app.cluster import ClusterThread
+    from webhook.app.decisions import DecisionLog
+    from webhook.constraint.client import Client
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.serving import Serving
+    from webhook.settings.serve import ServeSettings
+
+STALLED_SECONDS: Final = 60.0
+"""Twice the longest time a review may have: an admission thread silent for longer hangs."""
+
+NAMESPACE: Final = "waddle-system"
+_ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
+
+
+class AdmissionPort:
+    """The port with everything behind it; its listener runs on the process's own event loop."""
+
+    def __init__(  # noqa: PLR0913  # the parts that it joins, each named
+        self,
+        settings: ServeSettings,
+        bound: socket.socket,
+        serving: Serving,
+        certificate: CertificateLoader,
+        *,
+        cluster: ClusterThread | None,
+        decisions: DecisionLog | None,
+        make_plain_client: Callable[[], Client],
+        registry: Registry,
+        log: Logger,
+    ) -> None:
+        self._registry = registry
+        self._hub = Hub(connection_limits(settings), registry, log)
+        if settings.client_ca_name:
+            self._hub.peer_check = lambda transport: certs.check_client_name(
+                transport, settings.client_cn_name
+            )
+        self._compilation = (
+            CompileThread(make_plain_client) if settings.validate_templates == "compile" else None
+        )
+        admission = Admission(
+            serving,
+            admission_options(settings),
+            registry,
+            log,
+            None if decisions is None else decisions.recorder,
+            Preparations(cluster, self._compilation),
+        )
+        exemptions = Exemptions(
+            settings.exempt_namespace,
+            settings.exempt_namespace_prefix,
+            settings.exempt_namespace_suffix,
+        )
+        application = make_application(
+            admission, exemptions, registry, log, body_max=settings.max_body_bytes
+        )
+        self.listener = Listener(
+            self._hub,
+            application,
+            bound,
+            tls=certificate.context.listening,
+            grace_seconds=settings.shutdown_grace_seconds,
+        )
+
+    def stop_compiling(self) -> None:
+        """End the thread that compiles templates under admission."""
+        if self._compilation is not None:
+            self._compilation.stop()
+
+    def stalled(self) -> str:
+        """Why the admission thread is taken for hanging, or an empty text; any thread may ask."""
+        seconds = self.listener.seconds_since_tick
+        if seconds < STALLED_SECONDS:
+            return ""
+        return f"it has not answered for {seconds:.0f} s"
+
+    def refresh(self) -> None:
+        """Bring the port's gauges up to date for a scrape."""
+        registry, hub = self._registry, self._hub
+        registry.set(metrics.IN_FLIGHT, hub.in_flight)
+        registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
+        registry.set(metrics.CONNECTIONS, len(hub.connections))
+
+
+def connection_limits(settings: ServeSettings) -> ConnectionLimits:
+    """The admission port's limits as set."""
+    return ConnectionLimits(
+        connections_max=settings.max_connections,
+        header_bytes_max=settings.max_header_bytes,
+        body_bytes_max=settings.max_body_bytes,
+        waiting_bytes_max=settings.max_waiting_bytes,
+        in_flight_max=settings.max_in_flight,
+        handshake_timeout_seconds=settings.handshake_timeout_seconds,
+        header_timeout_seconds=settings.header_timeout_seconds,
+        body_timeout_seconds=settings.body_timeout_seconds,
+        idle_timeout_seconds=settings.idle_timeout_seconds,
+    )
+
+
+def admission_options(settings: ServeSettings) -> AdmissionOptions:
+    """How to decide, as set."""
+    # Without a cluster nobody says which namespace is ours: both products' own.
+    namespaces = (
+        [settings.pod_namespace] if settings.pod_namespace else [NAMESPACE, "gatekeeper-system"]
+    )
+    return AdmissionOptions(
+        review_timeout_seconds=settings.review_timeout_seconds,
+        log_denies=settings.log_denies,
+        any_action=settings.disable_enforcementaction_validation,
+        own_users=frozenset(
+            f"system:serviceaccount:{namespace}:{account}"
+            for namespace in namespaces
+            for account in _ACCOUNTS
+        ),
+    )

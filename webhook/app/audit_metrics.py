@@ -1,0 +1,82 @@
+"""The audit in the metrics."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from webhook import metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.pages import ListStatistics
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.audit.statuses import ConstraintStatuses
+    from webhook.audit.tally import ConstraintKey, Count
+    from webhook.metrics import Metric, Registry
+
+ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
+"""The values of ``enforcement_action`` that are always there, as in Gatekeeper."""
+
+
+class AuditMetrics:
+    """A sink and a receiver of totals that keeps the audit's metrics. Used by one task."""
+
+    def __init__(self, registry: Registry, lists: ListStatistics) -> None:
+        self._registry = registry
+        self._lists = lists
+        self._known: dict[ConstraintKey, Counter[str]] = {}
+        self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
+
+    async def start(self, start: SweepStart) -> None:
+        """When it began."""
+        del start
+        self._registry.set(metrics.AUDIT_LAST_RUN, int(time.time()))
+
+    async def audited(self, audited: Audited) -> None:
+        """Nothing: objects are counted at the end."""
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """How it went."""
+        registry = self._registry
+        registry.set(metrics.AUDIT_LAST_RUN_END, int(time.time()))
+        registry.histogram(metrics.AUDIT_DURATION).observe(end.duration_ns / 1e9)
+        registry.count(metrics.AUDIT_SWEEPS, "partial" if end.undecided else "complete")
+        registry.count(metrics.AUDIT_OBJECTS, by=end.reviewed)
+        registry.set(metrics.AUDIT_UNREADABLE, len(end.unreadable))
+        registry.set(metrics.AUDIT_UNDECIDED, len(end.undecided))
+
+    def failed(self) -> None:
+        """A sweep that could not even begin."""
+        self._registry.count(metrics.AUDIT_SWEEPS, "failed")
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """Violations by action: of each constraint the last total that is known."""
+        there = {constraint.key for constraint in end.snapshot.constraints}
+        self._known = {key: actions for key, actions in self._known.items() if key in there}
+        self._known |= {key: count.actions for key, count in totals.items()}
+        sums = Counter(dict.fromkeys(ACTIONS, 0))
+        for actions in self._known.values():
+            for action, number in actions.items():
+                # A constraint's own word may be any: a label may not.
+                sums[action if action in ACTIONS else "unrecognized"] += number
+        self._registry.replace(
+            metrics.AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
+        )
+
+    def refresh(self, statuses: ConstraintStatuses) -> None:
+        """Bring up to date what others count."""
+        self._count(metrics.API_WRITES, statuses.writes, "audit")
+        self._count(metrics.API_WRITE_FAILURES, statuses.failures, "audit")
+        self._count(metrics.AUDIT_LISTS, self._lists.continued, "continued")
+        self._count(metrics.AUDIT_LISTS, self._lists.restarted, "restarted")
+
+    def _count(self, metric: Metric, now: int, *labels: str) -> None:
+        before = self._counted.get((metric, labels), 0)
+        self._counted[metric, labels] = now
+        self._registry.count(metric, *labels, by=now - before)

@@ -1,0 +1,107 @@
+"""One object as if it were admitted now: the review that admission and audit share.
+
+The request is Gatekeeper's: no operation and no user, the object as it is, its
+Namespace, source ``Original``; the plural of its kind is stated, which Gatekeeper
+leaves out.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import name_of, namespace_of
+from webhook.constraint import enforcement
+from webhook.constraint.expansion import InvalidExpansion, with_implied
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.namespaces import Namespaces
+    from webhook.audit.scope import Scope
+    from webhook.cluster.client import Object
+    from webhook.cluster.resource import Resource
+    from webhook.constraint.result import Responses
+    from webhook.constraint.review import Source
+    from webhook.log import Logger
+
+
+class Reviewer:
+    """Reviews objects for one sweep, or by one revision of policies."""
+
+    def __init__(
+        self, scope: Scope, namespaces: Namespaces, log: Logger, *, review_seconds: float
+    ) -> None:
+        self._scope = scope
+        self._namespaces = namespaces
+        self._log = log
+        self._review_seconds = review_seconds
+        self._told: set[str] = set()
+        self.reviewed = 0
+        self.faulty_templates: set[str] = set()
+        """Kinds of constraints whose template gave no verdict on some object."""
+
+    async def review(self, resource: Resource, obj: Object) -> Responses | None:
+        """What every constraint says of the object; None where it is gone with its Namespace.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError` where the Namespace cannot
+        be read.
+        """
+        namespace: Mapping[str, Any] | None = None
+        if place := namespace_of(obj):
+            namespace = await self._namespaces.get(place)
+            if namespace is None:
+                return None
+        responses = self._review(obj, namespace, resource.plural)
+        if self._scope.expansion:
+            responses = self._with_implied(obj, namespace, responses)
+        self.reviewed += 1
+        for fault in responses.faults:
+            self.faulty_templates.add(fault.kind)
+            self._tell_once(f"{fault.kind}: no verdict", str(fault), obj)
+        return responses
+
+    def _review(
+        self,
+        obj: Object,
+        namespace: Mapping[str, Any] | None,
+        plural: str = "",
+        source: Source = "Original",
+    ) -> Responses:
+        return self._scope.snapshot.review(
+            AugmentedObject(obj, namespace, "", source, plural),
+            enforcement_point=enforcement.AUDIT,
+            limits=Limits(deadline=time.monotonic() + self._review_seconds),
+        )
+
+    def _with_implied(
+        self, obj: Object, namespace: Mapping[str, Any] | None, responses: Responses
+    ) -> Responses:
+        """The responses with those to the resources that the object would make."""
+        try:
+            resultants = self._scope.expansion.expand(obj, namespace)
+        except InvalidExpansion as error:
+            # As it is admitted: for what cannot be expanded its own results stand.
+            self._tell_once(f"expansion: {error}", str(error), obj)
+            return responses
+        if not resultants:
+            return responses
+        implied = [
+            (item, self._review(item.object, namespace, source="Generated")) for item in resultants
+        ]
+        return with_implied(responses, implied)
+
+    def _tell_once(self, what: str, error: str, obj: Object) -> None:
+        """Log a fault of policy once for a sweep: it may be the same on each object."""
+        if what not in self._told and len(self._told) < 100:  # a bound of memory
+            self._told.add(what)
+            self._log.warning(
+                "object not decided by every policy",
+                error=error,
+                resource_kind=obj.get("kind"),
+                resource_namespace=namespace_of(obj),
+                resource_name=name_of(obj),
+            )

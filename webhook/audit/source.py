@@ -1,0 +1,135 @@
+"""Where a sweep gets objects: from the API server's lists, or from synced data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.api.gvk import GroupVersionKind, split_group_version
+from webhook.audit.kinds import listable
+from webhook.audit.pages import ListStatistics, Pages
+from webhook.audit.patience import FORBIDDEN, FORBIDDEN_SECONDS, patiently
+from webhook.cluster.errors import ApiError
+from webhook.cluster.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+
+    from webhook.cluster.client import Client, Object
+    from webhook.constraint.snapshot import Snapshot
+
+CHUNK_OBJECTS: Final = 500
+"""Objects of synced data that are handed over at a time; they are in memory anyway."""
+
+
+_METHOD_NOT_ALLOWED: Final = 405
+
+
+class UnreadableKindError(Exception):
+    """The audit has no right to list a kind, or nobody has."""
+
+
+class Source(Protocol):
+    """Gives kinds and their objects; for one sweep after the other."""
+
+    async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
+        """The kinds that there are, in order.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError`.
+        """
+
+    def pages(self, snapshot: Snapshot, resource: Resource) -> AsyncGenerator[list[Object], None]:
+        """A kind's objects in lists that the caller may empty, last first.
+
+        Raises :class:`UnreadableKindError`, and as :meth:`kinds`. Objects need not
+        state their kind.
+        """
+
+
+class ListSource:
+    """Lists from the API server. Used by one task."""
+
+    def __init__(self, client: Client, page_objects: int) -> None:
+        """``page_objects`` is the most in a page, 0 for everything in one."""
+        self._client = client
+        self._page_objects = page_objects
+        self.statistics = ListStatistics()
+        self._refused: set[GroupVersionKind] = set()
+        self._readable: set[GroupVersionKind] = set()
+
+    async def kinds(self, snapshot: Snapshot | None = None) -> tuple[Resource, ...]:
+        """Every kind that can be listed."""
+        del snapshot
+        return await patiently(lambda: listable(self._client))
+
+    async def pages(
+        self, snapshot: Snapshot, resource: Resource
+    ) -> AsyncGenerator[list[Object], None]:
+        """The kind's pages; refused for good is what was refused before, or never given."""
+        del snapshot
+        gvk = resource.gvk
+        pages = Pages(
+            self._client,
+            resource,
+            page_objects=self._page_objects,
+            statistics=self.statistics,
+            # Once is enough for finding out that there is no right to it.
+            forbidden_seconds=0 if gvk in self._refused else FORBIDDEN_SECONDS,
+        )
+        try:
+            async for page in pages:
+                yield page
+        except ApiError as error:
+            if error.status not in (FORBIDDEN, _METHOD_NOT_ALLOWED):
+                raise
+            self._refused.add(gvk)
+            if gvk in self._readable:
+                # It could be read a moment ago: whether that was all is not known.
+                self._readable.discard(gvk)
+                raise
+            raise UnreadableKindError(str(error)) from error
+        self._readable.add(gvk)
+        self._refused.discard(gvk)
+
+
+class CacheSource:
+    """The synced data of the snapshot under audit: what Config and SyncSets ask for."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        """``resources`` say the plurals, as far as they are known."""
+        self._resources = {resource.gvk: resource for resource in resources}
+
+    async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
+        """The kinds that have an object."""
+        found: dict[GroupVersionKind, bool] = {}
+        for namespaced, level in _levels(snapshot.inventory):
+            for group_version, kinds in level.items():
+                for kind in kinds:
+                    gvk = GroupVersionKind(*split_group_version(group_version), kind)
+                    found[gvk] = namespaced
+        return tuple(
+            self._resources.get(gvk) or Resource(gvk, "", namespaced=namespaced)
+            for gvk, namespaced in sorted(found.items())
+        )
+
+    async def pages(
+        self, snapshot: Snapshot, resource: Resource
+    ) -> AsyncGenerator[list[Object], None]:
+        """The kind's objects."""
+        page: list[Object] = []
+        for _, level in _levels(snapshot.inventory):
+            kinds = level.get(resource.gvk.group_version) or {}
+            for obj in (kinds.get(resource.gvk.kind) or {}).values():
+                page.append(obj)
+                if len(page) >= CHUNK_OBJECTS:
+                    yield page[::-1]
+                    page = []
+        if page:
+            yield page[::-1]
+
+
+def _levels(inventory: Mapping[str, Any]) -> Iterator[tuple[bool, Mapping[str, Any]]]:
+    """The parts of the tree that hold objects by group, version and kind."""
+    yield False, inventory.get("cluster") or {}
+    for level in (inventory.get("namespace") or {}).values():
+        yield True, level

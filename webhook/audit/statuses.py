@@ -1,0 +1,115 @@
+"""The audit's part of each constraint's status: ``auditTimestamp``, total and violations.
+
+Written by compare-and-swap of the status subresource: after a conflict the
+object is read again and the same results are tried again, and what others wrote
+(``byPod``) stays. A constraint that the sweep cannot tell a total of keeps what
+it had, and so does one that was changed since the sweep began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.audit.patience import is_passing
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+from webhook.constraint.constraint import GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.sink import SweepEnd
+    from webhook.audit.tally import ConstraintKey, Count
+    from webhook.cluster.client import Client, Object
+    from webhook.constraint.constraint import Constraint
+    from webhook.log import Logger
+
+WRITES_AT_ONCE: Final = 4
+"""Statuses written at a time: a hundred take a second, and no API server notices."""
+
+WRITE_SECONDS: Final = 60.0
+"""How long one status is tried; the next sweep writes it anew."""
+
+VERSION: Final = "v1beta1"
+
+
+class ConstraintStatuses:
+    """Writes totals into constraints. Used by one task."""
+
+    def __init__(self, client: Client, log: Logger) -> None:
+        self._client = client
+        self._log = log
+        self.writes = 0
+        self.failures = 0
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """Write every total; return when each is written or given up."""
+        constraints = {constraint.key: constraint for constraint in end.snapshot.constraints}
+        turns = iter(totals.items())
+
+        async def work() -> None:
+            for key, count in turns:
+                await self._write(constraints[key], end.audit_id, count)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WRITES_AT_ONCE):
+                tasks.create_task(work())
+
+    async def _write(self, constraint: Constraint, audit_id: str, count: Count) -> None:
+        gvk = GroupVersionKind(GROUP, VERSION, constraint.kind)
+        resource = Resource(gvk, constraint.kind.lower(), namespaced=False)
+        expected = constraint.document.get("metadata") or {}
+
+        def change(current: Object) -> Object | None:
+            return with_results(current, expected, audit_id, count)
+
+        backoff = Backoff(initial_seconds=1.0, max_seconds=10.0)
+        end = time.monotonic() + WRITE_SECONDS
+        while True:
+            try:
+                if await self._client.update(
+                    resource, constraint.name, "", change, subresource="status"
+                ):
+                    self.writes += 1
+            except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and error.is_absent:
+                    return  # it is gone, and its results with it
+                passes = not isinstance(error, ApiError) or error.is_conflict or is_passing(error)
+                if not passes or time.monotonic() > end:
+                    self.failures += 1
+                    self._log.error(
+                        "audit results not written",
+                        constraint_kind=constraint.kind,
+                        constraint_name=constraint.name,
+                        error=str(error),
+                    )
+                    return
+            else:
+                return
+            await asyncio.sleep(backoff.next_seconds())
+
+
+def with_results(
+    current: Object, expected: Mapping[str, Any], audit_id: str, count: Count
+) -> Object | None:
+    """The constraint with the audit's results, all else as it is.
+
+    None where it is another than the one whose metadata is ``expected``, or
+    changed since: the results are not this one's.
+    """
+    metadata = current["metadata"]
+    if any(metadata.get(name) != expected.get(name) for name in ("uid", "generation")):
+        return None
+    status = dict(current.get("status") or {})
+    status["auditTimestamp"] = audit_id
+    status["totalViolations"] = count.total
+    documents = count.documents()
+    if documents:
+        status["violations"] = documents
+    else:
+        status.pop("violations", None)
+    return {**current, "status": status}

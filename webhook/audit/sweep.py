@@ -1,0 +1,188 @@
+"""One sweep: every object of every kind that a constraint can match, reviewed and told of.
+
+A sweep has one snapshot from its beginning to its end, so that its results are
+those of one state of policy. What could not be read or decided is named at its
+end; whoever publishes leaves alone what depends on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from webhook.audit.kinds import is_matchable, undecided
+from webhook.audit.reviewer import Reviewer
+from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
+from webhook.audit.source import UnreadableKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint.result import Responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.audit.namespaces import Namespaces
+    from webhook.audit.scope import Scope
+    from webhook.audit.sink import Sink
+    from webhook.audit.source import Source
+    from webhook.cluster.client import Object
+    from webhook.cluster.resource import Resource
+    from webhook.log import Logger
+
+TURN_SECONDS: Final = 0.02
+"""How long objects are reviewed before the event loop has a turn."""
+
+
+class Sweep:
+    """One sweep; :meth:`run` it once."""
+
+    def __init__(
+        self,
+        audit_id: str,
+        scope: Scope,
+        source: Source,
+        namespaces: Namespaces,
+        sink: Sink,
+        log: Logger,
+        *,
+        review_seconds: float,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``review_seconds`` bounds each review; ``tick`` is called between them."""
+        self._audit_id = audit_id
+        self._scope = scope
+        self._source = source
+        self._sink = sink
+        self._log = log
+        self._tick = tick
+        self._reviewer = Reviewer(scope, namespaces, log, review_seconds=review_seconds)
+        self._complete: set[GroupVersionKind] = set()
+        self._failed: dict[GroupVersionKind, str] = {}
+        self._unreadable: set[GroupVersionKind] = set()
+        self._absent: list[Resource] = []
+        self._violations = 0
+        self._passed_over = 0
+        self._turn_ends = 0.0
+
+    async def run(self) -> SweepEnd:
+        """Review everything; what came of it, which the sink has been told as well.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError` where not even the kinds
+        are known: then nothing was told.
+        """
+        begun = time.monotonic_ns()
+        scope = self._scope
+        resources = [
+            resource
+            for resource in await self._source.kinds(scope.snapshot)
+            if is_matchable(scope.snapshot, scope.expansion, resource.gvk)
+        ]
+        kinds = frozenset(resource.gvk for resource in resources)
+        await self._sink.start(SweepStart(self._audit_id, scope.snapshot, kinds))
+        for resource in resources:
+            await self._kind(resource)
+        await self._confirm_gone()
+        end = SweepEnd(
+            self._audit_id,
+            scope.snapshot,
+            frozenset(self._complete),
+            self._failed,
+            frozenset(self._unreadable),
+            undecided(
+                scope.snapshot, scope.expansion, self._failed, self._reviewer.faulty_templates
+            ),
+            reviewed=self._reviewer.reviewed,
+            passed_over=self._passed_over,
+            violations=self._violations,
+            duration_ns=time.monotonic_ns() - begun,
+        )
+        await self._sink.end(end)
+        return end
+
+    async def _kind(self, resource: Resource) -> None:
+        """Review a kind's objects; note whether that came to its end."""
+        gvk = resource.gvk
+        try:
+            async with aclosing(self._source.pages(self._scope.snapshot, resource)) as pages:
+                async for page in pages:
+                    while page:
+                        await self._object(resource, page.pop())
+        except UnreadableKindError as error:
+            self._unreadable.add(gvk)
+            self._log.warning("kind not audited", kind=str(gvk), error=str(error))
+        except ApiError as error:
+            if error.is_absent:
+                self._absent.append(resource)
+            else:
+                self._fail(gvk, str(error))
+        except UnreachableError as error:
+            self._fail(gvk, str(error))
+        else:
+            if gvk not in self._failed:
+                self._complete.add(gvk)
+
+    def _fail(self, gvk: GroupVersionKind, reason: str) -> None:
+        if gvk not in self._failed:
+            self._failed[gvk] = reason
+            self._log.error("kind not wholly audited", kind=str(gvk), error=reason)
+
+    async def _object(self, resource: Resource, item: Object) -> None:
+        """Review one object and tell of it."""
+        gvk, metadata = resource.gvk, item["metadata"]
+        namespace: str = metadata.get("namespace", "")
+        if not self._scope.share(gvk, namespace):
+            return
+        # Items of a built-in kind's list do not say their kind.
+        obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **item}
+        self._tick()
+        if time.monotonic() > self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = time.monotonic() + TURN_SECONDS
+        own = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
+        if self._scope.is_excluded(own):
+            self._passed_over += 1
+            await self._tell(obj, Responses(), 0, excluded=True)
+            return
+        begun = time.monotonic_ns()
+        responses = await self._reviewer.review(resource, obj)
+        if responses is None:
+            return
+        if responses.deadline_exceeded:
+            self._fail(gvk, f"the review of {own or metadata['name']} took too long")
+        self._violations += len(responses.results)
+        await self._tell(obj, responses, time.monotonic_ns() - begun)
+
+    async def _tell(
+        self, obj: Object, responses: Responses, duration_ns: int, *, excluded: bool = False
+    ) -> None:
+        await self._sink.audited(
+            Audited(
+                self._audit_id,
+                identity_of(obj),
+                obj,
+                responses,
+                self._scope.snapshot,
+                excluded=excluded,
+                duration_ns=duration_ns,
+            )
+        )
+
+    async def _confirm_gone(self) -> None:
+        """Kinds that were not found: those that are served no more have no objects, for certain.
+
+        An API server that starts may answer so too: then it serves them still.
+        """
+        if not self._absent:
+            return
+        try:
+            served = {resource.gvk for resource in await self._source.kinds(self._scope.snapshot)}
+        except (ApiError, UnreachableError) as error:
+            for resource in self._absent:
+                self._fail(resource.gvk, str(error))
+            return
+        for resource in self._absent:
+            if resource.gvk in served:
+                self._fail(resource.gvk, "its list was not found, and yet the kind is served")

@@ -1,0 +1,146 @@
+"""Violations counted by constraint, and the few of each that its status shows.
+
+Order, limit and truncation are those of Gatekeeper's code (pkg/audit/manager.go,
+v3.23): the first violations in the order of their fields are kept, and written
+last one first; a message of more than 256 bytes is cut to 253 and an ellipsis.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from webhook.audit.sink import Identity
+    from webhook.constraint.result import Result
+
+MESSAGE_BYTES_MAX: Final = 256
+_ELLIPSIS: Final = "..."
+
+ConstraintKey = tuple[str, str]
+"""A constraint's kind and name."""
+
+
+class StatusViolation(NamedTuple):
+    """A violation as a constraint's status shows it; its fields are in the order of sorting."""
+
+    group: str
+    version: str
+    kind: str
+    namespace: str
+    name: str
+    message: str
+    enforcement_action: str
+    enforcement_actions: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in ``status.violations``."""
+        found: dict[str, Any] = {
+            "group": self.group,
+            "version": self.version,
+            "kind": self.kind,
+            "name": self.name,
+            "message": self.message,
+            "enforcementAction": self.enforcement_action,
+        }
+        if self.namespace:
+            found["namespace"] = self.namespace
+        if self.enforcement_actions:
+            found["enforcementActions"] = list(self.enforcement_actions)
+        return found
+
+
+def truncated(message: str) -> str:
+    """The message as statuses and the log have it.
+
+    Go cuts bytes, and its encoder replaces each of a torn character by U+FFFD.
+    """
+    if len(message) * 4 <= MESSAGE_BYTES_MAX:
+        return message
+    data = message.encode("utf-8", "replace")
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return message
+    kept = data[: MESSAGE_BYTES_MAX - len(_ELLIPSIS)]
+    whole = kept.decode("utf-8", "ignore")
+    return whole + "\ufffd" * (len(kept) - len(whole.encode())) + _ELLIPSIS
+
+
+def violation(identity: Identity, result: Result) -> StatusViolation:
+    """The violation that a result is."""
+    gvk = identity.gvk
+    return StatusViolation(
+        gvk.group,
+        gvk.version,
+        gvk.kind,
+        identity.namespace,
+        identity.name,
+        truncated(result.msg),
+        result.enforcement_action,
+        result.scoped_actions,
+    )
+
+
+@dataclass(slots=True)
+class Count:
+    """The violations of one constraint: how many, by action, and the first ``limit`` of them."""
+
+    limit: int
+    total: int = 0
+    actions: Counter[str] = field(default_factory=Counter)
+    first: list[StatusViolation] = field(default_factory=list)
+    """In order; never more than ``limit``."""
+
+    def add(self, found: StatusViolation) -> None:
+        """Count a violation, and keep it if it is among the first."""
+        self.total += 1
+        self.actions[found.enforcement_action] += 1
+        self._keep(found)
+
+    def merge(self, other: Count) -> None:
+        """Add what another counted."""
+        self.total += other.total
+        self.actions += other.actions
+        for found in other.first:
+            self._keep(found)
+
+    def _keep(self, found: StatusViolation) -> None:
+        first = self.first
+        if len(first) < self.limit:
+            insort(first, found)
+        elif first and found < first[-1]:
+            insort(first, found)
+            first.pop()
+
+    def documents(self) -> list[dict[str, Any]]:
+        """``status.violations``: the last of those kept comes first, as in Gatekeeper."""
+        return [found.document() for found in reversed(self.first)]
+
+
+class Tally:
+    """Counts by constraint."""
+
+    def __init__(self, limit: int) -> None:
+        """``limit`` is the most violations kept of each constraint."""
+        self._limit = limit
+        self.counts: dict[ConstraintKey, Count] = {}
+
+    def add(self, identity: Identity, result: Result) -> None:
+        """Count a result."""
+        self._count(result.constraint.key).add(violation(identity, result))
+
+    def merge(self, other: Tally) -> None:
+        """Add another tally."""
+        for key, count in other.counts.items():
+            self._count(key).merge(count)
+
+    def get(self, key: ConstraintKey) -> Count:
+        """A constraint's count; an empty one where nothing was found."""
+        return self.counts.get(key) or Count(self._limit)
+
+    def _count(self, key: ConstraintKey) -> Count:
+        count = self.counts.get(key)
+        if count is None:
+            count = self.counts[key] = Count(self._limit)
+        return count

@@ -1,0 +1,68 @@
+"""The totals of a sweep: what was found in kinds that were wholly told of, by constraint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.audit.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.audit.tally import ConstraintKey, Count
+
+
+class Receiver(Protocol):
+    """Who gets the totals of each sweep."""
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """Take the totals of every constraint that the sweep decided, those of zero too."""
+
+
+class Totals:
+    """A sink that counts. Used by one task.
+
+    Counts are kept by kind until the sweep has ended: those of a kind that was
+    not wholly told of, or that is no more, are dropped.
+    """
+
+    def __init__(self, limit: int, receivers: Sequence[Receiver]) -> None:
+        """``limit`` is the most violations kept of each constraint."""
+        self._limit = limit
+        self._receivers = receivers
+        self._by_kind: dict[GroupVersionKind, Tally] = {}
+
+    async def start(self, start: SweepStart) -> None:
+        """Begin from nothing."""
+        del start
+        self._by_kind = {}
+
+    async def audited(self, audited: Audited) -> None:
+        """Count an object's results."""
+        if not audited.audit_id or not audited.responses.results:
+            return
+        gvk = audited.identity.gvk
+        tally = self._by_kind.get(gvk)
+        if tally is None:
+            tally = self._by_kind[gvk] = Tally(self._limit)
+        for result in audited.responses.results:
+            tally.add(audited.identity, result)
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: a sweep does not tell of it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Add up, and hand on what is decided."""
+        whole = Tally(self._limit)
+        for gvk in sorted(end.complete & self._by_kind.keys()):
+            whole.merge(self._by_kind[gvk])
+        self._by_kind = {}
+        totals = {
+            constraint.key: whole.get(constraint.key)
+            for constraint in end.snapshot.constraints
+            if constraint.key not in end.undecided
+        }
+        for receiver in self._receivers:
+            await receiver.publish(end, totals)

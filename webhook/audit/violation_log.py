@@ -1,0 +1,110 @@
+"""The audit in the log, with Gatekeeper's events and fields (pkg/logging, pkg/audit)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import labels_of
+from webhook.audit.tally import truncated
+from webhook.constraint.constraint import GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.audit.tally import ConstraintKey, Count
+    from webhook.constraint.constraint import Constraint
+    from webhook.log import Logger
+
+
+class ViolationLog:
+    """A sink, and a receiver of totals: one line for each sweep's begin and end, and violation."""
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+
+    async def start(self, start: SweepStart) -> None:
+        """``audit_started``."""
+        self._write(
+            "auditing constraints and violations", start.audit_id, event_type="audit_started"
+        )
+
+    async def audited(self, audited: Audited) -> None:
+        """``violation_audited``, once for each result."""
+        results = audited.responses.results
+        if not results:
+            return
+        identity = audited.identity
+        gvk = identity.gvk
+        labels = labels_of(audited.object)
+        for result in results:
+            self._write(
+                truncated(result.msg),
+                audited.audit_id,
+                details=result.details,
+                event_type="violation_audited",
+                **_constraint(result.constraint),
+                constraint_action=result.enforcement_action,
+                constraint_enforcement_actions=list(result.scoped_actions),
+                constraint_annotations=_annotations(result.constraint),
+                resource_group=gvk.group,
+                resource_api_version=gvk.version,
+                resource_kind=gvk.kind,
+                resource_namespace=identity.namespace,
+                resource_name=identity.name,
+                resource_labels=labels,
+            )
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """``audit_finished``, with what was not done."""
+        self._write(
+            "auditing is complete",
+            end.audit_id,
+            event_type="audit_finished",
+            duration=f"{end.duration_ns / 1e9:.3f}s",
+            reviewed=end.reviewed,
+            passed_over=end.passed_over,
+            violations=end.violations,
+            kinds=len(end.complete),
+            kinds_failed=sorted(map(str, end.failed)),
+            kinds_unreadable=sorted(map(str, end.unreadable)),
+            constraints_undecided=sorted(f"{kind}/{name}" for kind, name in end.undecided),
+        )
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """``constraint_audited``, once for each constraint that has violations."""
+        constraints = {constraint.key: constraint for constraint in end.snapshot.constraints}
+        for key, count in totals.items():
+            if not count.total:
+                continue
+            constraint = constraints[key]
+            self._write(
+                "audit results for constraint",
+                end.audit_id,
+                event_type="constraint_audited",
+                **_constraint(constraint),
+                constraint_action=constraint.enforcement_action,
+                constraint_status="enforced",
+                constraint_violations=str(count.total),
+            )
+
+    def _write(self, message: str, audit_id: str, **fields: Any) -> None:
+        self._log.info(message, process="audit", audit_id=audit_id, semantic=True, **fields)
+
+
+def _constraint(constraint: Constraint) -> dict[str, str]:
+    version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+    return {
+        "constraint_group": GROUP,
+        "constraint_api_version": version,
+        "constraint_kind": constraint.kind,
+        "constraint_name": constraint.name,
+        "constraint_namespace": "",
+    }
+
+
+def _annotations(constraint: Constraint) -> Mapping[str, str]:
+    return (constraint.document.get("metadata") or {}).get("annotations") or {}

@@ -1,0 +1,103 @@
+"""Metrics as a scrape gets them: prometheus-client renders them, and is imported at the first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.metrics import METRICS, VIOLATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.metrics import Histogram, Labels, Metric, Registry
+
+
+class Refreshed(Protocol):
+    """Brings gauges up to date just before they are read."""
+
+    def __call__(self) -> None:
+        """Set the gauges."""
+
+
+class Collector:
+    """The registry as prometheus-client wants to be given it."""
+
+    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
+        self._registry = registry
+        self._refresh = refresh
+
+    def describe(self) -> list[Any]:
+        """Nothing: that keeps registration from collecting."""
+        return []
+
+    def collect(self) -> Iterator[Any]:
+        """Every metric that has a value."""
+        if self._refresh is not None:
+            self._refresh()
+        for metric in METRICS:
+            yield from self._family(metric)
+
+    def _family(self, metric: Metric) -> Iterator[Any]:
+        from prometheus_client import metrics_core  # noqa: PLC0415  # costs 25 ms, at first scrape
+
+        labels = metric.labels
+        if metric.kind == "histogram":
+            histogram = metrics_core.HistogramMetricFamily(metric.name, metric.help, labels=labels)
+            for values, found in list(self._registry.histograms.get(metric, {}).items()):
+                histogram.add_metric(values, _cumulative(found), found.total)
+            yield histogram
+        elif metric.kind == "counter":
+            counter = metrics_core.CounterMetricFamily(metric.name, metric.help, labels=labels)
+            for values, number in list(self._counts(metric).items()):
+                counter.add_metric(values, number)
+            yield counter
+        else:
+            gauge = metrics_core.GaugeMetricFamily(metric.name, metric.help, labels=labels)
+            for values, level in list(self._registry.gauges.get(metric, {}).items()):
+                gauge.add_metric(values, level)
+            yield gauge
+
+    def _counts(self, metric: Metric) -> Mapping[Labels, int]:
+        if metric is VIOLATIONS:
+            return self._registry.violations.series
+        return self._registry.counters.get(metric, {})
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    sum_ = 0
+    for bound, count in zip(
+        (*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True
+    ):
+        sum_ += count
+        found.append((bound, sum_))
+    return found
+
+
+def _bound(value: float) -> str:
+    """As Go's client writes it: 1 and not 1.0."""
+    return f"{value:g}"
+
+
+class Exposition:
+    """Renders a registry, and the process's own numbers, for a scrape."""
+
+    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
+        self._collector = Collector(registry, refresh)
+        self._registry: Any = None
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The body and its content type, in the format that the reader asked for."""
+        from prometheus_client import (  # noqa: PLC0415  # costs 25 ms, at first scrape
+            CollectorRegistry,
+            ProcessCollector,
+            exposition,
+        )
+
+        if self._registry is None:
+            registry = CollectorRegistry()
+            registry.register(self._collector)
+            ProcessCollector(registry=registry)
+            self._registry = registry
+        encode, content_type = exposition.choose_encoder(accept)
+        return encode(self._registry), content_type
