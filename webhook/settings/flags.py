@@ -83,9 +83,10 @@ def _kind_of(default: Any) -> Kind:
 
 
 def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
-    """The flags of a settings dataclass, in order of declaration."""
+    """The flags of a settings dataclass, in order of declaration, what it inherits last."""
     found = []
-    for item in fields(settings):
+    own = settings.__annotations__
+    for item in sorted(fields(settings), key=lambda item: item.name not in own):
         if not item.metadata:
             continue
         assert item.default is not MISSING
