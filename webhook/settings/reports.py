@@ -36,9 +36,9 @@ class ReportSettings:
         choices=APIS,
     )
     report_results: tuple[str, ...] = flag(
-        (),
-        f"Results that are stored; repeatable. Without it: {','.join(STORED)}. pass is a "
-        "constraint that matches and is met, skip one that is about the kind and does not match.",
+        STORED,
+        "Results that are stored; repeatable. pass is a constraint that matches and is met, skip "
+        "one that is about the kind and does not match.",
         group=_REPORTS,
         choices=RESULTS,
     )
@@ -69,11 +69,6 @@ class ReportSettings:
         kind="duration",
         group=_REPORTS,
     )
-
-    @property
-    def stored_results(self) -> frozenset[str]:
-        """The results that are stored."""
-        return frozenset(self.report_results or STORED)
 
 
 ENTRIES_MAX: Final = 2500

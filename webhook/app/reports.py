@@ -1,0 +1,126 @@
+"""Policy reports in a process: put together on the cluster's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from webhook import report_metrics as metrics
+from webhook.app.reports_assessor import Findings, SnapshotAssessor
+from webhook.app.reports_kinds import PreferredKinds
+from webhook.audit.expansions import read_expansion
+from webhook.audit.scope import Scope
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint.expansion import Expansion
+from webhook.reports.capacity import Capacity
+from webhook.reports.finding import RESULTS_MAX
+from webhook.reports.policy_reports import PolicyReports
+from webhook.reports.refresher import Refresher
+from webhook.reports.report_api import APIS
+from webhook.reports.resource_reports import ResourceReports
+from webhook.reports.writer import ReportWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.cluster.client import Client
+    from webhook.log import Logger
+    from webhook.metric import Metric
+    from webhook.metrics import Registry
+    from webhook.reports.finding import Verdict
+    from webhook.server.serving import Serving
+    from webhook.settings.reports import ReportSettings
+
+EXPANSION_SECONDS: Final = 60.0
+"""How often ExpansionTemplates are read: as often as an audit does by default."""
+
+
+class Reports:
+    """Writes reports of marked resources; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        serving: Serving,
+        settings: ReportSettings,
+        log: Logger,
+        *,
+        process: str,
+        review_seconds: float,
+    ) -> None:
+        """``process`` is who marks resources, as metrics call it."""
+        self.client = client
+        self._serving = serving
+        self._log = log
+        self._process = process
+        self._expansion = Expansion()
+        self.api = APIS[settings.report_api]
+        self.is_by_resource = settings.report_mode == "resource"
+        stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
+        self.findings = Findings(stored, RESULTS_MAX if self.is_by_resource else None)
+        self._capacity = Capacity(client, self.api, settings.report_max_resources, log)
+        self._writer = ReportWriter(client, self.api, self._capacity, log)
+        self._store: ResourceReports | PolicyReports
+        if self.is_by_resource:
+            self._store = ResourceReports(self._writer, self.api)
+        else:
+            self._store = PolicyReports(
+                self._writer,
+                self.api,
+                log,
+                entries_max=settings.report_max_entries,
+                resources_max=settings.report_max_resources,
+            )
+        assessor = SnapshotAssessor(
+            client, self._scope, self.findings, log, review_seconds=review_seconds
+        )
+        self.refresher = Refresher(client, PreferredKinds(client), assessor, self._store, log)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._read_expansion()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._read_expansion_forever())
+            tasks.create_task(self.refresher.run())
+            if isinstance(self._store, PolicyReports):
+                tasks.create_task(self._store.run())
+
+    def _scope(self) -> Scope | None:
+        """The policies in force as an audit takes them; None before there are any."""
+        revision = self._serving.revision
+        if revision is None:
+            return None
+        return Scope(revision.snapshot, revision.is_excluded_from_audit, self._expansion)
+
+    async def _read_expansion_forever(self) -> None:
+        while True:
+            await asyncio.sleep(EXPANSION_SECONDS)
+            await self._read_expansion()
+
+    async def _read_expansion(self) -> None:
+        try:
+            self._expansion = await read_expansion(self.client, self._log)
+        except (ApiError, UnreachableError) as error:
+            self._log.warning("ExpansionTemplates not read", error=str(error))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was marked is written."""
+        return self.refresher.is_idle and (
+            not isinstance(self._store, PolicyReports) or self._store.is_idle
+        )
+
+    def refresh(self, registry: Registry) -> None:
+        """Bring the metrics up to date."""
+        self._count(registry, metrics.REPORT_WRITES, self._writer.requests)
+        self._count(registry, metrics.REPORT_OUTCOMES, self._writer.outcomes)
+        self._count(registry, metrics.REPORTS_LOST, self.refresher.lost)
+        registry.set(metrics.REPORTS_WAITING, self.refresher.waiting, self._process)
+        full = self._capacity.is_reached or (
+            isinstance(self._store, PolicyReports) and bool(self._store.left_out)
+        )
+        registry.set(metrics.REPORT_LIMIT_REACHED, int(full), self._process)
+
+    def _count(self, registry: Registry, metric: Metric, numbers: Mapping[Any, int]) -> None:
+        series = registry.counters.setdefault(metric, {})
+        series.update({(self._process, label): number for label, number in numbers.items()})

@@ -1,0 +1,111 @@
+"""A resource reviewed for its report: by the audit's own review, so that both find the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import namespace_of
+from webhook.audit.namespaces import Namespaces
+from webhook.audit.reviewer import Reviewer
+from webhook.constraint import enforcement
+from webhook.constraint.review import AugmentedObject
+from webhook.constraint.selection import Selection, about, select
+from webhook.reports.finding import Assessment, Finding, Policy, is_reportable
+from webhook.reports.results import Descriptions, findings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.gvk import GroupKind
+    from webhook.audit.scope import Scope
+    from webhook.cluster.client import Client, Object
+    from webhook.cluster.resource import Resource
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.reports.finding import Subject, Verdict
+
+
+class Findings:
+    """What is reported of a review: as was chosen."""
+
+    def __init__(self, stored: frozenset[Verdict], results_max: int | None) -> None:
+        self._stored = stored
+        self._results_max = results_max
+        self._descriptions = Descriptions()
+
+    def of(
+        self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any]
+    ) -> tuple[Finding, ...]:
+        """The findings of an object's review, which must have a verdict."""
+        selected = Selection((), ())
+        if self._stored & {"pass", "skip"}:
+            namespace = snapshot.namespaces.get(namespace_of(obj))
+            selected = select(snapshot, AugmentedObject(dict(obj), namespace), enforcement.AUDIT)
+        return findings_of(
+            responses, snapshot, self._descriptions, self._stored, selected, self._results_max
+        )
+
+
+class SnapshotAssessor:
+    """Reviews resources by the policies in force. Used on one event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        scope: Callable[[], Scope | None],
+        findings: Findings,
+        log: Logger,
+        *,
+        review_seconds: float,
+    ) -> None:
+        self._client = client
+        self._scope = scope
+        self._findings = findings
+        self._log = log
+        self._review_seconds = review_seconds
+        self._reviewer: tuple[Scope, Reviewer] | None = None
+
+    async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
+        """What is found; None before there are policies, and where time ran out.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError`.
+        """
+        scope = self._scope()
+        if scope is None:
+            return None
+        kind = resource.gvk.group_kind
+        policies = policies_about(scope.snapshot, kind)
+        place = obj["metadata"]["name"] if kind == ("", "Namespace") else namespace_of(obj)
+        if not is_reportable(kind) or scope.is_excluded(place):
+            return Assessment((), policies)
+        responses = await self._reviewer_of(scope).review(resource, obj)
+        if responses is None:
+            return Assessment((), policies)
+        if responses.deadline_exceeded:
+            return None
+        return Assessment(self._findings.of(responses, scope.snapshot, obj), policies)
+
+    def policies(self, subject: Subject) -> Mapping[Policy, str]:
+        """The policies that could find something in resources of this kind, with their UIDs."""
+        scope = self._scope()
+        return {} if scope is None else policies_about(scope.snapshot, subject.group_kind)
+
+    def _reviewer_of(self, scope: Scope) -> Reviewer:
+        """One reviewer for each revision: it remembers Namespaces, and what it has told."""
+        if self._reviewer is None or self._reviewer[0] != scope:
+            namespaces = Namespaces(self._client, scope.snapshot.namespaces)
+            reviewer = Reviewer(scope, namespaces, self._log, review_seconds=self._review_seconds)
+            self._reviewer = scope, reviewer
+        return self._reviewer[1]
+
+
+def policies_about(snapshot: Snapshot, kind: GroupKind) -> dict[Policy, str]:
+    """The constraints that may match a kind, and their templates, with the constraints' UIDs."""
+    found: dict[Policy, str] = {}
+    for constraint in about(snapshot, kind, enforcement.AUDIT):
+        uid = (constraint.document.get("metadata") or {}).get("uid", "")
+        found[Policy(constraint.kind, constraint.name)] = uid
+        found[Policy(constraint.kind, "")] = ""
+    return found

@@ -1,0 +1,121 @@
+"""From the audit to reports: what differs from what reports say is marked, and what is stale.
+
+Of each resource that has a report a digest is kept, read from the cluster at the
+beginning of each sweep. A sweep that finds what reports say already costs that
+reading and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook import report_metrics as metrics
+from webhook.audit.scope import everything
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.reports.finding import Subject, digest, is_reportable
+from webhook.reports.known import known_reports
+from webhook.reports.summary import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.api.gvk import GroupKind, GroupVersionKind
+    from webhook.app.reports import Reports
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.reports.finding import Finding
+    from webhook.reports.known import Known
+
+
+class AuditReports:
+    """A sink of the audit. Used on one event loop."""
+
+    def __init__(
+        self,
+        reports: Reports,
+        registry: Registry,
+        log: Logger,
+        *,
+        series_max: int,
+        share: Callable[[GroupVersionKind, str], bool] = everything,
+    ) -> None:
+        """``share`` says of a kind and namespace whether this audit is to look at it."""
+        self._reports = reports
+        self._registry = registry
+        self._log = log
+        self._series_max = series_max
+        self._share = share
+        self._known: dict[str, Known] | None = None
+        self._seen: set[str] = set()
+        self._listed: frozenset[GroupKind] = frozenset()
+        self._tally = Tally(series_max)
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep begins: know what reports say."""
+        self._seen = set()
+        self._tally = Tally(self._series_max)
+        self._listed = frozenset(gvk.group_kind for gvk in start.kinds)
+        self._known = None
+        try:
+            self._known = await known_reports(self._reports.client, self._reports.api)
+        except (ApiError, UnreachableError) as error:
+            served = not (isinstance(error, ApiError) and error.is_absent)
+            self._reports.refresher.is_served = served
+            self._log.error(
+                "reports cannot be read; this sweep writes none"
+                if served
+                else "reports are not served: install their CRDs (manifests/reports)",
+                error=str(error),
+            )
+
+    async def audited(self, audited: Audited) -> None:
+        """An object was reviewed: mark it where its report says something else."""
+        identity, responses = audited.identity, audited.responses
+        self._seen.add(identity.uid)
+        if responses.deadline_exceeded:
+            return
+        subject = _subject(identity)
+        findings: tuple[Finding, ...] = ()
+        if not audited.excluded and is_reportable(subject.group_kind):
+            findings = self._reports.findings.of(responses, audited.snapshot, audited.object)
+        if audited.audit_id:
+            self._tally.add(subject, findings)
+        if self._known is None:
+            return
+        known = self._known.get(subject.uid)
+        if digest(findings) != (b"" if known is None else known.digest):
+            await self._mark(subject, known)
+
+    async def gone(self, identity: Identity) -> None:
+        """An object was deleted; a report of its own is the garbage collector's."""
+        known = None if self._known is None else self._known.pop(identity.uid, None)
+        if known is not None and not self._reports.is_by_resource:
+            await self._mark(known.subject, known)
+
+    async def end(self, end: SweepEnd) -> None:
+        """A sweep has ended: what it did not come across has gone, or is nobody's business now.
+
+        Each such resource is looked at before its report is touched, so a sweep that
+        missed one does no harm.
+        """
+        complete = {gvk.group_kind for gvk in end.complete}
+        for uid, known in list((self._known or {}).items()):
+            subject = known.subject
+            kind = subject.group_kind
+            if uid in self._seen or not self._share(subject.gvk, subject.namespace):
+                continue
+            if kind in complete or kind not in self._listed:
+                await self._mark(subject, known)
+        self._seen = set()
+        self._registry.replace(metrics.REPORT_RESULTS, self._tally.series)
+
+    async def _mark(self, subject: Subject, known: Known | None) -> None:
+        refresher = self._reports.refresher
+        await refresher.room()
+        policies = () if known is None else known.policies
+        refresher.mark(subject, is_new=known is None, policies=policies)
+
+
+def _subject(identity: Identity) -> Subject:
+    return Subject(identity.gvk, identity.namespace, identity.name, identity.uid)

@@ -1,0 +1,165 @@
+"""From admissions to reports: which resources were let in, remembered by name and bounded.
+
+The admission thread only notes a resource; everything else is done on the cluster's
+thread, after the debounce, when the resource is there or is not. Nothing is noted of
+what was denied or only tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.gvk import name_of, namespace_of, text
+from webhook.constraint import enforcement
+from webhook.constraint.targets.admission import NAME as TARGET
+from webhook.reports.finding import Subject, is_reportable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.cluster.client import Client
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.admission import Recorder
+    from webhook.server.serving import Serving
+    from webhook.settings.serve import ServeSettings
+
+FEED_SECONDS: Final = 0.5
+"""How often admitted resources are taken over: long against an admission, short against the
+debounce."""
+
+NOTED_MAX: Final = 10_000
+"""Resources noted and not yet taken over: half a second's, by far; some 400 bytes each."""
+
+_WRITES: Final = frozenset({"CREATE", "UPDATE"})
+
+_SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
+"""Requests of these carry the resource itself, and change what policies look at."""
+
+
+class AdmissionFeed:
+    """Notes admitted resources. :meth:`note` is the admission thread's, :meth:`take` another's."""
+
+    def __init__(self, operations: frozenset[str]) -> None:
+        """``operations`` are those after which a report may differ."""
+        self._operations = operations
+        self._noted: dict[str, Subject] = {}
+        self._dropped = 0
+
+    def note(
+        self, request: AdmissionRequest, response: AdmissionResponse, snapshot: Snapshot | None
+    ) -> None:
+        """Remember the resource of an answered request, if its report may change by it."""
+        if (
+            not response.allowed
+            or request.dry_run
+            or snapshot is None
+            or request.operation not in self._operations
+            or request.sub_resource not in _SUBRESOURCES
+        ):
+            return
+        kind = request.kind.group_kind
+        if not is_reportable(kind) or not snapshot.plan(enforcement.AUDIT, TARGET, kind).steps:
+            return
+        obj = request.old_object if request.operation == "DELETE" else request.object
+        uid = text(obj, "metadata", "uid")
+        name = request.name or name_of(obj)
+        if not uid or not name:
+            return
+        if len(self._noted) >= NOTED_MAX and uid not in self._noted:
+            self._dropped += 1
+            return
+        # A Namespace's request may name itself as its namespace.
+        namespace = "" if kind == ("", "Namespace") else request.namespace or namespace_of(obj)
+        self._noted[uid] = Subject(request.kind, namespace, name, uid)
+
+    def take(self) -> Iterator[Subject]:
+        """The resources noted so far, each once."""
+        while self._noted:
+            try:
+                yield self._noted.popitem()[1]
+            except KeyError:
+                return
+
+    def take_dropped(self) -> int:
+        """How many found no room since the last time; one that is counted meanwhile may be lost."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+
+class FeedingRecorder:
+    """A recorder that feeds reports before it records, if there is anything to record to."""
+
+    __slots__ = ("_feed", "_next")
+
+    def __init__(self, feed: AdmissionFeed, following: Recorder | None) -> None:
+        self._feed = feed
+        self._next = following
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        response: AdmissionResponse,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> AdmissionResponse:
+        """A decision was made; the answer to give for it."""
+        self._feed.note(request, response, snapshot)
+        if self._next is None:
+            return response
+        return self._next.answered(request, response, responses, snapshot, times)
+
+    def unanswered(
+        self,
+        request: AdmissionRequest,
+        code: int,
+        error: str,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> None:
+        """No decision was made: there is nothing to report."""
+        if self._next is not None:
+            self._next.unanswered(request, code, error, responses, snapshot, times)
+
+
+class AdmissionReports:
+    """Reports of admitted resources: the feed, and what writes on the cluster's thread."""
+
+    def __init__(
+        self, settings: ServeSettings, serving: Serving, registry: Registry, log: Logger
+    ) -> None:
+        self._settings = settings
+        self._serving = serving
+        self._registry = registry
+        self._log = log
+        by_resource = settings.report_mode == "resource"
+        # Of what is deleted the garbage collector deletes the report, if it has its own.
+        self.feed = AdmissionFeed(_WRITES if by_resource else _WRITES | {"DELETE"})
+
+    async def run(self, client: Client) -> None:
+        """Write until cancelled."""
+        # Here and not above: only processes that write reports need what it brings.
+        from webhook.app.reports import Reports  # noqa: PLC0415
+
+        reports = Reports(
+            client,
+            self._serving,
+            self._settings,
+            self._log,
+            process="admission",
+            review_seconds=self._settings.review_timeout_seconds,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(reports.run())
+            while True:
+                await asyncio.sleep(FEED_SECONDS)
+                for subject in self.feed.take():
+                    reports.refresher.mark(subject, self._settings.report_debounce_seconds)
+                reports.refresher.lost["queue_full"] += self.feed.take_dropped()
+                reports.refresh(self._registry)
