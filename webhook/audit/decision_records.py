@@ -54,7 +54,7 @@ class DecisionRecords:
     async def audited(self, audited: Audited) -> None:
         """A record of each object with a violation, or without a verdict."""
         responses = audited.responses
-        if responses.results or responses.faults or responses.deadline_exceeded:
+        if responses.results or responses.faults or responses.undecided:
             self._waiting.append(audited)
             if len(self._waiting) >= TOGETHER or not audited.audit_id:
                 await self._flush()

@@ -66,11 +66,14 @@ def _preferred(group: Mapping[str, Any]) -> Iterator[Resource]:
 
 
 def is_matchable(snapshot: Snapshot, expansion: Expansion, gvk: GroupVersionKind) -> bool:
-    """Whether any constraint that audit enforces can match this kind, or what it implies."""
-    return any(
-        snapshot.plan(enforcement.AUDIT, admission.NAME, key).steps
-        for key in group_kinds(expansion, gvk)
+    """Whether any constraint at the audit's point can match this kind, or what it implies.
+
+    A broken one too: that it cannot be decided is something to tell of each object.
+    """
+    plans = (
+        snapshot.plan(enforcement.AUDIT, admission.NAME, key) for key in group_kinds(expansion, gvk)
     )
+    return any(plan.steps or plan.broken for plan in plans)
 
 
 def group_kinds(expansion: Expansion, gvk: GroupVersionKind) -> frozenset[GroupKind]:
@@ -84,11 +87,7 @@ def undecided(
     failed: Iterable[GroupVersionKind],
     faulty_templates: Collection[str],
 ) -> frozenset[tuple[str, str]]:
-    """The constraints of which a sweep cannot tell a total, by kind and name.
-
-    Those that can match a kind which was not wholly told of, and those whose
-    template gave no verdict on some object.
-    """
+    """The constraints that can match a kind which failed, or whose template did, by kind and name."""
     keys = frozenset().union(*(group_kinds(expansion, gvk) for gvk in failed))
     return frozenset(
         constraint.key

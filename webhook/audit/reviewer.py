@@ -42,6 +42,8 @@ class Reviewer:
         self.reviewed = 0
         self.faulty_templates: set[str] = set()
         """Kinds of constraints whose template gave no verdict on some object."""
+        self.undecided: set[tuple[str, str]] = set()
+        """Constraints that matched some object and could not be decided, by kind and name."""
 
     async def review(self, resource: Resource, obj: Object) -> Responses | None:
         """What every constraint says of the object; None where it is gone with its Namespace.
@@ -59,6 +61,9 @@ class Reviewer:
         if self._scope.expansion:
             responses = self._with_implied(obj, namespace, responses)
         self.reviewed += 1
+        for item in responses.undecided:
+            self.undecided.add(item.constraint.key)
+            self._tell_once(f"{item.constraint.key} {item.cause}", str(item), obj)
         for fault in responses.faults:
             self.faulty_templates.add(fault.kind)
             self._tell_once(f"{fault.kind}: no verdict", str(fault), obj)

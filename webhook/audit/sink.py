@@ -79,9 +79,9 @@ class Audited:
     that was watched). ``object`` must not be changed, nor be kept by the thousand: pages
     are streamed.
     ``excluded`` says that Config takes its namespace out of the audit: it has no
-    results, whatever it had before. With ``responses.faults`` or
-    ``responses.deadline_exceeded`` some constraints have no verdict; what was
-    known of those stays. ``duration_ns`` is the review's.
+    results, whatever it had before. Constraints in ``responses.undecided``, or all
+    of a template in ``responses.faults``, have no verdict; what was known of those
+    stays. ``duration_ns`` is the review's.
     """
 
     audit_id: str

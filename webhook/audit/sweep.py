@@ -91,9 +91,7 @@ class Sweep:
             frozenset(self._complete),
             self._failed,
             frozenset(self._unreadable),
-            undecided(
-                scope.snapshot, scope.expansion, self._failed, self._reviewer.faulty_templates
-            ),
+            self._undecided(),
             reviewed=self._reviewer.reviewed,
             passed_over=self._passed_over,
             violations=self._violations,
@@ -101,6 +99,12 @@ class Sweep:
         )
         await self._sink.end(end)
         return end
+
+    def _undecided(self) -> frozenset[tuple[str, str]]:
+        reviewer, scope = self._reviewer, self._scope
+        return undecided(
+            scope.snapshot, scope.expansion, self._failed, reviewer.faulty_templates
+        ).union(reviewer.undecided)
 
     async def _kind(self, resource: Resource) -> None:
         """Review a kind's objects; note whether that came to its end."""
@@ -150,8 +154,6 @@ class Sweep:
         responses = await self._reviewer.review(resource, obj)
         if responses is None:
             return
-        if responses.deadline_exceeded:
-            self._fail(gvk, f"the review of {own or metadata['name']} took too long")
         self._violations += len(responses.results)
         await self._tell(obj, responses, time.monotonic_ns() - begun)
 
