@@ -17,6 +17,7 @@ from webhook import __version__, log, metrics
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificates import CertificateLoader
 from webhook.app.compilation import CodeProcess
+from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
 from webhook.app.policies import MeteredClient, PolicyLoader
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from webhook.app.audit import AuditThread
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
+    from webhook.constraint.driver import Driver
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
 
@@ -107,6 +109,7 @@ class Process:
         self._serving = Serving()
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._driver = self._make_driver()
+        self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
         subjects = []
         if settings.in_cluster:
@@ -198,10 +201,13 @@ class Process:
         return 0
 
     def _make_client(self) -> MeteredClient:
+        driver: Driver = self._driver
+        if self._refused_kind:
+            driver = RefusingDriver(driver, self._refused_kind)
         return MeteredClient(
             self._registry,
             targets=[AdmissionTarget()],
-            drivers=[self._driver],
+            drivers=[driver],
             isolation=isolation(self._settings),
         )
 
@@ -226,6 +232,16 @@ class Process:
             cache=cache,
             compile_parts=self._compile_parts,
         )
+
+    def _injected_fault(self) -> str:
+        """The kind that a test has this replica refuse; raises :class:`StartupError`."""
+        try:
+            kind = refused_kind(self._settings, os.environ)
+        except FaultRefusedError as error:
+            raise StartupError(str(error)) from None
+        if kind:
+            self._log.error("a fault is injected for a test", kind=kind)
+        return kind
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
         """What follows the cluster; raises :class:`StartupError`."""

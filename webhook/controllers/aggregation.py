@@ -4,7 +4,9 @@ Watches the status objects of all replicas and the Pods of their namespace, and
 reads templates, constraints and Config as the watches of policy have them. For
 each object one replica is chosen to write (:mod:`webhook.controllers.by_pod`);
 the next in turn takes over where it does not. A write is a compare-and-swap of
-the status subresource, so that audit's fields are never lost.
+the status subresource, so that audit's fields are never lost. The conditions of
+templates and constraints go with it (:mod:`webhook.controllers.conditions`), and
+an Event where they change for better or worse.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
 from webhook.api.config import CONFIG
@@ -22,7 +24,10 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.resource import Resource
 from webhook.controllers import by_pod, pods
+from webhook.controllers.condition_keeper import ConditionKeeper
+from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
+from webhook.controllers.statuses import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,15 +54,8 @@ ORPHAN_SECONDS: Final = 5.0
 """What the garbage collector has to itself: where it runs, it needs a second or two."""
 
 PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+CONFIG_STATUS: Final = pod_status.CONFIG.kind
 STATUS_KINDS: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT, pod_status.CONFIG)
-
-
-class Subject(NamedTuple):
-    """What a status is about, as its labels say: the constraint kind is empty for other kinds."""
-
-    kind: str
-    constraint_kind: str
-    name: str
 
 
 def status_resource(kind: StatusKind) -> Resource:
@@ -152,12 +150,15 @@ class Aggregation:
             for index in self._indexes
         ]
         self._due: dict[Subject, float] = {}
-        self._since: dict[Subject, float] = {}
+        # Since when an object's byPod differs from what it should be, and that byPod.
+        self._since: dict[Subject, tuple[float, Any]] = {}
         self._swapped: dict[Subject, str] = {}
         self._checked: set[str] = set()
+        self._orphaned_since: dict[str, float] = {}
         self._orphans_due = math.inf
         self._all_due = math.inf
         self._work = asyncio.Event()
+        self.conditions = ConditionKeeper(EventWriter(client, log), pod, log)
         self.writes = 0
         self.failures = 0
         self._registrar.add_watch(TEMPLATE)
@@ -180,11 +181,13 @@ class Aggregation:
     def follow(self, kinds: Iterable[str]) -> None:
         """Look after the constraints of these kinds."""
         self._registrar.replace_watch({TEMPLATE, CONFIG, *(constraint_gvk(kind) for kind in kinds)})
+        self.conditions.follow(kinds)
 
     def _changed(self, event: Event) -> None:
         if event.key is None:
             return
         subject = self._subject(event.gvk, event.key)
+        self.conditions.seen(subject, event.object if event.kind == "set" else None)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
         self.touch(subject)
@@ -268,6 +271,10 @@ class Aggregation:
         )
         return pods.live(everyone), pods.writers(items, pods.working(everyone), self._pod.uid)
 
+    def writers(self) -> frozenset[str]:
+        """The replicas that carry out the operation, by the UIDs of their Pods."""
+        return self._replicas()[1]
+
     async def _write(self, subject: Subject, live: frozenset[str], writers: frozenset[str]) -> None:
         """Write one object's status if it differs and it is our turn."""
         gvk, namespace = self._place(subject)
@@ -285,14 +292,21 @@ class Aggregation:
             for item in index.subjects.get(subject, {}).values()
             if item["metadata"]["namespace"] == self._pod.namespace
         ]
-        wanted = by_pod.merged_status(document, statuses, index.kind, live)
         now = time.monotonic()
+        wanted = by_pod.merged_status(document, statuses, index.kind, live)
+        if subject.kind != CONFIG_STATUS:
+            wanted = self.conditions.merged(subject, document, wanted, statuses, self._pods.store)
+            if (again := self.conditions.due(subject)) is not None:
+                self._due[subject] = min(self._due.get(subject, math.inf), again)
         if wanted is None:
             self._since.pop(subject, None)
             return
-        turn = self._since.setdefault(subject, now) + TURN_SECONDS * by_pod.rank(
-            "/".join(subject), writers, self._pod.uid
-        )
+        held = (document.get("status") or {}).get("byPod")
+        since, before = self._since.get(subject, (now, held))
+        if before != held:
+            since = now  # Somebody writes, and is given the time for this difference, too.
+        self._since[subject] = since, held
+        turn = since + TURN_SECONDS * by_pod.rank("/".join(subject), writers, self._pod.uid)
         if turn > now:
             self._due[subject] = turn
             return
@@ -301,7 +315,7 @@ class Aggregation:
             self.writes += 1
             plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
             resource = Resource(gvk, plural, namespaced=bool(namespace))
-            await self._client.replace(
+            written = await self._client.replace(
                 resource, {**document, "status": wanted}, subresource="status"
             )
         except (ApiError, UnreachableError) as error:
@@ -316,6 +330,8 @@ class Aggregation:
             )
         else:
             self._since.pop(subject, None)
+            if subject.kind != CONFIG_STATUS:
+                await self.conditions.written(subject, document, wanted, written)
 
     def _place(self, subject: Subject) -> tuple[GroupVersionKind, str]:
         if subject.kind == pod_status.TEMPLATE.kind:
@@ -329,19 +345,32 @@ class Aggregation:
     async def _delete_orphans(self) -> None:
         """Delete the statuses of Pods that are gone, once the API server confirms that they are.
 
-        A Pod that the watch has not told of yet is not gone.
+        A Pod that the watch has not told of yet is not gone. As for byPod, each next replica waits
+        a turn longer for those before it.
         """
         live, writers = self._replicas()
-        for index in self._indexes:
-            for item in by_pod.orphans(index.items.values(), live):
-                name = item["metadata"]["name"]
-                if by_pod.writer(name, writers) != self._pod.uid:
-                    continue
-                if await self._is_gone(item):
-                    await self._delete(index.kind, item)
-                else:
-                    # Not so: the watch of Pods lags, or cannot be asked. Look again later.
-                    self._orphans_due = time.monotonic() + ORPHAN_SECONDS
+        found = [
+            (index.kind, item)
+            for index in self._indexes
+            for item in by_pod.orphans(index.items.values(), live)
+        ]
+        now = time.monotonic()
+        since = {item["metadata"]["uid"]: now for _, item in found}
+        self._orphaned_since = since | {
+            uid: seen for uid, seen in self._orphaned_since.items() if uid in since
+        }
+        for kind, item in found:
+            metadata = item["metadata"]
+            turn = self._orphaned_since[metadata["uid"]] + TURN_SECONDS * by_pod.rank(
+                metadata["name"], writers, self._pod.uid
+            )
+            if turn > now:
+                self._orphans_due = min(self._orphans_due, turn)
+            elif await self._is_gone(item):
+                await self._delete(kind, item)
+            else:
+                # Not so: the watch of Pods lags, or cannot be asked. Look again later.
+                self._orphans_due = min(self._orphans_due, now + ORPHAN_SECONDS)
 
     async def _is_gone(self, item: Mapping[str, Any]) -> bool:
         for owner in pods.owners_of(item):
@@ -372,5 +401,5 @@ class Aggregation:
             if isinstance(error, ApiError) and error.is_conflict:
                 return  # It is another object by now.
             self.failures += 1
-            self._orphans_due = time.monotonic() + ORPHAN_SECONDS
+            self._orphans_due = min(self._orphans_due, time.monotonic() + ORPHAN_SECONDS)
             self._log.warning("orphan not deleted", name=metadata["name"], error=str(error))

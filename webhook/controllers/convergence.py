@@ -28,7 +28,9 @@ WEBHOOK_OPERATION: Final = "webhook"
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
-State: TypeAlias = Literal["enforced", "terminating", "missing", "behind", "error", "unenforced"]
+State: TypeAlias = Literal[
+    "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback"
+]
 
 Subject = tuple[str, str]
 """An object that statuses are about: its kind and name; of a template, its kind is its own."""
@@ -58,6 +60,7 @@ class Standing:
     state: State
     observed_generation: int = 0
     active_generation: int | None = None
+    active_digest: str = ""
     since: str = ""
     errors: tuple[Mapping[str, Any], ...] = ()
 
@@ -75,6 +78,8 @@ class Standing:
                 return f"at generation {self.observed_generation}"
             case "unenforced":
                 return "not enforced"
+            case "rolledback":
+                return f"rolled back to generation {self.active_generation} by annotation"
             case "error":
                 return "; ".join(_error_text(error) for error in self.errors)
 
@@ -167,6 +172,7 @@ def _standing(
         _state(item, entry, metadata.get("generation", 0), kind),
         entry.get("observedGeneration", 0),
         entry.get("activeGeneration"),
+        entry.get("activeDigest", ""),
         entry.get("since", ""),
         tuple(entry.get("errors") or ()),
     )
@@ -183,6 +189,8 @@ def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: Statu
         return "error"
     if kind is pod_status.CONSTRAINT and entry.get("enforced") is not True:
         return "unenforced"
+    if entry.get("rolledBackTo") and entry.get("activeGeneration") != generation:
+        return "rolledback"
     return "enforced"
 
 

@@ -126,6 +126,24 @@ class PolicyController:
         errors = sum(state.error is not None for state in self._templates.values())
         return sum(state.active > 0 for state in self._templates.values()), errors
 
+    @property
+    def not_newest(self) -> dict[tuple[str, ...], float]:
+        """How many objects are not enforced as they are now, by kind and cause."""
+        counts: dict[tuple[str, ...], float] = {
+            (kind, cause): 0.0
+            for kind in ("template", "constraint")
+            for cause in ("earlier", "none", "rollback")
+        }
+        kinds = {"template": [self._templates], "constraint": list(self._constraints.values())}
+        for kind, groups in kinds.items():
+            for states in groups:
+                for state in states.values():
+                    if state.in_force is not None and state.in_force.rollback:
+                        counts[kind, "rollback"] += 1
+                    elif state.error is not None:
+                        counts[kind, "earlier" if state.in_force is not None else "none"] += 1
+        return counts
+
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the objects, each in a line."""
         found = [
@@ -325,7 +343,7 @@ class PolicyController:
             self._tracker.cancel(kind, name)
         elif state.missing:
             self._tracker.fail(kind, name, _missing_text(state.missing))
-        elif state.error is None:
+        elif state.error is None or state.in_force is not None:
             self._tracker.observe(kind, name)
         else:
             self._tracker.fail(kind, name, state.error.message)

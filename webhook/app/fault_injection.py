@@ -1,0 +1,64 @@
+"""A replica that is made to fail, so that tests see what the others do about it.
+
+``WADDLE_INJECT_FAULT_FOR_TESTS=refuse-template:<Kind>:<Pod>`` makes this process
+refuse one template that every other replica takes. It cannot be on by accident:
+the value must name the process's own Pod, the process must have been given a
+kubeconfig, and it must not run in a Pod (where the kubelet sets
+``KUBERNETES_SERVICE_HOST``); anything else ends the start. It is logged as an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.constraint.errors import CompileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.driver import Driver, Evaluator
+    from webhook.constraint.template import Code, Template
+    from webhook.settings.serve import ServeSettings
+
+VARIABLE: Final = "WADDLE_INJECT_FAULT_FOR_TESTS"
+FAULT: Final = "refuse-template"
+
+
+class FaultRefusedError(Exception):
+    """The variable is set where no fault may be injected, or cannot be read."""
+
+
+class RefusingDriver:
+    """A driver that does not compile the template of one kind."""
+
+    def __init__(self, driver: Driver, kind: str) -> None:
+        self._driver = driver
+        self._kind = kind
+
+    @property
+    def name(self) -> str:
+        """That of the driver."""
+        return self._driver.name
+
+    def compile(self, template: Template, code: Code) -> Evaluator:
+        """Compile, but for the one kind."""
+        if template.kind == self._kind:
+            raise CompileError(f"refused for a test: {VARIABLE}")
+        return self._driver.compile(template, code)
+
+
+def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str:
+    """The kind whose template this replica refuses; empty where no fault is asked for.
+
+    Raises :class:`FaultRefusedError`.
+    """
+    wanted = environment.get(VARIABLE)
+    if wanted is None:
+        return ""
+    if "KUBERNETES_SERVICE_HOST" in environment or not settings.kubeconfig:
+        raise FaultRefusedError(f"{VARIABLE}: only for a test's process with --kubeconfig")
+    fault, _, rest = wanted.partition(":")
+    kind, _, pod = rest.partition(":")
+    if fault != FAULT or not kind or pod != settings.pod_name:
+        raise FaultRefusedError(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod_name}")
+    return kind

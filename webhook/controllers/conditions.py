@@ -1,0 +1,240 @@
+"""``status.conditions`` of a template or constraint: what all replicas together do about it.
+
+Made from what each replica says of itself (:mod:`webhook.controllers.convergence`),
+so that any of them may write it. Four types, each ``True`` or ``False``:
+
+- ``Active``: every replica enforces this generation;
+- ``Degraded``: some do not, and which and why;
+- ``Error``: none does, and why;
+- ``Enforced``: ``N/M replicas at generation G``.
+
+Active, Degraded and Error exclude one another. None of them holds while the
+object is rolled back by annotation, which the reason of all says. A replica that
+has merely not followed yet is given :data:`BEHIND_SECONDS`: nothing is said of a
+generation before it is settled, and an ``observedGeneration`` below the object's
+tells that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from webhook.controllers import pods
+from webhook.controllers.convergence import (
+    POD_LABELS,
+    WEBHOOK_OPERATION,
+    Replica,
+    converge,
+    replica,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import Json
+    from webhook.controllers.convergence import Convergence, Standing
+
+TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
+
+BEHIND_SECONDS: Final = 5.0
+"""How long a replica may be behind before that is trouble: replicas follow one another within
+some 10 ms, a loaded one or a torn watch within a second or two."""
+
+REPLICAS_SHOWN: Final = 5
+FAULT_CHARACTERS_MAX: Final = 300
+"""Of one replica's fault in a message; its own status has the whole."""
+
+State: TypeAlias = Literal["Active", "Degraded", "Error", "RolledBack", "Progressing"]
+
+_LABELS: Final = dict(item.split("=") for item in POD_LABELS.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""
+
+    state: State
+    generation: int
+    reason: str
+    enforced: str
+    faults: str
+    is_awaited: bool = False
+    """Whether some replica has not followed yet."""
+
+    @property
+    def message(self) -> str:
+        """All of it."""
+        return f"{self.enforced}. {self.faults}" if self.faults else self.enforced
+
+    def documents(self, now: str) -> list[Json]:
+        """The conditions, as they would stand if all of them had just become so."""
+        held = {"Enforced"} if self.state == "Active" else set()
+        return [
+            {
+                "type": name,
+                "status": "True" if name == self.state or name in held else "False",
+                "observedGeneration": self.generation,
+                "lastTransitionTime": now,
+                "reason": self.reason,
+                "message": self.enforced if name == "Enforced" else self.message,
+            }
+            for name in TYPES
+        ]
+
+
+def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> list[Json]:
+    """All conditions that the object should have: ours over what it has, others' as they are.
+
+    The time of a condition is that of the change of its status; one that differs
+    in nothing is left as it is.
+    """
+    known = {item.get("type"): dict(item) for item in current}
+    found = [item for name, item in known.items() if name not in TYPES]
+    for condition in verdict.documents(now):
+        before = known.get(condition["type"])
+        if before is not None and before.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = before.get("lastTransitionTime", now)
+        found.append(condition)
+    return found
+
+
+def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
+    """The state that conditions tell, and its generation; an empty text for none."""
+    known = {item.get("type"): item for item in conditions}
+    for name in ("Active", "Degraded", "Error"):
+        if known.get(name, {}).get("status") == "True":
+            return name, known[name].get("observedGeneration", 0)
+    enforced = known.get("Enforced")
+    if enforced is None:
+        return "", 0
+    return enforced.get("reason", ""), enforced.get("observedGeneration", 0)
+
+
+# --- which replicas, and what they do -------------------------------------------------------------
+
+
+def replicas(
+    pod_objects: Iterable[Mapping[str, Any]], statuses: Iterable[Mapping[str, Any]]
+) -> list[Replica]:
+    """The replicas that count: Pods that say something of the object, and all that should.
+
+    A Pod that is ending is believed for as long as it says something. One that is
+    starting says nothing and answers nobody, so it is not missed until it is ready.
+    """
+    speaking = {
+        owner["uid"]
+        for item in statuses
+        if WEBHOOK_OPERATION in ((item.get("status") or {}).get("operations") or ())
+        for owner in pods.owners_of(item)
+    }
+    found = []
+    for pod in pod_objects:
+        item = replica(pod)
+        if item.finished:
+            continue
+        if item.uid in speaking or (item.ready and not item.terminating and _is_webhook(pod)):
+            found.append(
+                Replica(item.name, item.uid, ready=True, terminating=False, finished=False)
+            )
+    return sorted(found, key=lambda item: item.name)
+
+
+def _is_webhook(pod: Mapping[str, Any]) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return all(labels.get(name) == value for name, value in _LABELS.items())
+
+
+def judge(
+    document: Mapping[str, Any],
+    statuses: Sequence[Mapping[str, Any]],
+    pod_objects: Iterable[Mapping[str, Any]],
+    *,
+    overdue: bool,
+) -> Verdict | None:
+    """What holds of an object by what the replicas say; None where nobody says anything.
+
+    With ``overdue`` those that are behind have been for long enough.
+    """
+    found = converge(document, statuses, replicas(pod_objects, statuses))
+    if not any(standing.observed_generation for standing in found.standings):
+        return None
+    good = [item for item in found.standings if item.state in ("enforced", "rolledback")]
+    faulty = [item for item in found.standings if item.state in ("error", "unenforced")]
+    behind = [item for item in found.standings if item not in good and item not in faulty]
+    state = _state(found, good, faulty, behind, overdue=overdue)
+    return Verdict(
+        state,
+        found.generation,
+        _reason(state, faulty),
+        _enforced_text(found),
+        _faults_text(found, [*faulty, *behind]),
+        is_awaited=bool(behind),
+    )
+
+
+def _state(
+    found: Convergence,
+    good: Sequence[Standing],
+    faulty: Sequence[Standing],
+    behind: Sequence[Standing],
+    *,
+    overdue: bool,
+) -> State:
+    if len(good) == len(found.standings):
+        rolled_back = any(item.state == "rolledback" for item in good)
+        return "RolledBack" if rolled_back else "Active"
+    if behind and not overdue:
+        return "Progressing"
+    return "Error" if len(faulty) == len(found.standings) else "Degraded"
+
+
+def _reason(state: State, faulty: Sequence[Standing]) -> str:
+    match state:
+        case "Active":
+            return "EnforcedByAll"
+        case "RolledBack" | "Progressing":
+            return state
+    if not faulty:
+        return "ReplicasBehind"
+    codes = {error.get("code") for item in faulty for error in item.errors}
+    return "DataMissing" if codes == {"missing_data"} else "NotEnforceable"
+
+
+def _enforced_text(found: Convergence) -> str:
+    total = len(found.standings)
+    enforced = sum(item.state == "enforced" for item in found.standings)
+    text = f"{enforced}/{total} replicas at generation {found.generation}"
+    others = Counter(
+        (item.active_generation, item.active_digest)
+        for item in found.standings
+        if item.state != "enforced" and item.active_generation
+    )
+    for (generation, digest), count in sorted(others.items(), reverse=True):
+        shown = f" ({digest})" if digest else ""
+        text += f"; {count}/{total} enforce generation {generation}{shown} meanwhile"
+    return text
+
+
+def _faults_text(found: Convergence, standings: Sequence[Standing]) -> str:
+    """Which replicas do not, and why; those of one fault together."""
+    by_fault: dict[str, list[str]] = {}
+    for item in standings:
+        by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)
+    for item in found.standings:
+        if item.state == "rolledback":
+            by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)
+    return "; ".join(f"{_names(names)}: {fault}" for fault, names in sorted(by_fault.items()))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:REPLICAS_SHOWN])
+    more = len(names) - REPLICAS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= FAULT_CHARACTERS_MAX:
+        return text
+    return f"{text[: FAULT_CHARACTERS_MAX - 1]}…"

@@ -1,0 +1,115 @@
+"""Kubernetes Events about policies: what changed, for `kubectl describe` and `kubectl get events`.
+
+An Event is written by the replica whose write of the status made the change, so
+there is one, however many replicas there are. Its name is made of what it says:
+the same change again (a policy that goes to and fro) counts up the Event there is.
+Events are a courtesy that the API server forgets after an hour: one that cannot
+be written is counted and not tried again, since the status says it all.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.pod_status import Json
+    from webhook.cluster.client import Client
+    from webhook.log import Logger
+
+EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
+
+NAMESPACE: Final = "default"
+"""Where the API server wants Events about objects that have no namespace."""
+
+COMPONENT: Final = "waddle"
+
+MESSAGE_CHARACTERS_MAX: Final = 1024
+"""The API server's limit."""
+
+_STEM_MAX: Final = 200
+_TRIES: Final = 3
+
+
+def event(
+    document: Mapping[str, Any], reason: str, message: str, *, instance: str, is_warning: bool
+) -> Json:
+    """An Event about an object's present generation; ``instance`` is the Pod that writes it."""
+    metadata = document["metadata"]
+    now = dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    identity = f"{metadata['uid']}\0{metadata.get('generation', 0)}\0{reason}".encode()
+    digest = hashlib.sha256(identity).hexdigest()[:16]
+    if len(message) > MESSAGE_CHARACTERS_MAX:
+        message = f"{message[: MESSAGE_CHARACTERS_MAX - 1]}…"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{metadata['name'][:_STEM_MAX].rstrip('-.')}.{digest}",
+            "namespace": NAMESPACE,
+        },
+        "involvedObject": {
+            "apiVersion": document["apiVersion"],
+            "kind": document["kind"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+        "type": "Warning" if is_warning else "Normal",
+        "reason": reason,
+        "message": message,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": instance,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
+def again(known: Json, fresh: Json) -> Json:
+    """An Event that is there already, counted once more."""
+    return known | {
+        "message": fresh["message"],
+        "lastTimestamp": fresh["lastTimestamp"],
+        "count": known.get("count", 1) + 1,
+    }
+
+
+class EventWriter:
+    """Writes Events about policies."""
+
+    def __init__(self, client: Client, log: Logger) -> None:
+        self._client = client
+        self._log = log
+        self.writes = 0
+        self.failures = 0
+
+    async def write(self, document: Json) -> None:
+        """Write an Event, or count up the one of its name."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                await self._put(document)
+            except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and error.is_conflict and attempt < _TRIES:
+                    continue
+                self.failures += 1
+                name = document["metadata"]["name"]
+                self._log.warning("event not written", name=name, error=str(error))
+            return
+
+    async def _put(self, document: Json) -> None:
+        self.writes += 1
+        try:
+            await self._client.create(EVENTS, document, NAMESPACE)
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+            known = await self._client.get(EVENTS, document["metadata"]["name"], NAMESPACE)
+            await self._client.replace(EVENTS, again(known, document))

@@ -1,0 +1,312 @@
+"""The kept revisions: known to every replica, written by one of them, bounded in number.
+
+Every replica watches them and has them before it applies a policy. What is in
+force is kept as soon as it has been for a moment: by one replica for each object,
+chosen without a leader (:mod:`webhook.controllers.by_pod`); the next in turn
+takes over where it does not, because it is dead or has another generation in
+force. A steady state writes nothing; a change is one object made and at most one
+deleted. Where the cluster has no such kind nothing is kept, and that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import revision
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.revision import InvalidRevision, Revision, read_revision, revision_object
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.reflector import Reflector
+from webhook.cluster.resource import Resource
+from webhook.controllers import by_pod
+from webhook.controllers.constraint_crds import CRDS
+from webhook.controllers.policies import TEMPLATES
+from webhook.controllers.revisions import rollback_of, surplus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.pod_status import Json, Pod
+    from webhook.cluster.client import Client
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change
+    from webhook.controllers.revisions import InForce
+    from webhook.log import Logger
+
+REVISIONS: Final = Resource(
+    GroupVersionKind(revision.GROUP, revision.VERSION, revision.KIND),
+    revision.PLURAL,
+    namespaced=False,
+)
+CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
+
+SETTLED_SECONDS: Final = 0.5
+"""How long a generation is in force before it is kept: one that is replaced at once is not."""
+
+TURN_SECONDS: Final = 5.0
+"""How much longer each next replica waits for those before it to write."""
+
+REFUSED_SECONDS: Final = 60.0
+"""After a refusal for want of rights nothing is written for so long: each would be refused."""
+
+PROBE_SECONDS: Final = 0.5
+"""How often it is asked, at the start, whether the kind is served at all."""
+
+WRITES_AT_ONCE: Final = 8
+
+_FORBIDDEN: Final = 403
+
+Key = tuple[str, str]
+"""A constraint kind, or :data:`~webhook.controllers.policies.TEMPLATES`, and a name."""
+
+
+class RevisionKeeper:
+    """The kept revisions of a cluster; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        pod: Pod,
+        log: Logger,
+        *,
+        limit: int,
+        tell: Callable[[Iterable[Key]], None],
+        writers: Callable[[], frozenset[str]] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """``tell`` is given the objects whose revisions came or went.
+
+        ``limit`` are kept of each object. ``writers`` gives the replicas that write;
+        without it this one only reads.
+        """
+        self._client = client
+        self._pod = pod
+        self._log = log
+        self._limit = limit
+        self._tell = tell
+        self._writers = writers
+        self._reflector = Reflector(client, REVISIONS, self, settings=settings)
+        self._by_uid: dict[str, dict[str, Revision]] = {}
+        self._wanted: dict[Key, InForce] = {}
+        self._due: dict[Key, float] = {}
+        self._since: dict[Key, float] = {}
+        self._work = asyncio.Event()
+        self._refused_until = 0.0
+        self.writes = 0
+        self.failures = 0
+
+    # --- what is kept --------------------------------------------------------------------------
+
+    def of(self, uid: str) -> Iterable[Revision]:
+        """The revisions of an object."""
+        return self._by_uid.get(uid, {}).values()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(map(len, self._by_uid.values()))
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Take in revisions that came or went; what cannot be read does not count."""
+        subjects: list[Key] = []
+        for change in changes:
+            try:
+                found = read_revision(change.object)
+            except InvalidRevision as error:
+                self._log.warning("revision ignored", error=str(error))
+                continue
+            if change.kind == "set":
+                self._by_uid.setdefault(found.uid, {})[found.name] = found
+            else:
+                self._forget(found)
+            key = _key_of(change.object["spec"]["subject"])
+            subjects.append(key)
+            if key in self._wanted:
+                self._touch(key, SETTLED_SECONDS)
+        self._tell(subjects)
+
+    def synced(self) -> None:
+        """A whole list is in."""
+        self._work.set()
+
+    def _forget(self, item: Revision) -> None:
+        of_subject = self._by_uid.get(item.uid, {})
+        of_subject.pop(item.name, None)
+        if not of_subject:
+            self._by_uid.pop(item.uid, None)
+
+    # --- at the start --------------------------------------------------------------------------
+
+    async def wait_loaded(self, failed: Callable[[str], None]) -> None:
+        """Return once every revision is known, or it is certain that there can be none.
+
+        ``failed`` is told why it takes longer.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    await self._reflector.wait_synced()
+            except TimeoutError:
+                refusal = await self._refusal()
+                if refusal is None:
+                    failed(self._reflector.statistics().last_error)
+                    continue
+                self._log.warning(
+                    "no last good revision is kept across restarts: a broken policy without one "
+                    "in memory is not enforced",
+                    crd=CRD_NAME,
+                    reason=refusal,
+                )
+            return
+
+    async def _refusal(self) -> str | None:
+        """Why there can be no revisions; None where they may come yet."""
+        try:
+            await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
+        except ApiError as error:
+            if error.status == _FORBIDDEN:
+                return str(error)
+            # An API server that starts may not serve a kind that it has.
+            return str(error) if error.is_absent and await self._has_no_crd() else None
+        except UnreachableError:
+            return None
+        self._reflector.wake()
+        return None
+
+    async def _has_no_crd(self) -> bool:
+        try:
+            await self._client.get(CRDS, CRD_NAME)
+        except ApiError as error:
+            return error.is_absent
+        except UnreachableError:
+            return False
+        return False
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def keep(self, changes: Mapping[Key, InForce | None]) -> None:
+        """What is in force of these objects now; None for none."""
+        if self._writers is None:
+            return
+        for key, in_force in changes.items():
+            if in_force is None:
+                self._wanted.pop(key, None)
+            else:
+                self._wanted[key] = in_force
+                self._touch(key, SETTLED_SECONDS)
+
+    def _touch(self, key: Key, seconds: float) -> None:
+        self._due[key] = min(self._due.get(key, math.inf), time.monotonic() + seconds)
+        self._work.set()
+
+    async def run(self) -> None:
+        """Watch, and write where that is ours, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._reflector.run())
+            if self._writers is not None:
+                await self._reflector.wait_synced()
+                tasks.create_task(self._write_forever())
+
+    async def _write_forever(self) -> None:
+        while True:
+            await self._wait()
+            now = time.monotonic()
+            ready = [key for key, due in self._due.items() if due <= now]
+            for key in ready:
+                del self._due[key]
+            assert self._writers is not None
+            writers, turns = self._writers(), iter(ready)
+
+            async def work(writers: frozenset[str] = writers, turns: Any = turns) -> None:
+                for key in turns:
+                    await self._settle(key, writers)
+
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(min(WRITES_AT_ONCE, len(ready))):
+                    tasks.create_task(work())
+
+    async def _wait(self) -> None:
+        """Wait until something is due, or becomes so earlier."""
+        while True:
+            self._work.clear()
+            due = min(self._due.values(), default=None)
+            seconds = None if due is None else due - time.monotonic()
+            if seconds is not None and seconds <= 0:
+                return
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._work.wait()
+            except TimeoutError:
+                return
+
+    async def _settle(self, key: Key, writers: frozenset[str]) -> None:
+        """Keep what is in force of an object, drop what is beyond the limit, if it is our turn."""
+        in_force = self._wanted.get(key)
+        wanted = None if in_force is None else self._lacking(in_force)
+        beyond = [] if in_force is None or wanted is not None else self._beyond(in_force)
+        if wanted is None and not beyond:
+            self._since.pop(key, None)
+            return
+        now = time.monotonic()
+        rank = by_pod.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        turn = max(self._since.setdefault(key, now) + TURN_SECONDS * rank, self._refused_until)
+        if turn > now:
+            self._due[key] = turn
+            return
+        try:
+            if wanted is not None:
+                self.writes += 1
+                self._take(await self._client.create(REVISIONS, wanted))
+            for item in beyond:
+                self.writes += 1
+                await self._client.delete(REVISIONS, item.name)
+                self._forget(item)
+        except (ApiError, UnreachableError) as error:
+            self._failed(key, error)
+        else:
+            self._since.pop(key, None)
+            self._touch(key, SETTLED_SECONDS)  # what is beyond the limit now
+
+    def _lacking(self, in_force: InForce) -> Json | None:
+        """The revision to make; None where it is kept already, or came from a kept one."""
+        uid = in_force.document["metadata"].get("uid", "")
+        if in_force.revision:
+            return None
+        if revision.name_of(in_force.document, in_force.digest) in self._by_uid.get(uid, {}):
+            return None
+        return revision_object(in_force.document, in_force.digest)
+
+    def _beyond(self, in_force: InForce) -> list[Revision]:
+        kept = self.of(in_force.document["metadata"].get("uid", ""))
+        return surplus(kept, in_force, rollback_of(in_force.document), self._limit)
+
+    def _take(self, made: Json) -> None:
+        """What was made counts before the watch tells of it."""
+        found = read_revision(made)
+        self._by_uid.setdefault(found.uid, {})[found.name] = found
+
+    def _failed(self, key: Key, error: ApiError | UnreachableError) -> None:
+        now = time.monotonic()
+        seconds = TURN_SECONDS
+        if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
+            # Another made it, and the watch tells of it; or the kind itself is gone.
+            seconds = REFUSED_SECONDS
+        elif isinstance(error, ApiError) and error.status == _FORBIDDEN:
+            seconds = REFUSED_SECONDS
+            self._refused_until = now + seconds
+        self._due[key] = now + seconds * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
+        if isinstance(error, ApiError) and error.is_conflict:
+            return
+        self.failures += 1
+        self._log.warning(
+            "revision not written", kind=key[0], name=key[1], error=str(error), seconds=seconds
+        )
+
+
+def _key_of(subject: Mapping[str, Any]) -> Key:
+    kind = subject["kind"]
+    return (TEMPLATES if kind == TEMPLATES else kind), subject["name"]
