@@ -30,6 +30,8 @@ from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint.breaker import Guard
+from webhook.constraint.limits import Budget, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,10 @@ STALLED_SECONDS: Final = 300.0
 may take half of it."""
 
 HEARTBEAT_SECONDS: Final = 5.0
+
+PATIENCE: Final = 10
+"""An evaluation may take so many times what an admission's may: nobody waits for it. What takes
+more is suspended for the audit alone."""
 
 STOP_SECONDS: Final = 5.0
 
@@ -139,6 +145,11 @@ class AuditThread:
             await asyncio.sleep(due - time.monotonic())
 
 
+def _rest() -> None:
+    """Let an admission go first."""
+    time.sleep(0)
+
+
 class Sweeps:
     """Makes one sweep after the other, for one session at the API server."""
 
@@ -153,6 +164,11 @@ class Sweeps:
         self._settings = settings
         self._client = client
         self._log = log
+        self._budget = Budget.of(
+            settings.evaluation_budget_seconds * PATIENCE,
+            rest=_rest if settings.serves_admission else None,
+            guard=Guard(),
+        )
         self._lists = ListSource(client, settings.audit_chunk_size)
         self._metrics = AuditMetrics(registry, self._lists.statistics)
         self._statuses = ConstraintStatuses(client, log)
@@ -177,7 +193,7 @@ class Sweeps:
                 Namespaces(self._client, revision.snapshot.namespaces),
                 self._sink,
                 self._log,
-                review_seconds=self._settings.review_timeout_seconds,
+                limits=self._limits,
                 tick=tick,
             )
             await sweep.run()
@@ -187,6 +203,10 @@ class Sweeps:
                 "no sweep: the cluster cannot be asked", error=str(error), process="audit"
             )
         self._metrics.refresh(self._statuses)
+
+    def _limits(self) -> Limits:
+        deadline = time.monotonic() + self._settings.review_timeout_seconds
+        return Limits(deadline=deadline, budget=self._budget)
 
     async def _source(self) -> Source:
         if not self._settings.audit_from_cache:

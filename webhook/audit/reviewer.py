@@ -7,22 +7,21 @@ leaves out.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import InvalidExpansion, with_implied
-from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.cluster.client import Object
     from webhook.cluster.resource import Resource
+    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.review import Source
     from webhook.log import Logger
@@ -32,12 +31,13 @@ class Reviewer:
     """Reviews objects for one sweep, or by one revision of policies."""
 
     def __init__(
-        self, scope: Scope, namespaces: Namespaces, log: Logger, *, review_seconds: float
+        self, scope: Scope, namespaces: Namespaces, log: Logger, limits: Callable[[], Limits]
     ) -> None:
+        """``limits`` gives those of a review that begins now."""
         self._scope = scope
         self._namespaces = namespaces
         self._log = log
-        self._review_seconds = review_seconds
+        self._limits = limits
         self._told: set[str] = set()
         self.reviewed = 0
         self.faulty_templates: set[str] = set()
@@ -79,7 +79,7 @@ class Reviewer:
         return self._scope.snapshot.review(
             AugmentedObject(obj, namespace, "", source, plural),
             enforcement_point=enforcement.AUDIT,
-            limits=Limits(deadline=time.monotonic() + self._review_seconds),
+            limits=self._limits(),
         )
 
     def _with_implied(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.audit.source import Source
     from webhook.cluster.client import Object
     from webhook.cluster.resource import Resource
+    from webhook.constraint.limits import Limits
     from webhook.log import Logger
 
 TURN_SECONDS: Final = 0.02
@@ -47,17 +48,17 @@ class Sweep:
         sink: Sink,
         log: Logger,
         *,
-        review_seconds: float,
+        limits: Callable[[], Limits],
         tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """``review_seconds`` bounds each review; ``tick`` is called between them."""
+        """``limits`` gives those of each review; ``tick`` is called between them."""
         self._audit_id = audit_id
         self._scope = scope
         self._source = source
         self._sink = sink
         self._log = log
         self._tick = tick
-        self._reviewer = Reviewer(scope, namespaces, log, review_seconds=review_seconds)
+        self._reviewer = Reviewer(scope, namespaces, log, limits)
         self._complete: set[GroupVersionKind] = set()
         self._failed: dict[GroupVersionKind, str] = {}
         self._unreadable: set[GroupVersionKind] = set()
