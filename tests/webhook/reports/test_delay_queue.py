@@ -1,0 +1,124 @@
+"""The queue of keys that become due: each once, one worker for each, bounded."""
+
+import asyncio
+
+from webhook.reports.delay_queue import DelayQueue
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+async def taken(queue):
+    """The next key if one is due, else None."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(queue.get())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if not task.done():
+            task.cancel()
+    return None if task.cancelled() else task.result()
+
+
+def test_a_key_is_given_out_once_however_often_it_was_added():
+    async def run():
+        queue = DelayQueue(10)
+        for _ in range(5):
+            assert queue.add("a")
+        assert await taken(queue) == "a"
+        queue.done("a")
+        assert await taken(queue) is None
+        assert queue.is_idle
+
+    asyncio.run(run())
+
+
+def test_adding_a_key_again_does_not_put_it_off():
+    async def run():
+        clock = Clock()
+        queue = DelayQueue(10, clock)
+        queue.add("a", 10)
+        clock.now = 6
+        queue.add("a", 10)
+        assert await taken(queue) is None
+        clock.now = 10
+        assert await taken(queue) == "a"
+
+    asyncio.run(run())
+
+
+def test_a_key_may_become_due_sooner():
+    async def run():
+        clock = Clock()
+        queue = DelayQueue(10, clock)
+        queue.add("a", 10)
+        queue.add("a", 1)
+        clock.now = 1
+        assert await taken(queue) == "a"
+        clock.now = 10
+        queue.done("a")
+        assert await taken(queue) is None
+
+    asyncio.run(run())
+
+
+def test_a_key_has_one_worker_at_a_time():
+    async def run():
+        queue = DelayQueue(10)
+        queue.add("a")
+        assert await taken(queue) == "a"
+        queue.add("a")
+        assert await taken(queue) is None
+        assert len(queue) == 1
+        queue.done("a")
+        assert await taken(queue) == "a"
+
+    asyncio.run(run())
+
+
+def test_keys_come_in_the_order_in_which_they_are_due():
+    async def run():
+        clock = Clock()
+        queue = DelayQueue(10, clock)
+        for key, delay in (("c", 3), ("a", 1), ("b", 2)):
+            queue.add(key, delay)
+        clock.now = 5
+        assert [await taken(queue) for _ in range(3)] == ["a", "b", "c"]
+
+    asyncio.run(run())
+
+
+def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
+    async def run():
+        queue = DelayQueue(2)
+        assert queue.add("a")
+        assert queue.add("b")
+        assert not queue.add("c")
+        assert queue.add("a")
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(queue.room())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            await taken(queue)
+        assert queue.add("c")
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_waits_is_woken_by_a_key():
+    async def run():
+        queue = DelayQueue(10)
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            waiting = [tasks.create_task(queue.get()) for _ in range(2)]
+            await asyncio.sleep(0)
+            queue.add("a", 0.01)
+            queue.add("b")
+        assert {task.result() for task in waiting} == {"a", "b"}
+
+    asyncio.run(run())
