@@ -9,7 +9,8 @@ from webhook.metrics import METRICS, VIOLATIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.metrics import Histogram, Labels, Metric, Registry
+    from webhook.metric import Metric
+    from webhook.metrics import Histogram, Labels, Registry
 
 
 class Refreshed(Protocol):

@@ -11,26 +11,13 @@ kinds and constraints (checked names, with a cap on their number). Never text.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
+
+from webhook.metric import Metric
+from webhook.report_metrics import REPORT_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-Kind = Literal["counter", "gauge", "histogram"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)  # by identity: they are keys on the hot path
-class Metric:
-    """A metric as declared; a counter's name is without the ``_total`` that readers see."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
-    gatekeeper: bool = False
-    buckets: tuple[float, ...] = ()
-
 
 GATEKEEPER_SECONDS: Final = (
     *(n / 1000 for n in range(1, 10)),
@@ -111,6 +98,32 @@ EVALUATION_ERRORS: Final = Metric(
     "Evaluations of a template that failed, by template kind.",
     ("constraint_kind",),
 )
+OVERRUNS: Final = Metric(
+    f"{_W}evaluation_overruns",
+    "counter",
+    "Evaluations ended because they took more than --evaluation-budget, by template kind.",
+    ("constraint_kind",),
+)
+POLICY_FAULTS: Final = Metric(
+    f"{_W}policy_faults",
+    "counter",
+    "Constraints that matched a request and could not be decided, by cause (parse, compile, "
+    "template, constraint, error, overrun, suspended, deadline) and by answer (reject, warn, "
+    "record).",
+    ("constraint_kind", "cause", "answer"),
+)
+BREAKERS: Final = Metric(
+    f"{_W}constraint_suspended",
+    "gauge",
+    "1 for each constraint that is not evaluated because it took too long repeatedly; at most "
+    "--max-constraint-series of them.",
+    ("constraint_kind", "constraint_name"),
+)
+SLOW_REVIEWS: Final = Metric(
+    f"{_W}slow_reviews",
+    "counter",
+    "Reviews that took too long for the admission thread and were carried on beside it.",
+)
 IN_FLIGHT: Final = Metric(
     f"{_W}requests_in_flight", "gauge", "Requests received and not yet answered."
 )
@@ -139,6 +152,12 @@ LAG_MAX: Final = Metric(
     f"{_W}event_loop_lag_max_seconds",
     "gauge",
     "The largest such lag since the start.",
+)
+LAG_SECONDS: Final = Metric(
+    f"{_W}event_loop_delay_seconds",
+    "histogram",
+    "How late the admission thread came to a timer that is set ten times a second.",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
 )
 SNAPSHOT: Final = Metric(
     f"{_W}snapshot_info",
@@ -345,6 +364,10 @@ METRICS: Final = (
     INGESTION_DURATION,
     VIOLATIONS,
     EVALUATION_ERRORS,
+    OVERRUNS,
+    POLICY_FAULTS,
+    BREAKERS,
+    SLOW_REVIEWS,
     IN_FLIGHT,
     WAITING_BYTES,
     REFUSED,
@@ -352,6 +375,7 @@ METRICS: Final = (
     CLOSED,
     LAG,
     LAG_MAX,
+    LAG_SECONDS,
     SNAPSHOT,
     SNAPSHOT_REVISION,
     RELOADS,
@@ -397,6 +421,7 @@ METRICS: Final = (
     AUDIT_UNREADABLE,
     AUDIT_UNDECIDED,
     AUDIT_EVENTS,
+    *REPORT_METRICS,
 )
 """In the order in which documentation lists them."""
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.metrics import Metric, Registry
+    from webhook.metric import Metric
+    from webhook.metrics import Registry
 
 ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
 """The values of ``enforcement_action`` that are always there, as in Gatekeeper."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Statistics
     from webhook.controllers.object_writer import ObjectWriter
-    from webhook.metrics import Metric, Registry
+    from webhook.metric import Metric
+    from webhook.metrics import Registry
     from webhook.watch.manager import Manager
 
 

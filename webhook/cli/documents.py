@@ -17,7 +17,7 @@ from webhook.settings.serve import ServeSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.metrics import Metric
+    from webhook.metric import Metric
     from webhook.settings.flags import Flag
     from webhook.settings.gatekeeper import ForeignFlag
 

@@ -31,6 +31,21 @@ RESULTS_MAX: Final = 250
 """Of one resource: with full messages a quarter of etcd's 1.5 MB for an object."""
 
 
+_UNREPORTED_GROUPS: Final = frozenset(
+    {"wgpolicyk8s.io", "openreports.io", "reports.kyverno.io", "coordination.k8s.io"}
+    | {"events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
+)
+
+
+def is_reportable(kind: GroupKind) -> bool:
+    """Whether resources of a kind may have reports.
+
+    Reports have none, or each would have the next; nor have Events and leases, which
+    come and go by the thousand; nor what is asked and never stored.
+    """
+    return kind.group not in _UNREPORTED_GROUPS and kind != ("", "Event")
+
+
 class Subject(NamedTuple):
     """The resource that a report is about; its namespace is empty for cluster-wide kinds."""
 

@@ -48,7 +48,7 @@ class Summary:
 OTHER: Final = "_other"
 """No name that Kubernetes allows."""
 
-Series = dict[tuple[str, str, str, str], float]
+Series = dict[tuple[str, ...], float]
 
 
 class Tally:

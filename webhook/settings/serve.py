@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.settings.flags import flag, flags_of, parse
 from webhook.settings.gatekeeper import Foreign
+from webhook.settings.reports import ReportSettings
 from webhook.settings.serve_checks import validate
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _AUDIT = "Audit (--operation=audit)"
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings:
+class ServeSettings(ReportSettings):
     """The settings of one server process, validated by :func:`read`."""
 
     policies: tuple[str, ...] = flag(

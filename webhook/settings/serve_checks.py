@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from webhook.settings.flags import InvalidFlag
+from webhook.settings.reports import validate_reports
 
 if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
@@ -39,6 +40,7 @@ def validate(settings: ServeSettings) -> None:
     """Refuse what can be read but makes no sense, naming the flag."""
     _check_source(settings)
     _check_operations(settings)
+    validate_reports(settings, in_cluster=settings.in_cluster)
     for path in settings.policies:
         if not os.path.lexists(path):
             raise InvalidFlag(f"--policies: no such file or directory: {path!r}")
