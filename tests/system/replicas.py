@@ -226,6 +226,15 @@ class Plane:
         pod["status"] = {"phase": "Running", "conditions": [condition]}
         self.api.request("PUT", f"{PODS}/{name}/status", pod)
 
+    def finish_pod(self, name: str) -> None:
+        """Say that a Pod's containers have ended, and will not be started again."""
+        self.api.request(
+            "PATCH",
+            f"{PODS}/{name}/status",
+            {"status": {"phase": "Failed"}},
+            content_type="application/merge-patch+json",
+        )
+
     def delete_pod(self, name: str) -> None:
         """Delete a Pod object at once, as a kubelet does in the end."""
         try_request(self.api, "DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")

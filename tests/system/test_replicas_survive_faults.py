@@ -10,7 +10,6 @@ from tests.system.load import Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
-    PODS,
     STATUSES,
     TEMPLATES,
     Plane,
@@ -103,13 +102,7 @@ def test_a_pod_that_is_deleted_takes_its_statuses_and_entries_along(
         deleted.kill()
         plane.delete_pod("waddle-deleted")
         finished.kill()
-        body = {"status": {"phase": "Failed"}}
-        plane.api.request(
-            "PATCH",
-            f"{PODS}/waddle-finished/status",
-            body,
-            content_type="application/merge-patch+json",
-        )
+        plane.finish_pod("waddle-finished")
         until(lambda: len(plane.by_pod(path)) == len(trio), "three entries are left")
         assert len(plane.by_pod(f"{TEMPLATES}/leaving")) == len(trio)
 

@@ -1,0 +1,143 @@
+"""The replica whose turn it is to write byPod hangs: the next one writes, and nobody fights after."""
+
+import itertools
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import ALL_OPERATIONS
+from tests.system.replicas import (
+    CONSTRAINTS,
+    NAMESPACE,
+    STATUSES,
+    Plane,
+    Replica,
+    constraint,
+    template,
+    try_request,
+    until,
+)
+from webhook.api import pod_status
+from webhook.api.pod_status import Pod
+from webhook.controllers import by_pod
+from webhook.controllers.aggregation import TURN_SECONDS, Subject
+
+PATH = f"{CONSTRAINTS}/hung/words"
+WRITES = 'waddle_api_writes_total{what="by_pod"}'
+SUBJECT = Subject(pod_status.CONSTRAINT.kind, "Hung", "words")
+QUIET_SECONDS = TURN_SECONDS + 1.0
+"""Longer than every debounce, tick and turn: what is not written by then is not going to be."""
+
+
+@pytest.fixture(scope="module")
+def ranked(empty_plane: Plane) -> Iterator[list[Replica]]:
+    """Three replicas, in the order in which they would write the constraint's byPod."""
+    with ExitStack() as stack:
+        started = []
+        for number in range(3):
+            name = f"turn-{number}"
+            stack.callback(empty_plane.delete_pod, name)
+            replica = Replica(empty_plane, name, *ALL_OPERATIONS)
+            started.append(stack.enter_context(replica))
+        stack.callback(empty_plane.delete_template, "hung")
+        for replica in started:
+            replica.wait_ready()
+            empty_plane.mark_pod(replica.name, ready=True)
+        uids = [replica.uid for replica in started]
+        empty_plane.put_template(template("Hung"))
+        empty_plane.put_constraint(constraint("words", "first", "Hung"))
+        until(lambda: generations(empty_plane) == [1, 1, 1], "three entries are shown")
+        yield sorted(started, key=lambda item: by_pod.rank("/".join(SUBJECT), uids, item.uid))
+
+
+def generations(plane: Plane) -> list[int]:
+    """The generation in each entry of the constraint's byPod."""
+    return sorted(entry["observedGeneration"] for entry in plane.by_pod(PATH))
+
+
+def entry_of(plane: Plane, replica: Replica) -> Any:
+    """What byPod says of a replica."""
+    return next(entry for entry in plane.by_pod(PATH) if entry["id"] == replica.name)
+
+
+@contextmanager
+def stopped(replica: Replica) -> Iterator[None]:
+    """As a node does that is out of memory: the process is there, and does nothing."""
+    replica.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        replica.process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
+    empty_plane: Plane, ranked: list[Replica]
+) -> None:
+    """By its turn at first; then because the kubelet's probes have made the Pod unready."""
+    plane, (first, _, third) = empty_plane, ranked
+    until(lambda: are_counted(plane, ranked), "every write so far is in the replicas' metrics")
+    idle = third.metric(WRITES)
+    with stopped(first):
+        plane.put_constraint(constraint("words", "second", "Hung"))
+        until(lambda: generations(plane) == [1, 2, 2], "the next in turn has written")
+        assert entry_of(plane, first)["observedGeneration"] == 1
+
+        plane.mark_pod(first.name, ready=False)
+        plane.put_constraint(constraint("words", "third", "Hung"))
+        until(lambda: generations(plane) == [1, 3, 3], "the next writes as if it were the first")
+
+    until(lambda: generations(plane) == [3, 3, 3], "the one that hung has followed")
+    assert first.denies("third")
+    plane.mark_pod(first.name, ready=True)
+    until(lambda: is_quiet(plane), "nobody writes any more")
+    assert generations(plane) == [3, 3, 3]
+    assert third.metric(WRITES) == idle, "the one after the next never had a turn"
+
+
+def are_counted(plane: Plane, replicas: list[Replica]) -> bool:
+    """Whether the metrics know of every write for all replicas that the API server knows of."""
+    written = [
+        line
+        for line in plane.writes()
+        if ("/status" in line and "hung" in line) or ("delete" in line and "finished" in line)
+    ]
+    return sum(replica.metric(WRITES) or 0 for replica in replicas) == len(written)
+
+
+def is_quiet(plane: Plane) -> bool:
+    """Whether no replica writes anything for a while."""
+    before = len(plane.writes())
+    time.sleep(QUIET_SECONDS)
+    return plane.writes()[before:] == []
+
+
+@pytest.mark.slow
+def test_statuses_of_a_finished_pod_are_deleted_though_the_one_whose_turn_it_is_hangs(
+    empty_plane: Plane, ranked: list[Replica]
+) -> None:
+    """The Pod is still there, so that the garbage collector leaves them."""
+    plane, first = empty_plane, ranked[0]
+    uids = [replica.uid for replica in ranked]
+    names = (f"finished-{number}" for number in itertools.count())
+    name = next(
+        name
+        for name in names
+        if by_pod.writer(pod_status.pack_name(name, "hung"), uids) == first.uid
+    )
+    uid = plane.make_pod(name)
+    try:
+        subject = pod_status.template_subject({"metadata": {"name": "hung"}})
+        status = pod_status.pod_status(Pod(name, NAMESPACE, uid), subject)
+        path = f"{STATUSES}/constrainttemplatepodstatuses"
+        plane.api.request("POST", path, status)
+        path += f"/{status['metadata']['name']}"
+        with stopped(first):
+            plane.finish_pod(name)
+            until(lambda: try_request(plane.api, "GET", path) is None, "another has deleted it")
+    finally:
+        plane.delete_pod(name)
