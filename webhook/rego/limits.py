@@ -124,6 +124,11 @@ class EvaluationContext:
             self._random = random.Random(seed)  # noqa: S311  # rand.intn promises no secrecy
             return self._random
 
+    @property
+    def is_particular(self) -> bool:
+        """Whether time or chance was asked for: another evaluation may have another answer."""
+        return hasattr(self, "_now_ns") or hasattr(self, "_random")
+
     def charge(self, steps: int) -> None:
         """Pay for work; raises ``eval_cancel_error`` when the budget or the time is spent."""
         self.left = left = self.left - steps

@@ -7,14 +7,27 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.calls import INLINE
+from webhook.rego.compiler.constants import cost, is_computable
 from webhook.rego.compiler.unification import UnificationWriter
 from webhook.rego.compiler.writer import BOOL, LIST, STRING, Operand
+from webhook.rego.errors import BuiltinError, EvaluationError
+from webhook.rego.limits import EvaluationContext
+from webhook.rego.runtime import MISSING
+from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.rego.values import Value
+
 MAX_INLINED: Final = 40
 """Calls written inline in one program: beyond, code would grow for little."""
+
+MAX_COMPUTED: Final = 10_000
+"""Scalars and characters of a value computed while code is written: some 100 KB."""
+
+MAX_COMPUTED_STEPS: Final = 2_000
+"""The budget of such a computation: about a tenth of a millisecond."""
 
 _COMPARISONS: Final = {
     "lt": ("<", "less({0}, {1})"),
@@ -38,9 +51,11 @@ class CallWriter(UnificationWriter):
     def true(self, value: Operand) -> None:
         """What follows happens where the (defined) value is not false."""
         source, kind = value
-        if kind == BOOL:
-            if source != "True":
-                self.condition(source)
+        known = self.value_of(value)
+        if known is not MISSING:
+            self.condition(str(known is not False))
+        elif kind == BOOL:
+            self.condition(source)
         elif kind == "":
             self.condition(f"{self.name_of(source)} is not False")
 
@@ -51,10 +66,31 @@ class CallWriter(UnificationWriter):
             if name == "walk":
                 self._relation(lit)
                 return
-            if name not in self.unit.mocked and self._special(lit):
+            if name not in self.unit.mocked and (self._computed(lit) or self._special(lit)):
                 return
         result = self._result(lit)
         self.give(lit, result)
+
+    def _computed(self, lit: ir.Call) -> bool:
+        """Give the result of a built-in whose operands are known, or return False."""
+        builtin = self.unit.builtins[str(lit.name)]
+        if not is_computable(builtin):
+            return False
+        values = []
+        for arg in lit.args:
+            value = self.static(arg)
+            if value is MISSING or value is UNDEFINED:
+                return False
+            values.append(value)
+        context = EvaluationContext(steps=MAX_COMPUTED_STEPS)
+        try:
+            found = builtin.function(*([context] if builtin.context else []), *values)
+        except (BuiltinError, EvaluationError, RecursionError):
+            return False  # whoever evaluates it is to see that
+        if context.is_particular or (found is not UNDEFINED and cost(found) > MAX_COMPUTED):
+            return False
+        self.give(lit, self.constant(found))
+        return True
 
     def give(self, lit: ir.Call, result: Operand) -> None:
         """The result goes to the literal's output, or must be true."""
@@ -80,31 +116,63 @@ class CallWriter(UnificationWriter):
                 return self._inline_any(rules, lit, operands)
         if node.rules[0].args is None:  # `f()` reads the rule
             return self.document(node, [ir.Const(step) for step in node.path], len(node.path))
-        function = self.unit.want("f", node)
+        value = self._ahead(name, operands)
+        if value is MISSING:
+            given = self._given_constants(name, operands)
+            function = self.unit.want("f", node, given)
+            value = self.unit.fixed.get(function, MISSING)
+        if value is not MISSING:
+            return self.constant(value)
+        if function not in self.unit.quiet:
+            self.effects += 1
         self.callees.append(function)
         self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
-        given = "".join(f", {arg}" for arg in args)
+        if given:
+            args = [arg for arg, known in zip(args, given, strict=True) if not known]
+        passed = "".join(f", {arg}" for arg in args)
         if name in self.unit.mocked:
             key = self.unit.constant(function_key(name))
-            return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
+            return self.defined(f"call({self.state}, {key}, {function}{passed})"), ""
         if node.always_true:
             if lit.out is None or self.single_use(lit.out):
-                self.condition(f"{function}({self.state}{given}) is not U")
+                self.condition(f"{function}({self.state}{passed}) is not U")
                 return "True", BOOL
-            return self.defined(f"{function}({self.state}{given})"), BOOL
-        return self.defined(f"{function}({self.state}{given})"), ""
+            return self.defined(f"{function}({self.state}{passed})"), BOOL
+        return self.defined(f"{function}({self.state}{passed})"), ""
+
+    def _given_constants(
+        self, name: tuple[str, ...], operands: list[Operand]
+    ) -> tuple[str, ...] | None:
+        """The sources of known operands, for which a function of their own is written.
+
+        Empty ones stand for the others. None where the general function is called.
+        """
+        if self.unit.ahead is None or name in self.unit.mocked:
+            return None
+        known = tuple("" if self.value_of(one) is MISSING else one[0] for one in operands)
+        return known if any(known) and self.unit.may_vary() else None
+
+    def _ahead(self, name: tuple[str, ...], operands: list[Operand]) -> Value:
+        """What a function gives for known operands, where code for a constraint can know it."""
+        if self.unit.ahead is None or name in self.unit.mocked:
+            return MISSING
+        known = {operand[0]: self.value_of(operand) for operand in operands}
+        if MISSING in known.values() or len(known) < len(operands):
+            return MISSING
+        return self.unit.ahead.call(name, known)
 
     def _inline(self, rule: ir.Rule, lit: ir.Call, operands: list[Operand]) -> Operand:
         """The body of a small function in the caller's nest."""
         self.unit.inlined += 1
         given = [(self.name_of(source), kind) for source, kind in operands]
         outer, counted = self.env, self.uses.variables
-        self._enter(rule, given)
-        self.location = lit.location
-        assert rule.value is not None
-        value = self.operand(rule.value)
-        self.env, self.uses.variables = outer, counted
-        return value
+        try:
+            self._enter(rule, given)
+            self.location = lit.location
+            assert rule.value is not None
+            return self.operand(rule.value)
+        finally:
+            self.env, self.uses.variables = outer, counted
 
     def _enter(self, rule: ir.Rule, given: list[Operand]) -> None:
         """Open the nest of a function's body, in variables of its own."""
@@ -124,7 +192,8 @@ class CallWriter(UnificationWriter):
         self.uses.variables = counted
         self.location = lit.location
         if "True" not in tests:
-            self.condition(f"({' or '.join(tests)})")
+            tests = [test for test in tests if test != "False"]
+            self.condition(f"({' or '.join(tests)})" if tests else "False")
         return "True", BOOL
 
     def arguments(self, args: list[ir.Term]) -> list[Operand]:
@@ -150,6 +219,7 @@ class CallWriter(UnificationWriter):
             return self.defined(f"call({self.state}, {key}, {function}{given})"), ""
         given = ", ".join(([f"{self.state}[2]"] if builtin.context else []) + args)
         result = self.new()
+        self.may_complain()
         self.line(f"try: {result} = {self.unit.builtin(name)}({given})")
         self.line(f"except BuiltinError as e: {result} = fail({self.state}, {name!r}, e, {place})")
         self.condition(f"{result} is not U")
@@ -163,6 +233,7 @@ class CallWriter(UnificationWriter):
         place = self.unit.place(lit.location)
         given = ", ".join(([f"{self.state}[2]"] if builtin.context else []) + args)
         found = self.new()
+        self.may_complain()
         self.line(f"try: {found} = {self.unit.builtin(lit.name)}({given})")
         self.line(
             f"except BuiltinError as e: {found} = fail({self.state}, {lit.name!r}, e, {place})"

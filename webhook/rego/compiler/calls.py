@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.compiler import ir
 from webhook.rego.errors import BuiltinError
 from webhook.rego.patterns import pattern
+from webhook.rego.runtime import MISSING
 from webhook.rego.sprintf import simple_format
+from webhook.rego.text import argument_text
 from webhook.rego.values import RegoSet
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.call_writer import CallWriter
 
     Operands = list[tuple[str, str]]
+
+MAX_AFFIXES: Final = 256
+"""Prefixes or suffixes tried without paying for them: some 10 µs."""
 
 LONG_TEXT: Final = 1 << 16
 """Characters from which a made text is paid for."""
@@ -32,6 +37,7 @@ def _operands(writer: CallWriter, lit: ir.Call) -> Operands:
 
 def _slow(writer: CallWriter, lit: ir.Call, operands: Operands) -> str:
     assert isinstance(lit.name, str)
+    writer.may_complain()
     name = writer.unit.slow(lit.name)
     given = "".join(f", {source}" for source, _ in operands)
     return f"{name}({writer.state}, {writer.unit.place(lit.location)}{given})"
@@ -151,14 +157,14 @@ def _replace(writer: CallWriter, lit: ir.Call) -> bool:
 
 def _regex_match(writer: CallWriter, lit: ir.Call) -> bool:
     """A constant pattern is compiled once."""
-    term = lit.args[0]
-    if not isinstance(term, ir.Const) or type(term.value) is not str:
+    text = writer.static(lit.args[0])
+    if type(text) is not str:
         return False
     try:
-        pattern(term.value)
+        pattern(text)
     except BuiltinError:
         return False
-    search = writer.unit.pattern(term.value)
+    search = writer.unit.pattern(text)
     operands = _operands(writer, lit)
     source, kind = operands[1]
     guard = f"len({source}) < 256"
@@ -211,7 +217,8 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
         return False
     if type(template.value) is not str or (simple := simple_format(template.value)) is None:
         return False
-    pieces, verbs = simple[0].split("%s"), simple[1]
+    pieces = [piece.replace("%%", "%") for piece in simple[0].split("%s")]
+    verbs = simple[1]
     if "d" in verbs or len(verbs) < len(values.items) or len(pieces) != len(verbs) + 1:
         return False
     missing = len(verbs) - len(values.items)
@@ -222,20 +229,25 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
         for verb, piece in zip(absent, tail, strict=True):
             pieces[-1] += f"%!{verb}(MISSING){piece}"
     # Only a name may stand in an f-string: a constant would end it with its own quotes.
-    named = [(writer.name_of(x), kind) for x, kind in writer.arguments(values.items)]
-    operands = [(x if x.isidentifier() else writer.assign(x), kind) for x, kind in named]
-    parts = []
-    strings = []
-    for piece, verb, (source, kind) in zip(pieces, verbs, operands, strict=False):
-        parts.append(repr(piece.replace("%%", "%")))
-        if kind == "s":
-            parts.append(f"f'{{{source}}}'")
-        elif verb == "s":
-            strings.append((source, kind))
-            parts.append(f"f'{{{source}}}'")
+    operands: Operands = []
+    for verb, (source, kind) in zip(verbs, writer.arguments(values.items), strict=True):
+        known = writer.value_of((source, kind))
+        if known is MISSING or (verb == "s" and type(known) is not str):
+            name = writer.name_of(source)
+            operands.append((name if name.isidentifier() else writer.assign(name), kind))
         else:
-            parts.append(f"f'{{{source} if type({source}) is str else text({source})}}'")
-    parts.append(repr(pieces[-1].replace("%%", "%")))
+            operands.append((repr(argument_text(known)), "constant"))
+    parts = [repr(pieces[0])]
+    strings = []
+    for piece, verb, (source, kind) in zip(pieces[1:], verbs, operands, strict=True):
+        if kind == "constant":
+            parts += [source, repr(piece)]
+            continue
+        if verb == "s" and kind != "s":
+            strings.append((source, kind))
+        plain = kind == "s" or verb == "s"
+        shown = source if plain else f"{source} if type({source}) is str else text({source})"
+        parts += [f"f'{{{shown}}}'", repr(piece)]
     joined = " ".join(part for part in parts if part != "''") or "''"
     guard = _are(strings, "s", "str")
     if guard:
@@ -250,13 +262,39 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
     return True
 
 
+def _any_affix(method: str) -> Callable[[CallWriter, ir.Call], bool]:
+    """One string against a known list of strings."""
+
+    def write(writer: CallWriter, lit: ir.Call) -> bool:
+        affixes = writer.static(lit.args[1])
+        if not isinstance(affixes, list | RegoSet) or len(affixes) > MAX_AFFIXES:
+            return False
+        if not all(type(affix) is str for affix in affixes):
+            return False
+        operands = _operands(writer, lit)
+        source, kind = operands[0]
+        fast = f"({source}).{method}({writer.unit.constant(tuple(affixes))})"
+        if kind == "s":
+            writer.truth(lit, fast)
+            return True
+        slow = _slow(writer, lit, operands)
+        if lit.out is None:
+            writer.condition(f"({fast} if type({source}) is str else {slow} is True)")
+            writer.narrow(source, "s")
+        else:
+            test = f"({fast} if type({source}) is str else {slow})"
+            writer.match(lit.out, (writer.defined(test), "b"))
+        return True
+
+    return write
+
+
 def _member(writer: CallWriter, lit: ir.Call) -> bool:
     """Membership in a constant collection of strings, or the general one."""
-    (item, _), (collection, _) = writer.arguments(lit.args)
-    constant = lit.args[1]
-    if isinstance(constant, ir.Const):
-        members = constant.value
-        strings = isinstance(members, list | RegoSet) and all(type(m) is str for m in members)
+    (item, _), (collection, kind) = writer.arguments(lit.args)
+    members = writer.value_of((collection, kind))
+    if isinstance(members, list | RegoSet):
+        strings = all(type(member) is str for member in members)
         if strings and members:
             name = writer.unit.strings(sorted(set(members)))
             item = writer.name_of(item)
@@ -281,6 +319,8 @@ INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {
     "substring": _substring,
     "sprintf": _sprintf,
     "internal.member_2": _member,
+    "strings.any_prefix_match": _any_affix("startswith"),
+    "strings.any_suffix_match": _any_affix("endswith"),
     "is_string": _kind_test("type({0}) is str", "s"),
     "is_boolean": _kind_test("type({0}) is bool", "b"),
     "is_null": _kind_test("{0} is None"),

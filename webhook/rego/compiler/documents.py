@@ -9,12 +9,13 @@ package for paths that are only known at run time.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.literals import BodyWriter
-from webhook.rego.compiler.variables import walk, walk_body
-from webhook.rego.values import equal
+from webhook.rego.compiler.uses import Uses
+from webhook.rego.values import UNDEFINED, equal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,102 +38,43 @@ MAX_KEPT = 256
 """Answers kept for one function in one evaluation."""
 
 
-class Uses:
-    """What the terms of one function use: how often each variable, and paths of the input."""
-
-    def __init__(self) -> None:
-        self.variables: dict[str, int] = {}
-        self.paths: dict[tuple[str, ...], int] = {}
-        self.beginnings: dict[tuple[str, ...], int] = {}
-        self.operands: dict[tuple[str, ...], int] = {}
-
-    def rule(self, rule: Rule) -> None:
-        """Count one branch of a rule; variables are those of the last one counted."""
-        self.variables = {}
-        self._params = {
-            arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
-        }
-        for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
-            if term is not None:
-                self._count(walk(term))
-        self._count(walk_body(rule.body))
-
-    _params: dict[str, str] = {}  # noqa: RUF012  # never changed
-
-    def of(self, rule: Rule) -> dict[str, int]:
-        """How often a rule uses each of its variables."""
-        counted = Uses()
-        counted.rule(rule)
-        return counted.variables
-
-    def body(self, terms: list[ir.Term], body: ir.Body) -> None:
-        """Count a query."""
-        for term in terms:
-            self._count(walk(term))
-        self._count(walk_body(body))
-
-    def _count(self, terms: Iterable[ir.Term]) -> None:
-        variables = self.variables
-        for term in terms:
-            if isinstance(term, ir.Var):
-                variables[term.name] = variables.get(term.name, 0) + 1
-            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
-                if term.head.name == "input":
-                    self._path(term)
-                elif term.head.name in self._params:
-                    path = (self._params[term.head.name], *_leading_names(term))
-                    self.operands[path] = self.operands.get(path, 0) + 1
-
-    def _path(self, ref: ir.Ref) -> None:
-        path = _leading_names(ref)
-        self.paths[path] = seen = self.paths.get(path, 0) + 1
-        if seen > 1:
-            return
-        for length in range(2, len(path)):
-            self.beginnings[path[:length]] = self.beginnings.get(path[:length], 0) + 1
-
-
-def _leading_names(ref: ir.Ref) -> tuple[str, ...]:
-    """The constant names with which a path begins."""
-    names: list[str] = []
-    for part in ref.path:
-        if not (isinstance(part, ir.Const) and type(part.value) is str):
-            break
-        names.append(part.value)
-    return tuple(names)
-
-
 class Documents:
     """Writes the functions that a unit wants, until it wants no more."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
+        self.functions: list[tuple[str, Node]] = []
+        self.given: tuple[str, ...] = ()
+        """Sources of the operands that the function being written is given as constants."""
 
     def run(self) -> None:
         """Write everything wanted."""
-        functions: list[tuple[str, Node]] = []
         while self.unit.wanted:
-            name, (kind, node, detail) = self.unit.wanted.pop()
-            if kind == "f":
-                functions.append((name, node))
-            if kind == "d":
-                self._document(name, node)
-            elif kind == "i":
-                self._members(name, node)
-            elif kind == "m":
-                self._matching(name, node, *detail)
-            elif kind == "f":
-                self._function(name, node)
-            elif kind == "o":
-                self._object(name, node, detail)
-            elif kind == "h":
-                self._built(name, node, detail)
-            else:
-                self._branching(name, node)
-        for name, node in functions:
+            self.write(*self.unit.wanted.pop())
+        for name, node in self.functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
                 self._kept(name)
         self._charge_calls()
+
+    def write(self, name: str, wanted: tuple[str, Node, Any]) -> None:
+        """Write one function."""
+        kind, node, detail = wanted
+        if kind == "d":
+            self._document(name, node)
+        elif kind == "i":
+            self._members(name, node)
+        elif kind == "m":
+            self._matching(name, node, *detail)
+        elif kind == "f":
+            if detail is None:
+                self.functions.append((name, node))
+            self._function(name, node, detail)
+        elif kind == "o":
+            self._object(name, node, detail)
+        elif kind == "h":
+            self._built(name, node, detail)
+        else:
+            self._branching(name, node)
 
     def _charge_calls(self) -> None:
         """Let functions pay whose calls multiply: each that calls two makes a tree of calls."""
@@ -206,11 +148,20 @@ class Documents:
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
         name = header[4 : header.index("(")]
+        if not writer.effects:
+            self.unit.quiet.add(name)
+        if len(writer.lines) == 1:
+            source = writer.lines[0][1].removeprefix("return ")
+            if source in ("U", "out"):
+                self.unit.fixed[name] = UNDEFINED
+            elif source in self.unit.values:
+                self.unit.fixed[name] = self.unit.values[source]
         self.unit.callees[name] = writer.callees
-        if writer.charges:
+        charges = any("X." in text for _, text in writer.lines)
+        if charges:
             lines.append((1, "X = S[2]"))
         if len(writer.callees) > 1:
-            lines.append((1, f"# {'and' if writer.charges else 'with'} {name}"))
+            lines.append((1, f"# {'and' if charges else 'with'} {name}"))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
         self.unit.add(lines)
@@ -259,18 +210,45 @@ class Documents:
         writer = self._writer(node.rules)
         for rule in node.rules:
             saved = self._begin(writer, rule, "out")
-            writer.body(rule.body)
-            writer.location = rule.location
-            assert rule.key is not None
-            writer.add_member("out", writer.operand(rule.key))
+            writer.attempt(partial(self._add_member, writer, rule))
             writer.restore(saved)
         writer.lines.append((1, "return set_of(out)"))
         self._finish(f"def {name}(S):", ["out = {}"], writer)
+
+    def _add_member(self, writer: BodyWriter, rule: Rule) -> None:
+        writer.body(rule.body)
+        writer.location = rule.location
+        assert rule.key is not None
+        writer.add_member("out", writer.operand(rule.key))
+
+    def _append(self, writer: BodyWriter, rule: Rule) -> None:
+        writer.body(rule.body)
+        writer.location = rule.location
+        assert rule.key is not None
+        writer.line(f"out.append({writer.operand(rule.key)[0]})")
+
+    def _add_matching(
+        self,
+        writer: BodyWriter,
+        rule: Rule,
+        terms: dict[Any, ir.Term],
+        given: tuple[tuple[str, str], ...],
+        open_: tuple[str, ...],
+    ) -> None:
+        for i, (key, kind) in enumerate(given):
+            writer.match(terms[key], (f"a{i}", kind))
+        writer.body(rule.body)
+        writer.location = rule.location
+        found = [writer.operand(terms[key])[0] for key in open_]
+        value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
+        writer.line(f"out.append({value})")
 
     def _members(self, name: str, node: Node) -> None:
         inner = f"{name}e"
         self._cached(name, inner, node, self.unit.slot())
         self._list(inner, node, "return out")
+        if inner in self.unit.fixed:
+            self.unit.fixed[name] = UNDEFINED
 
     def _matching(
         self, name: str, node: Node, given: tuple[tuple[str, str], ...], open_: tuple[str, ...]
@@ -286,13 +264,7 @@ class Documents:
             assert isinstance(rule.key, ir.Object)
             terms = {k.value: value for k, value in rule.key.items if isinstance(k, ir.Const)}
             saved = self._begin(writer, rule, "out")
-            for i, (key, kind) in enumerate(given):
-                writer.match(terms[key], (f"a{i}", kind))
-            writer.body(rule.body)
-            writer.location = rule.location
-            found = [writer.operand(terms[key])[0] for key in open_]
-            value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
-            writer.line(f"out.append({value})")
+            writer.attempt(partial(self._add_matching, writer, rule, terms, given, open_))
             writer.restore(saved)
         writer.lines.append((1, "return out"))
         self._finish(f"def {name}({params}):", ["out = []"], writer)
@@ -301,22 +273,23 @@ class Documents:
         writer = self._writer(node.rules)
         for rule in node.rules:
             saved = self._begin(writer, rule, "out")
-            writer.body(rule.body)
-            writer.location = rule.location
-            assert rule.key is not None
-            writer.line(f"out.append({writer.operand(rule.key)[0]})")
+            writer.attempt(partial(self._append, writer, rule))
             writer.restore(saved)
         writer.lines.append((1, end))
         self._finish(f"def {name}(S):", ["out = []"], writer)
 
     # --- single values -------------------------------------------------------------------------------
 
-    def _function(self, name: str, node: Node) -> None:
+    def _function(self, name: str, node: Node, given: tuple[str, ...] | None) -> None:
+        """A function; without parameters for the operands that are given."""
         args = node.rules[0].args
         assert args is not None
-        params = ", ".join(["S", *(f"a{i}" for i in range(len(args)))])
-        if not self._table(name, params, node.rules):
+        given = given or ("",) * len(args)
+        params = ", ".join(["S", *(f"a{i}" for i, known in enumerate(given) if not known)])
+        if any(given) or not self._table(name, params, node.rules):
+            outer, self.given = self.given, given
             self._single(name, params, node)
+            self.given = outer
 
     def _table(self, name: str, params: str, rules: list[Rule]) -> bool:
         """A function whose rules only map one string to a value each is a lookup."""
@@ -356,9 +329,8 @@ class Documents:
         else:
             writer = self._writer([*rules, *defaults])
             for rule in rules:
-                saved = self._open(writer, rule)
-                value = writer.name_of(self._value(writer, rule))
-                self._agree(writer, "out", value, message, rule)
+                saved = self._begin(writer, rule)
+                writer.attempt(partial(self._add_value, writer, rule, message))
                 writer.restore(saved)
             if defaults:
                 writer.lines.append((1, "if out is not U: return out"))
@@ -394,17 +366,24 @@ class Documents:
         writer = self._writer(chain)
         for rule in chain:
             self._alternative(writer, rule, message)
-        writer.lines.append((1, "return U"))
+            if writer.lines and writer.lines[-1][0] == 1 and writer.lines[-1][1][:7] == "return ":
+                break  # always
+        else:
+            writer.lines.append((1, "return U"))
         self._finish(f"def {name}({params}):", [], writer)
 
-    def _open(self, writer: BodyWriter, rule: Rule) -> tuple[Any, ...]:
+    def _open(self, writer: BodyWriter, rule: Rule) -> None:
         """Open the nest of a rule's arguments and body."""
-        saved = self._begin(writer, rule)
         for i, arg in enumerate(rule.args or ()):
-            writer.match(arg, (f"a{i}", ""))
+            known = self.given[i]
+            value = writer.constant(self.unit.values[known]) if known else (f"a{i}", "")
+            writer.match(arg, value)
         writer.body(rule.body)
         writer.location = rule.location
-        return saved
+
+    def _add_value(self, writer: BodyWriter, rule: Rule, message: str) -> None:
+        self._open(writer, rule)
+        self._agree(writer, "out", writer.name_of(self._value(writer, rule)), message, rule)
 
     def _value(self, writer: BodyWriter, rule: Rule) -> str:
         assert rule.value is not None
@@ -412,23 +391,32 @@ class Documents:
 
     def _agree(self, writer: BodyWriter, found: str, value: str, message: str, rule: Rule) -> None:
         place = self.unit.place(rule.location)
+        writer.effects += 1
         writer.line(f"if {found} is U: {found} = {value}")
         writer.line(f"elif not equal({found}, {value}): raise conflict({message}, {place})")
 
     def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
         """One body, which returns its value; solutions that disagree are a conflict."""
         start = len(writer.lines)
-        saved = self._open(writer, rule)
-        value = self._value(writer, rule)
-        if not writer.loops or isinstance(rule.value, ir.Const):
-            writer.line(f"return {value}")
-            writer.restore(saved)
-            return
-        found = writer.new()
-        self._agree(writer, found, writer.name_of(value), message, rule)
+        saved = self._begin(writer, rule)
+        found = ""
+
+        def write() -> None:
+            nonlocal found
+            self._open(writer, rule)
+            value = self._value(writer, rule)
+            if not writer.loops or isinstance(rule.value, ir.Const):
+                writer.line(f"return {value}")
+                return
+            value = writer.name_of(value)
+            found = writer.new()
+            self._agree(writer, found, value, message, rule)
+
+        writer.attempt(write)
         writer.restore(saved)
-        writer.lines.insert(start, (1, f"{found} = U"))
-        writer.lines.append((1, f"if {found} is not U: return {found}"))
+        if found:
+            writer.lines.insert(start, (1, f"{found} = U"))
+            writer.lines.append((1, f"if {found} is not U: return {found}"))
 
     # --- objects -----------------------------------------------------------------------------------------
 
@@ -450,20 +438,23 @@ class Documents:
         writer = self._writer(rules)
         for rule in rules:
             saved = self._begin(writer, rule)
-            writer.body(rule.body)
-            writer.location = rule.location
-            steps = [writer.unit.constant(part) for part in rule.path[depth:]]
-            steps += [writer.operand(part)[0] for part in rule.rest]
-            multi = rule.key is not None and rule.value is None
-            member = rule.key if multi else rule.value
-            assert member is not None
-            value = writer.operand(member)[0]
-            place = self.unit.place(rule.location)
-            names = "".join(f"{step}, " for step in steps)
-            writer.line(f"put_path(out, ({names}), {value}, {place}, multi={multi})")
+            writer.attempt(partial(self._put, writer, rule, depth))
             writer.restore(saved)
         writer.lines.append((1, "return out"))
         self._finish(f"def {inner}(S):", ["out = Branch()"], writer)
+
+    def _put(self, writer: BodyWriter, rule: Rule, depth: int) -> None:
+        writer.body(rule.body)
+        writer.location = rule.location
+        steps = [writer.unit.constant(part) for part in rule.path[depth:]]
+        steps += [writer.operand(part)[0] for part in rule.rest]
+        multi = rule.key is not None and rule.value is None
+        member = rule.key if multi else rule.value
+        assert member is not None
+        value = writer.operand(member)[0]
+        place = self.unit.place(rule.location)
+        names = "".join(f"{step}, " for step in steps)
+        writer.line(f"put_path(out, ({names}), {value}, {place}, multi={multi})")
 
     # --- packages ------------------------------------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.call_writer import CallWriter, function_key
 from webhook.rego.compiler.writer import LIST, SET, STRING, Operand
+from webhook.rego.runtime import MISSING
+from webhook.rego.values import RegoSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,43 +35,47 @@ class BodyWriter(CallWriter):
 
     # --- nested bodies ---------------------------------------------------------------------------
 
-    def nested(self, write: Callable[[], None]) -> tuple[list[tuple[int, str]], list[str]]:
+    def nested(self, write: Callable[[], object]) -> tuple[list[tuple[int, str]], list[str]]:
         """Write aside, from the present place; returns lines and conditions left pending."""
         saved = self.snapshot()
         lines, pending = self.lines, self.pending
         self.lines, self.pending, self.loops = [], [], []
         self.flat = False
         self.collecting = ""
-        write()
-        found = self.lines, self.pending
-        self.lines, self.pending = lines, pending
-        self.restore(saved)
+        try:
+            write()
+        finally:
+            found = self.lines, self.pending
+            self.lines, self.pending = lines, pending
+            self.restore(saved)
         return found
 
     def exists(self, write: Callable[[], None]) -> str:
         """Source that tells whether a body, written by ``write``, has a solution."""
         flag = self.new()
         start = self.indent
-        straight = False
+        straight = possible = False
 
-        def attempt() -> None:
-            nonlocal straight
+        def solve() -> None:
+            nonlocal straight, possible
             self.repeats = True
-            write()
+            possible = self.attempt(write)
+            if not possible:
+                return
             if self.lines and self.indent == start and not self.loops:
                 straight = True
             elif self.lines:
                 self.line(f"{flag} = True")
                 self._leave(flag)
 
-        lines, pending = self.nested(attempt)
-        holds = f"({' and '.join(pending)})" if pending else "True"
+        lines, pending = self.nested(solve)
+        holds = f"({' and '.join(pending)})" if pending else str(possible)
         if not lines:
             return holds
         if self.pending:  # the lines stand one level deeper, below the conditions
             self.flush()
             lines = [(indent + 1, text) for indent, text in lines]
-        if straight:
+        if straight or not possible:
             self.lines.extend(lines)
             return holds
         self.line(f"{flag} = False")
@@ -85,6 +92,10 @@ class BodyWriter(CallWriter):
 
     def comprehension(self, term: ir.Comprehension) -> Operand:
         """The collection of a comprehension's solutions."""
+        if self.unit.ahead is not None:
+            known = self.unit.ahead.comprehension(term, self._known)
+            if known is not MISSING:
+                return self.constant(known)
         self.flush()
         result = self.new()
 
@@ -102,8 +113,10 @@ class BodyWriter(CallWriter):
                 self._add_entry(result, self.operand(term.key), self.operand(term.value))
 
         where = self.location
-        lines, _ = self.nested(write)
+        lines, _ = self.nested(partial(self.attempt, write))
         self.location = where
+        if not lines:
+            return self.constant({"array": list, "set": RegoSet, "object": dict}[term.kind]())
         self.line(f"{result} = {'[]' if term.kind == 'array' else '{}'}")
         self.lines.extend(lines)
         if term.kind == "array":
@@ -127,10 +140,12 @@ class BodyWriter(CallWriter):
             self.line(f"{result}.setdefault(key({name}), {name})")
 
     def _add_entry(self, result: str, name: Operand, value: Operand) -> None:
+        self.effects += 1
         self.line(f"put({result}, {name[0]}, {value[0]}, {self._place()})")
 
     def template(self, term: ir.Template) -> Operand:
         """A template string."""
+        self.effects += 1
         parts = []
         for part in term.parts:
             if isinstance(part, str):
@@ -194,7 +209,9 @@ class BodyWriter(CallWriter):
             self.condition(left)
             self.condition(self.exists(lambda: self.body(lit.right)))
             return
-        if left == "True":
+        if left in ("True", "False"):
+            if left == "False":
+                self.condition(self.exists(lambda: self.body(lit.right)))
             return
         found = self.new()
 
@@ -209,6 +226,7 @@ class BodyWriter(CallWriter):
 
     def print_(self, lit: ir.Print) -> None:
         """A line for whoever listens."""
+        self.effects += 1
         self.flush()
         self.line(f"if {self.state}[2].print_ is not None:")
         saved = self.snapshot()
@@ -267,7 +285,8 @@ class BodyWriter(CallWriter):
             isinstance(term, ir.Var) and term.name in ("input", "data")
         ):
             source, kind = self.atom(term)
-            return ir.Given(source, kind)
+            known = self.value_of((source, kind))
+            return ir.Given(source, kind) if known is MISSING else ir.Const(known)
         if isinstance(term, ir.Array):
             return ir.Array([self._hoisted(item) for item in term.items])
         if isinstance(term, ir.Set):
@@ -312,7 +331,7 @@ class BodyWriter(CallWriter):
 
 
 def _negation(source: str) -> str:
-    return "False" if source == "True" else f"not {source}"
+    return {"True": "False", "False": "True"}.get(source) or f"not {source}"
 
 
 _WRITE: Final[dict[type, Any]] = {

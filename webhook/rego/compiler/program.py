@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.ahead import Ahead
 from webhook.rego.compiler.checker import Checker
 from webhook.rego.compiler.checks import (
     branches,
@@ -19,7 +20,8 @@ from webhook.rego.compiler.checks import (
     each_literal,
     path_text,
 )
-from webhook.rego.compiler.documents import Documents, Uses
+from webhook.rego.compiler.constants import bind_parameters
+from webhook.rego.compiler.documents import Documents
 from webhook.rego.compiler.generate import generate
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.lower import Lowering
@@ -28,6 +30,7 @@ from webhook.rego.compiler.safety import Safety
 from webhook.rego.compiler.scope import declared_in
 from webhook.rego.compiler.tree import Node, Tree
 from webhook.rego.compiler.unit import Unit
+from webhook.rego.compiler.uses import Uses
 from webhook.rego.compiler.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.metadata import Metadata
@@ -87,6 +90,8 @@ class Compiled:
         self.replaced: frozenset[tuple[str, ...]] = frozenset()
         self.generated: Generated | None = None
         """What was generated last, for whoever stores it."""
+        self.for_constraint = False
+        """Whether parameters stand in the rules in place of ``input.parameters``."""
         self._documents: dict[str, Callable[..., Value]] = {}
 
     def arity(self, name: Function) -> int:
@@ -115,6 +120,7 @@ class Compiled:
         """A unit to write functions into."""
         unit = Unit(self.tree, self.builtins, self.mocked, self.replaced, self.options.level)
         unit.places = self.places
+        unit.lenient = self.for_constraint
         return unit
 
     def document(self, path: str) -> Callable[..., Value]:
@@ -126,30 +132,34 @@ class Compiled:
         if node is None:
             raise KeyError(path)
         unit = self.unit()
-        if node.rules and self._entry(unit, node):
-            function = self.finish(unit)
+        documents = Documents(unit)
+        if node.rules and self._entry(documents, node):
+            function = self.finish(unit, documents)
             self._documents[path] = function
             return function
         writer = BodyWriter(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
-        value = writer.operand(var)[0]
-        writer.line(f"return {value}")
+        writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
         writer.lines.append((1, "return U"))
         unit.add([(0, "def q(S):"), *writer.lines])
-        function = self.finish(unit)
+        function = self.finish(unit, documents)
         self._documents[path] = function
         return function
 
-    def _entry(self, unit: Unit, node: Node) -> bool:
+    def _entry(self, documents: Documents, node: Node) -> bool:
         """Write the document's function itself, where it needs no guard."""
+        unit = documents.unit
         if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
             return False
-        Documents(unit).entry("q", node)
+        if self.for_constraint:
+            unit.ahead = Ahead(unit, self.unit)
+            unit.eager = documents.write
+        documents.entry("q", node)
         return True
 
-    def finish(self, unit: Unit) -> Callable[..., Value]:
+    def finish(self, unit: Unit, documents: Documents) -> Callable[..., Value]:
         """Write what the unit wants, compile it, and return its function ``q``."""
-        Documents(unit).run()
+        documents.run()
         self.slots = max(self.slots, unit.slots)
         self.generated = generate(unit, self.options.compile_parts)
         return self.generated.function(self.builtins)
@@ -209,6 +219,12 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     _check(compiled, faults, packages)
     _raise(faults)
     return compiled
+
+
+def specialise(compiled: Compiled, parameters: Value) -> bool:
+    """Write these parameters into the rules; False where they may not stand for the input's."""
+    compiled.for_constraint = bind_parameters(compiled.rules, parameters)
+    return compiled.for_constraint
 
 
 def _metadata(modules: Sequence[ast.Module], faults: list[RegoLoadError]) -> Metadata | None:
@@ -343,15 +359,19 @@ def compile_query(
     uses.body([ir.Var(name) for name in shown], lowered)
     writer = BodyWriter(unit, uses)
     writer.repeats = False
-    writer.body(lowered)
-    items = ", ".join(
-        f"{written!r}: {writer.operand(ir.Var(name))[0]}" for name, written in shown.items()
-    )
-    writer.line(f"out.append({{{items}}})")
+
+    def solve() -> None:
+        writer.body(lowered)
+        items = ", ".join(
+            f"{written!r}: {writer.operand(ir.Var(name))[0]}" for name, written in shown.items()
+        )
+        writer.line(f"out.append({{{items}}})")
+
+    writer.attempt(solve)
     writer.lines.append((1, "return out"))
     unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")])
     unit.add([*((1, text) for text in writer.prologue), *writer.lines])
-    return inner.finish(unit), inner
+    return inner.finish(unit, Documents(unit)), inner
 
 
 def _copy_for_query(compiled: Compiled) -> Compiled:

@@ -5,10 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.writer import BOOL, DICT, INT, LIST, SET, STRING, Operand, Writer
+from webhook.rego.compiler.constants import UnreachableError
+from webhook.rego.compiler.writer import (
+    BOOL,
+    DICT,
+    INT,
+    KIND_OF,
+    LIST,
+    SET,
+    STRING,
+    Operand,
+    Writer,
+)
+from webhook.rego.runtime import MISSING, index, pairs_in_order
+from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from webhook.rego.compiler.tree import Node
+    from webhook.rego.values import Value
 
 
 class ReferenceWriter(Writer):
@@ -25,14 +41,33 @@ class ReferenceWriter(Writer):
                 return self.steps(origin, ref.path, 0, (self.state, "input"))
             if head.name not in self.env:
                 raise self.unit.refuse("reference to an unbound variable", self.location)
+        value, at = self._followed(self.static(head), ref.path, 0)
+        if at:
+            return self.steps(self.constant(value), ref.path, at)
         found = self.atom(head)
         return self.steps(found, ref.path, 0, (found[0],))
+
+    def _followed(self, value: Value, path: list[ir.Term], at: int) -> tuple[Value, int]:
+        """A known value followed as far as the path is known; and how far."""
+        while value is not MISSING and value is not UNDEFINED and at < len(path):
+            name = self.static(path[at])
+            if name is MISSING or name is UNDEFINED:
+                break
+            value = index(value, name)
+            at += 1
+        return value, at
 
     def steps(
         self, current: Operand, path: list[ir.Term], at: int, origin: tuple[Any, ...] | None = None
     ) -> Operand:
         """Walk the rest of a path from a value; ``origin`` names a constant path to reuse."""
         while at < len(path):
+            known = self.value_of(current)
+            if known is not MISSING:
+                value, reached = self._followed(known, path, at)
+                if reached > at:
+                    current, origin, at = self.constant(value), None, reached
+                    continue
             part = path[at]
             if isinstance(part, ir.Const) and type(part.value) is str:
                 run = [part.value]
@@ -159,7 +194,9 @@ class ReferenceWriter(Writer):
         if name_kind == STRING:
             test = f"type({source}) is dict"
         elif name_kind == "":
-            test = f"type({source}) is dict and type({name}) is str"
+            test = f"type({name}) is str"
+            if kind != DICT:
+                test = f"type({source}) is dict and {test}"
         else:
             return self.defined(f"{self.index}({source}, {name})")
         if kind == DICT and name_kind == STRING:
@@ -176,6 +213,9 @@ class ReferenceWriter(Writer):
     def iterate(self, current: Operand, part: ir.Term) -> Operand:
         """Open a loop over a collection, binding the part to its keys."""
         source, kind = current
+        known = self.value_of(current)
+        if known is not MISSING:
+            return self._iterate_known(known, part)
         value = self.new()
         if self.single_use(part):
             if kind == LIST or (kind == SET and self.repeats):
@@ -202,6 +242,26 @@ class ReferenceWriter(Writer):
         self.match(part, (name, STRING if kind == DICT else ""))
         return value, ""
 
+    def _iterate_known(self, known: Value, part: ir.Term) -> Operand:
+        """Open a loop over a constant, or none where it has one item; empty ones end the body."""
+        items = list(pairs_in_order(known))
+        if not items:
+            raise UnreachableError
+        if len(items) == 1:
+            self.match(part, self.constant(items[0][0]))
+            return self.constant(items[0][1])
+        self.charge(str(len(items)))
+        value = self.new()
+        kind = _kind_of_all(item for _, item in items)
+        if self.single_use(part):
+            self.loop(value, self.unit.constant(tuple(item for _, item in items)))
+            self.env[part.name] = ("None", "")  # type: ignore[union-attr]  # nobody reads it
+            return value, kind
+        name = self.new()
+        self.loop(f"{name}, {value}", self.unit.constant(tuple(items)))
+        self.match(part, (name, _kind_of_all(name for name, _ in items)))
+        return value, kind
+
     # --- data ------------------------------------------------------------------------------------
 
     def data(self, ref: ir.Ref) -> Operand:
@@ -216,8 +276,10 @@ class ReferenceWriter(Writer):
             child = node.child(part.value)
             if child is None:
                 self.index = "index_base"
-                found = self.steps(self.root("data"), path, 0, (self.state, "data"))
-                self.index = "index"
+                try:
+                    found = self.steps(self.root("data"), path, 0, (self.state, "data"))
+                finally:
+                    self.index = "index"
                 return found
             node = child
             at += 1
@@ -227,6 +289,7 @@ class ReferenceWriter(Writer):
 
     def _explore(self, node: Node, path: list[ir.Term], at: int) -> Operand:
         """A path that leaves the constants among packages: found at run time."""
+        self.effects += 1
         branching = self.unit.want("n", node)
         names = self.unit.constant(tuple(node.path))
         if at == len(path):
@@ -252,6 +315,11 @@ class ReferenceWriter(Writer):
     def document(self, node: Node, path: list[ir.Term], at: int) -> Operand:
         """The document of the rules at a node, and the rest of the path in it."""
         rules = node.rules
+        if self.unit.ahead is not None and not node.dynamic and rules[0].args is None:
+            value = self.unit.ahead.document(node)
+            if value is not MISSING:
+                return self.steps(self.constant(value), path, at)
+        self.effects += 1
         if node.dynamic:
             chosen = self._chosen(node, path)
             if at < len(path) and self.bound(path[at]) and not self.unit.replaceable(node.path):
@@ -299,7 +367,10 @@ class ReferenceWriter(Writer):
             if given is not None:
                 return self._matching(node, part, given)
         kind = "i" if plain else "d"
-        items = self.assign(f"{self.unit.want(kind, node)}({self.state})")
+        document = self.unit.want(kind, node)
+        if kind == "i" and document in self.unit.fixed:
+            raise UnreachableError
+        items = self.assign(f"{document}({self.state})")
         self.charge(f"size({items})" if kind == "d" else f"len({items})")
         value = self.new()
         values = "values" if self.repeats else "values_in_order"
@@ -335,6 +406,8 @@ class ReferenceWriter(Writer):
         kinds = tuple((name, kind) for name, (_, kind) in zip(given, found, strict=True))
         rest = tuple(name for name in values if name not in given)
         function = self.unit.want("m", node, (kinds, rest))
+        if function in self.unit.fixed:
+            raise UnreachableError
         args = "".join(f", {source}" for source, _ in found)
         items = self.assign(f"{function}({self.state}{args})")
         self.charge(f"len({items})")
@@ -343,6 +416,12 @@ class ReferenceWriter(Writer):
         for name, target in zip(rest, targets, strict=True):
             self.match(values[name], (target, ""))
         return "True", BOOL  # an object, which is not false; nothing reads it
+
+
+def _kind_of_all(values: Iterable[Value]) -> str:
+    """The kind of values that all have one."""
+    found = {KIND_OF.get(type(value), "") for value in values}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _property_names(term: ir.Term | None) -> dict[str, ir.Term] | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.references import ReferenceWriter
 from webhook.rego.compiler.writer import BOOL, INT, LIST, NULL, STRING, Operand
+from webhook.rego.runtime import MISSING
+from webhook.rego.values import equal
 
 if TYPE_CHECKING:
     from webhook.rego.values import Value
@@ -24,6 +26,11 @@ class UnificationWriter(ReferenceWriter):
                 return
             self.env[pattern.name] = (self.name_of(source), kind)
         elif isinstance(pattern, ir.Array) and not self.bound(pattern):
+            known = self.value_of(value)
+            if type(known) is list and len(known) == len(pattern.items):
+                for item, one in zip(pattern.items, known, strict=True):
+                    self.match(item, self.constant(one))
+                return
             source = self.name_of(source)
             test = f"type({source}) is list and " if kind != LIST else ""
             self.condition(f"{test}len({source}) == {len(pattern.items)}")
@@ -56,6 +63,9 @@ class UnificationWriter(ReferenceWriter):
 
     def equality(self, a: Operand, b: Operand) -> str:
         """Source that tells whether two values are equal, as cheap as their kinds allow."""
+        known, wanted = self.value_of(a), self.value_of(b)
+        if known is not MISSING and wanted is not MISSING:
+            return str(equal(known, wanted))
         if _is_scalar(b[0]) and not _is_scalar(a[0]):
             a, b = b, a
         source, kind = a

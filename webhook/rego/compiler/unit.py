@@ -6,7 +6,7 @@ and a number, and ``repr`` of constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checks import path_text
@@ -16,13 +16,17 @@ from webhook.rego.runtime import FIRST_SLOT
 from webhook.rego.values import RegoObject, RegoSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.ahead import Ahead
     from webhook.rego.compiler.ir import Function
     from webhook.rego.compiler.tree import Node, Tree
     from webhook.rego.values import Value
+
+MAX_VARIANTS: Final = 30
+"""Calls with known operands that get functions of their own in one constraint's code."""
 
 
 class Unit:
@@ -56,9 +60,27 @@ class Unit:
         self.names: dict[Any, str] = {}
         self._place_of: dict[tuple[str, int, int], int] = {}
         self._constants: dict[str, str] = {}
+        self.values: dict[str, Value] = {}
+        """Constants by their source."""
+        self.lenient = False
+        """Whether complaints of built-ins are never reported."""
+        self.ahead: Ahead | None = None
+        """What knows the values that only parameters decide, for a constraint's own code."""
+        self.eager: Callable[[str, Any], None] | None = None
+        """Writes a wanted function at once, so that its caller knows what it comes to."""
+        self.variants = 0
+        self.quiet: set[str] = set()
+        """Functions that end no evaluation and print nothing."""
+        self.fixed: dict[str, Value] = {}
+        """Functions that give one value always: UNDEFINED, or no members."""
 
     def constant(self, value: Value) -> str:
         """Source of a constant; collections become names in the header."""
+        source = self._constant(value)
+        self.values[source] = value
+        return source
+
+    def _constant(self, value: Value) -> str:
         kind = type(value)
         if value is None or kind is bool or kind is str:
             return repr(value)
@@ -108,7 +130,7 @@ class Unit:
             return f"Numeral({value.text!r})"
         if isinstance(value, float):
             return repr(value)
-        return self.constant(value)
+        return self._constant(value)
 
     def place(self, location: Location) -> str:
         """Source of a place in the policy, for errors."""
@@ -144,8 +166,16 @@ class Unit:
         name = self.names.get(at)
         if name is None:
             name = self.names[at] = f"{kind}{len(self.names)}"
-            self.wanted.append((name, (kind, node, detail)))
+            if self.eager is None:
+                self.wanted.append((name, (kind, node, detail)))
+            else:
+                self.eager(name, (kind, node, detail))
         return name
+
+    def may_vary(self) -> bool:
+        """Whether one more function may be written for known operands."""
+        self.variants += 1
+        return self.variants <= MAX_VARIANTS
 
     def replaceable(self, path: tuple[Value, ...]) -> bool:
         """Whether some modifier of the program may replace the document at this path."""

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.ast import NOWHERE
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.constants import UnreachableError, static
 from webhook.rego.compiler.variables import visible
+from webhook.rego.runtime import MISSING
+from webhook.rego.values import UNDEFINED, RegoSet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.rego.ast import Location
-    from webhook.rego.compiler.documents import Uses
     from webhook.rego.compiler.unit import Unit
+    from webhook.rego.compiler.uses import Uses
+    from webhook.rego.values import Value
 
 MAX_BLOCKS: Final = 17
 """Loops and ``try`` inside each other in one function: CPython allows 20."""
@@ -35,13 +41,14 @@ STRING, INT, BOOL, LIST, DICT, SET, NULL = "s", "i", "b", "l", "d", "S", "n"
 Operand = tuple[str, str]
 """Source of a value, free of effects, and its kind where known."""
 
-_KIND_OF: Final[dict[type, str]] = {
+KIND_OF: Final[dict[type, str]] = {
     str: STRING,
     int: INT,
     bool: BOOL,
     list: LIST,
     dict: DICT,
     type(None): NULL,
+    RegoSet: SET,
 }
 
 
@@ -62,7 +69,8 @@ class Writer:
         self.repeats = True
         """Whether the same solution may be found twice without harm."""
         self.names = 0
-        self.charges = False
+        self.effects = 0
+        """Counts what may end the evaluation or be seen from outside: it is never left out."""
         self.looping = False
         self.flat = False
         self.collecting = ""
@@ -81,7 +89,24 @@ class Writer:
 
     def condition(self, source: str) -> None:
         """What follows happens only where this holds."""
-        self.pending.append(source)
+        if source == "False":
+            raise UnreachableError
+        if source != "True":
+            self.pending.append(source)
+
+    def attempt(self, write: Callable[[], None]) -> bool:
+        """Write a body; of one that turns out to have no solution only effects are left."""
+        start, effects = len(self.lines), self.effects
+        try:
+            write()
+        except UnreachableError:
+            if self.effects == effects:
+                del self.lines[start:]
+                self.pending = []
+            else:
+                self.line("pass")
+            return False
+        return True
 
     def flush(self) -> None:
         """Write the pending conditions, so that a statement can follow."""
@@ -127,9 +152,13 @@ class Writer:
         self.condition(f"({name} := {source}) is not U")
         return name
 
+    def may_complain(self) -> None:
+        """What is written next may end a strict evaluation."""
+        if not self.unit.lenient:
+            self.effects += 1
+
     def charge(self, source: str) -> None:
         """Pay for a loop over something with a length."""
-        self.charges = True
         self.line(f"X.left -= {source}")
         self.line("if X.left < X.next_check: X.check()")
         if self.collecting and self.loops:
@@ -182,11 +211,14 @@ class Writer:
     def operand(self, term: ir.Term) -> Operand:
         """Source of the term's value; what must hold for it to have one is written before."""
         if isinstance(term, ir.Const):
-            return self.unit.constant(term.value), _KIND_OF.get(type(term.value), "")
+            return self.constant(term.value)
         if isinstance(term, ir.Given):
             return term.source, term.kind
         if isinstance(term, ir.Var):
             return self._variable(term)
+        value = self.static(term)
+        if value is not MISSING:
+            return self.constant(value)
         if isinstance(term, ir.Ref):
             return self.reference(term)
         if isinstance(term, ir.Array):
@@ -200,6 +232,24 @@ class Writer:
         if isinstance(term, ir.Comprehension):
             return self.comprehension(term)
         return self.template(term)
+
+    def constant(self, value: Value) -> Operand:
+        """Source of a known value; there is no solution where it is undefined."""
+        if value is UNDEFINED:
+            raise UnreachableError
+        return self.unit.constant(value), KIND_OF.get(type(value), "")
+
+    def value_of(self, operand: Operand) -> Value:
+        """The operand's value where that is known already, else MISSING."""
+        return self.unit.values.get(operand[0], MISSING)
+
+    def static(self, term: ir.Term) -> Value:
+        """The term's value where that is known already, UNDEFINED included, else MISSING."""
+        return static(term, self._known)
+
+    def _known(self, name: str) -> Value:
+        found = self.env.get(name)
+        return MISSING if found is None else self.value_of(found)
 
     def atom(self, term: ir.Term) -> Operand:
         """As :meth:`operand`, a name or scalar constant that may be repeated at no cost."""
@@ -253,6 +303,7 @@ class Writer:
             if constant and len(set(names)) == len(names):
                 return f"{{{', '.join(f'{key[0]}: {value}' for key, value in items)}}}", DICT
         source = "".join(f"({key[0]}, {value}), " for key, value in items)
+        self.effects += 1
         return self.assign(f"build(({source}), {self._place()})"), ""
 
     def _place(self) -> str:

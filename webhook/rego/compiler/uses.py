@@ -1,0 +1,78 @@
+"""Stage 5: what the terms of a function use, and how often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.compiler import ir
+from webhook.rego.compiler.variables import walk, walk_body
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.rego.compiler.ir import Rule
+
+
+class Uses:
+    """What the terms of one function use: how often each variable, and paths of the input."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, int] = {}
+        self.paths: dict[tuple[str, ...], int] = {}
+        self.beginnings: dict[tuple[str, ...], int] = {}
+        self.operands: dict[tuple[str, ...], int] = {}
+
+    def rule(self, rule: Rule) -> None:
+        """Count one branch of a rule; variables are those of the last one counted."""
+        self.variables = {}
+        self._params = {
+            arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
+        }
+        for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
+            if term is not None:
+                self._count(walk(term))
+        self._count(walk_body(rule.body))
+
+    _params: dict[str, str] = {}  # noqa: RUF012  # never changed
+
+    def of(self, rule: Rule) -> dict[str, int]:
+        """How often a rule uses each of its variables."""
+        counted = Uses()
+        counted.rule(rule)
+        return counted.variables
+
+    def body(self, terms: list[ir.Term], body: ir.Body) -> None:
+        """Count a query."""
+        for term in terms:
+            self._count(walk(term))
+        self._count(walk_body(body))
+
+    def _count(self, terms: Iterable[ir.Term]) -> None:
+        variables = self.variables
+        for term in terms:
+            if isinstance(term, ir.Var):
+                variables[term.name] = variables.get(term.name, 0) + 1
+            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
+                if term.head.name == "input":
+                    self._path(term)
+                elif term.head.name in self._params:
+                    path = (self._params[term.head.name], *_leading_names(term))
+                    self.operands[path] = self.operands.get(path, 0) + 1
+
+    def _path(self, ref: ir.Ref) -> None:
+        path = _leading_names(ref)
+        self.paths[path] = seen = self.paths.get(path, 0) + 1
+        if seen > 1:
+            return
+        for length in range(2, len(path)):
+            self.beginnings[path[:length]] = self.beginnings.get(path[:length], 0) + 1
+
+
+def _leading_names(ref: ir.Ref) -> tuple[str, ...]:
+    """The constant names with which a path begins."""
+    names: list[str] = []
+    for part in ref.path:
+        if not (isinstance(part, ir.Const) and type(part.value) is str):
+            break
+        names.append(part.value)
+    return tuple(names)
