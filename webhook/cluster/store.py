@@ -34,6 +34,14 @@ class Change:
     object: Object
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An object as it was known when a request to write it began; None for unknown."""
+
+    object: Object | None
+    deletions: int
+
+
 def slim(obj: Object) -> Object:
     """The object without what no policy reads and every object carries: its writers' history."""
     metadata = obj.get("metadata")
@@ -56,6 +64,7 @@ class Store:
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
+        self._deletions = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -87,13 +96,33 @@ class Store:
         if known is None or _uid(known) != _uid(obj):
             return []
         del self._objects[key]
+        self._deletions += 1
         return [Change("delete", key, obj)]
+
+    def mark(self, namespace: str, name: str) -> Mark:
+        """What is known of an object before a request of ours writes it."""
+        return Mark(self.get(namespace, name), self._deletions)
+
+    def take_answer(self, mark: Mark, obj: Object) -> None:
+        """Take in the answer to that request, unless the watch has told of the object meanwhile.
+
+        The watch may be faster than the answer, and then knows a state as new or newer:
+        a CRD that is established already, or deleted again. Nothing would correct an
+        answer that is put over it, because no other event need ever come.
+        """
+        key = key_of(obj)
+        if self._objects.get(key) is not mark.object:
+            return
+        if mark.object is None and self._deletions != mark.deletions:
+            return
+        self._objects[key] = slim(obj)
 
     def replace(self, objects: Iterable[Object]) -> list[Change]:
         """Take the whole list in; what it lacks has been deleted."""
         listed = {key_of(obj): obj for obj in objects}
         gone = [key for key in self._objects if key not in listed]
         changes = [Change("delete", key, self._objects.pop(key)) for key in gone]
+        self._deletions += len(gone)
         for obj in listed.values():
             changes += self.set(obj)
         return changes

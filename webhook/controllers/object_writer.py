@@ -165,6 +165,7 @@ class ObjectWriter:
 
     async def _write(self, write: Write) -> bool:
         self.writes += 1
+        mark = self.store.mark(self._namespace, write.name)
         try:
             document = await self._request(write)
         except (ApiError, UnreachableError) as error:
@@ -182,7 +183,7 @@ class ObjectWriter:
         if document is None:
             return True
         # Seen before the watch tells it, so that the same difference is not written twice.
-        self.store.set(document)
+        self.store.take_answer(mark, document)
         return True
 
     async def _request(self, write: Write) -> dict[str, Any] | None:

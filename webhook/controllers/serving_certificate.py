@@ -242,12 +242,13 @@ class ServingCertificate:
     async def _write_secret(self) -> Json | None:
         """Swap the Secret, unless another replica has; the one that was written."""
         place = self._place
+        mark = self._secret.store.mark(place.namespace, place.secret)
         written = await self._client.update(SECRET, place.secret, place.namespace, self._planned)
         if written is None:
             return None
         self._statistics.secret_writes += 1
         self._log.info("certificate written", secret=place.secret, reason=self._reason)
-        self._secret.store.set(written)
+        self._secret.store.take_answer(mark, written)
         return written
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
@@ -282,9 +283,10 @@ class ServingCertificate:
         if _trusts(configuration, data):
             return
         wanted = _with_bundle(configuration, certificates.bundle(data, _now()))
+        mark = self._configuration.store.mark("", place.configuration)
         written = await self._client.replace(CONFIGURATION, wanted)
         self._statistics.bundle_writes += 1
-        self._configuration.store.set(written)
+        self._configuration.store.take_answer(mark, written)
         self._log.info("CA bundle written", configuration=place.configuration)
 
     def _note_trust(self, data: Mapping[str, bytes], configuration: Json | None) -> None:

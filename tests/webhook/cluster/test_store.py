@@ -54,3 +54,38 @@ def test_the_history_of_an_objects_writers_is_dropped():
     applied = "kubectl.kubernetes.io/last-applied-configuration"
     found = slim({"metadata": {"managedFields": [1], "annotations": {applied: "{}", "a": "b"}}})
     assert found == {"metadata": {"annotations": {"a": "b"}}}
+
+
+def test_an_answer_to_a_write_is_known_before_the_watch_tells_it():
+    store = Store()
+    store.take_answer(store.mark("", "a"), obj("a", "5"))
+    assert store.get("", "a") == obj("a", "5")
+    assert store.set(obj("a", "5")) == []
+    store.take_answer(store.mark("", "a"), obj("a", "6"))
+    assert store.get("", "a") == obj("a", "6")
+
+
+def test_a_late_answer_never_replaces_what_the_watch_has_told():
+    """As of a CRD: made, and told to be established before the answer to its creation is read."""
+    store = Store()
+    mark = store.mark("", "a")
+    established = obj("a", "6") | {"status": {"conditions": ["Established"]}}
+    store.set(obj("a", "5"))
+    store.set(established)
+    store.take_answer(mark, obj("a", "5"))
+    assert store.get("", "a") is established
+
+
+def test_a_late_answer_brings_no_deleted_object_back():
+    store = Store()
+    for forget in (lambda: store.delete(obj("a", "5")), lambda: store.replace([])):
+        mark = store.mark("", "a")
+        store.set(obj("a", "5"))
+        forget()
+        store.take_answer(mark, obj("a", "5"))
+        assert store.get("", "a") is None
+    store.set(obj("a", "7"))
+    mark = store.mark("", "a")
+    store.delete(obj("a", "7"))
+    store.take_answer(mark, obj("a", "8"))
+    assert store.get("", "a") is None
