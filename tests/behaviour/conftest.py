@@ -26,5 +26,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         SLOW,
         FAILING,
     )
-    with Server(policies, "--log-denies") as running:
+    with Server(policies, "--log-denies", "--evaluation-budget=1m") as running:
         yield running.ready()

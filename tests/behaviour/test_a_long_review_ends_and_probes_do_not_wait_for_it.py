@@ -68,7 +68,8 @@ def test_the_health_port_serves_nothing_else(server: Server) -> None:
 
 
 def test_a_running_review_can_be_profiled(tmp_path: Path) -> None:
-    with Server(write_policies(tmp_path, SLOW), "--enable-pprof", "--pprof-port=0") as server:
+    flags = ("--enable-pprof", "--pprof-port=0", "--evaluation-budget=1m")
+    with Server(write_policies(tmp_path, SLOW), *flags) as server:
         server.ready()
         body = json.dumps(review(thing("ConfigMap"))).encode()
         with server.raw() as connection:

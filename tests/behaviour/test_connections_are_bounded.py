@@ -31,6 +31,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     policies = write_policies(folder, REQUIRED_LABELS, constraint("needs-owner", "owner"), SLOW)
     with Server(
         policies,
+        "--evaluation-budget=1m",
         "--max-header-bytes=4096",
         "--max-body-bytes=20000",
         "--max-in-flight=1",
@@ -145,7 +146,7 @@ def test_plain_http_is_not_answered(strict: Server) -> None:
 
 def test_connections_beyond_the_limit_are_closed_and_the_others_served(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
-    with Server(policies, "--max-connections=2") as server:
+    with Server(policies, "--max-connections=2", "--evaluation-budget=1m") as server:
         server.ready()
         first, second = server.connect(), server.connect()
         assert server.post(review(pod()), connection=first).status == 200
@@ -178,7 +179,7 @@ def test_requests_beyond_those_in_flight_are_refused_at_once_with_429(strict: Se
 
 def test_bytes_that_wait_are_bounded_together(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
-    with Server(policies, "--max-waiting-bytes=100000") as server:
+    with Server(policies, "--max-waiting-bytes=100000", "--evaluation-budget=1m") as server:
         server.ready()
         unfinished = HEAD + b"Content-Length: 60000\r\n\r\n" + b" " * 50_000
         with server.raw() as first, server.raw() as second:

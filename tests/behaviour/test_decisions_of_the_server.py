@@ -63,7 +63,13 @@ def exporting(folder: Path, sidecar: Sidecar, *flags: str, **settings: Any) -> S
     config = folder / "decisions.yaml"
     config.write_text(json.dumps({"sidecarURL": sidecar.url, "flushSeconds": 0.01, **settings}))
     environment = {**os.environ, "POD_UID": "uid-1", "POD_NAME": "waddle-0", "NODE_NAME": "n"}
-    return Server(policies, f"--decision-log-config={config}", *flags, environment=environment)
+    return Server(
+        policies,
+        f"--decision-log-config={config}",
+        "--evaluation-budget=1m",
+        *flags,
+        environment=environment,
+    )
 
 
 def test_each_answer_has_its_record(tmp_path: Path, sidecar: Sidecar, receiver: Receiver) -> None:

@@ -65,7 +65,7 @@ class Client(threading.Thread):
 
 
 def test_no_request_is_lost_under_load(policies: Path) -> None:
-    with Server(policies, "--shutdown-delay=2") as server:
+    with Server(policies, "--evaluation-budget=1m", "--shutdown-delay=2") as server:
         server.ready()
         clients = [Client(server) for _ in range(4)]
         for client in clients:
@@ -80,7 +80,7 @@ def test_no_request_is_lost_under_load(policies: Path) -> None:
 
 
 def test_readiness_goes_first_and_serving_goes_on(policies: Path) -> None:
-    with Server(policies, "--shutdown-delay=2") as server:
+    with Server(policies, "--evaluation-budget=1m", "--shutdown-delay=2") as server:
         kept = server.ready().connect()
         assert "connection" not in server.post(review(pod()), connection=kept).headers
         server.process.send_signal(signal.SIGTERM)
@@ -97,7 +97,7 @@ def test_readiness_goes_first_and_serving_goes_on(policies: Path) -> None:
 
 
 def test_a_review_under_way_is_answered_before_the_end(policies: Path) -> None:
-    with Server(policies) as server:
+    with Server(policies, "--evaluation-budget=1m") as server:
         server.ready()
         body = json.dumps(review(thing("ConfigMap"))).encode()
         head = (
@@ -111,7 +111,7 @@ def test_a_review_under_way_is_answered_before_the_end(policies: Path) -> None:
 
 
 def test_an_idle_connection_does_not_hold_up_the_end(policies: Path) -> None:
-    with Server(policies) as server:
+    with Server(policies, "--evaluation-budget=1m") as server:
         with server.ready().raw() as idle:
             assert server.stop() == 0
             assert read_all(idle) == b""
@@ -119,7 +119,7 @@ def test_an_idle_connection_does_not_hold_up_the_end(policies: Path) -> None:
 
 
 def test_a_second_signal_ends_the_process_at_once(policies: Path) -> None:
-    with Server(policies, "--shutdown-delay=600") as server:
+    with Server(policies, "--evaluation-budget=1m", "--shutdown-delay=600") as server:
         server.ready()
         server.process.send_signal(signal.SIGTERM)
         server.wait_for("draining: not ready from now on")
@@ -128,6 +128,6 @@ def test_a_second_signal_ends_the_process_at_once(policies: Path) -> None:
 
 
 def test_an_interrupt_at_the_terminal_ends_it_too(policies: Path) -> None:
-    with Server(policies) as server:
+    with Server(policies, "--evaluation-budget=1m") as server:
         server.ready().process.send_signal(signal.SIGINT)
         assert server.process.wait(PATIENCE_SECONDS) == 0

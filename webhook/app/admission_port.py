@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook import certs, metrics
 from webhook.app.compilation import CompileThread
+from webhook.app.isolation import OWN_NAMESPACES
+from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
+from webhook.constraint.limits import Budget
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.hub import Hub
@@ -21,16 +25,23 @@ if TYPE_CHECKING:
     from webhook.app.certificates import CertificateLoader
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
+    from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics import Registry
+    from webhook.server.admission import Recorder
     from webhook.server.serving import Serving
     from webhook.settings.serve import ServeSettings
 
 STALLED_SECONDS: Final = 60.0
 """Twice the longest time a review may have: an admission thread silent for longer hangs."""
 
-NAMESPACE: Final = "waddle-system"
+_CHANGES: Final = {
+    "open": "constraint suspended: it took too long repeatedly",
+    "half-open": "suspended constraint is tried",
+    "closed": "constraint is evaluated again",
+}
+
 _ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
 
 
@@ -59,13 +70,23 @@ class AdmissionPort:
         self._compilation = (
             CompileThread(make_plain_client) if settings.validate_templates == "compile" else None
         )
+        seconds = settings.evaluation_budget_seconds
+        self._serving = serving
+        self._log = log
+        self._series_max = settings.max_constraint_series
+        guard = serving.guard
+        guard.tell = self._tell
+        self._slow_reviews = SlowReviews(seconds, guard)
+        budget = Budget.of(
+            min(seconds, FAST_SECONDS), guard=guard, deferrable=seconds > FAST_SECONDS
+        )
         admission = Admission(
             serving,
-            admission_options(settings),
+            replace(admission_options(settings), budget=budget),
             registry,
             log,
-            None if decisions is None else decisions.recorder,
-            Preparations(cluster, self._compilation),
+            recorder_of(cluster, decisions),
+            Preparations(cluster, self._compilation, self._slow_reviews),
         )
         exemptions = Exemptions(
             settings.exempt_namespace,
@@ -81,10 +102,12 @@ class AdmissionPort:
             bound,
             tls=certificate.context.listening,
             grace_seconds=settings.shutdown_grace_seconds,
+            measures_lag=True,
         )
 
     def stop_compiling(self) -> None:
-        """End the thread that compiles templates under admission."""
+        """End the threads beside admission's: of templates being admitted, of slow reviews."""
+        self._slow_reviews.stop()
         if self._compilation is not None:
             self._compilation.stop()
 
@@ -101,6 +124,31 @@ class AdmissionPort:
         registry.set(metrics.IN_FLIGHT, hub.in_flight)
         registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
         registry.set(metrics.CONNECTIONS, len(hub.connections))
+        suspended = [
+            key for key, view in self._serving.guard.views().items() if view.state != "closed"
+        ]
+        registry.replace(
+            metrics.BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0)
+        )
+
+    def _tell(self, breaker: BreakerView) -> None:
+        """Log a change of a breaker."""
+        self._log.warning(
+            _CHANGES[breaker.state],
+            constraint_kind=breaker.kind,
+            constraint_name=breaker.name,
+            breaker=breaker.state,
+            overruns=breaker.overruns,
+            error=breaker.message,
+        )
+
+
+def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
+    """Who is told of each decision: reports, the decision log, both or nobody."""
+    recorder = None if decisions is None else decisions.recorder
+    if cluster is None or cluster.reports is None:
+        return recorder
+    return cluster.reports.recorder(recorder)
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:
@@ -121,9 +169,7 @@ def connection_limits(settings: ServeSettings) -> ConnectionLimits:
 def admission_options(settings: ServeSettings) -> AdmissionOptions:
     """How to decide, as set."""
     # Without a cluster nobody says which namespace is ours: both products' own.
-    namespaces = (
-        [settings.pod_namespace] if settings.pod_namespace else [NAMESPACE, "gatekeeper-system"]
-    )
+    namespaces = [settings.pod_namespace] if settings.pod_namespace else list(OWN_NAMESPACES)
     return AdmissionOptions(
         review_timeout_seconds=settings.review_timeout_seconds,
         log_denies=settings.log_denies,

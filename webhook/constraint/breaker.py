@@ -82,7 +82,9 @@ class Guard:
         self.breakers: dict[tuple[str, str], Breaker] = {}
         """By kind and name; empty while every constraint is healthy."""
         self.changes = 0
-        """Counts changes of state."""
+        """Counts changes of what :meth:`views` gives."""
+        self.tell: Callable[[BreakerView], None] | None = None
+        """Is told of each change of state."""
 
     def _find(self, entry: Entry, constraint: Constraint) -> Breaker | None:
         """The breaker of this very policy: a changed one begins anew."""
@@ -174,9 +176,7 @@ class Guard:
     def views(self) -> Mapping[tuple[str, str], BreakerView]:
         """Every constraint that overran lately, as it is shown."""
         return {
-            key: BreakerView(*key, breaker.state, breaker.total, breaker.message)
-            for key, breaker in tuple(self.breakers.items())
-            if breaker.total
+            key: _view(breaker) for key, breaker in tuple(self.breakers.items()) if breaker.total
         }
 
     def _known(self, entry: Entry, constraint: Constraint) -> Breaker:
@@ -196,3 +196,10 @@ class Guard:
         if breaker.state != state:
             breaker.state = state
             self.changes += 1
+            if self.tell is not None:
+                self.tell(_view(breaker))
+
+
+def _view(breaker: Breaker) -> BreakerView:
+    kind, name = breaker.constraint.key
+    return BreakerView(kind, name, breaker.state, breaker.total, breaker.message)

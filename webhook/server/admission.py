@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook import metrics
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
+from webhook.constraint.errors import Deferred
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedReview
 from webhook.server import deadline, preparation, submission, verdict
@@ -16,10 +17,12 @@ from webhook.server.endpoint import Unanswerable
 from webhook.server.preparation import Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
-    from webhook.constraint.result import Responses
+    from webhook.constraint.limits import Budget
+    from webhook.constraint.result import Responses, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics import Registry
@@ -39,6 +42,8 @@ class AdmissionOptions:
     """Whether constraints with unknown enforcement actions are admitted."""
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself, which does not police itself."""
+    budget: Budget | None = None
+    """What an evaluation may take on this thread; deferrable only with a reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,9 @@ class _Prepared:
 
     namespace: Future[NamespaceAnswer] | None = None
     compiled: Future[str] | None = None
+    reviewed: Future[Responses] | None = None
+    revision: Revision | None = None
+    """What it was reviewed by: another may be in force by now."""
 
     @property
     def namespace_document(self) -> dict[str, Any] | None:
@@ -75,6 +83,23 @@ def _compiled(prepared: _Prepared) -> str:
     if not prepared.compiled.done():
         raise Unanswerable(504, "deadline", "the template was not compiled in time")
     return prepared.compiled.result()
+
+
+def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
+    """What is reviewed: the request with its Namespace, if that was read."""
+    if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
+        # Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
+        document = {name: value for name, value in request.document.items() if name != "namespace"}
+        request = request._replace(namespace="", document=document)
+    return AugmentedReview(request, prepared.namespace_document)
+
+
+def _reviewed(review: Future[Responses]) -> Responses:
+    """What was found beside this thread."""
+    if not review.done() or review.cancelled():
+        review.cancel()
+        raise Unanswerable(504, "deadline", "the review did not end within its time")
+    return review.result()
 
 
 class Recorder(Protocol):
@@ -119,6 +144,7 @@ class Admission:
         preparations: Preparations = preparation.NOTHING,
     ) -> None:
         self._serving = serving
+        self._reviewer = preparations.reviewer
         self._preparations = None if preparations is preparation.NOTHING else preparations
         self._recorder = recorder
         self._found: Responses | None = None
@@ -194,7 +220,7 @@ class Admission:
         prepared: _Prepared,
     ) -> AdmissionResponse:
         """Decide, and hand what was decided, or why nothing was, to the recorder."""
-        revision = self._serving.revision
+        revision = prepared.revision or self._serving.revision
         snapshot = None if revision is None else revision.snapshot
         times = received_at, time.monotonic()
         self._found = None
@@ -212,7 +238,7 @@ class Admission:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
             raise Unanswerable(400, "malformed", str(error)) from None
-        revision = self._serving.revision
+        revision = prepared.revision or self._serving.revision
         if revision is None:
             message = "not ready: policies are not loaded yet"
             raise Unanswerable(503, "not_ready", message, retry=True)
@@ -232,16 +258,22 @@ class Admission:
                 return verdict.allowed(request.uid, message)
             if prepared.namespace is not None and (fault := _namespace_fault(request, prepared)):
                 return verdict.errored(request.uid, 500, fault)
-            response = self._review(request, revision, received_at + seconds, prepared)
+            until = received_at + seconds
+            try:
+                response = self._review(request, revision, until, prepared)
+            except Deferred:
+                status = ""
+                raise self._deferred(request, query, received_at, until, prepared) from None
             if response.allowed:
                 status = "allow"
             elif response.code == 403:
                 status = "deny"
             return response
         finally:
-            dry_run = "true" if request.dry_run else "false"
-            self._registry.count(metrics.VALIDATION_REQUESTS, status, dry_run)
-            self._seconds[status].observe(time.monotonic() - received_at)
+            if status:
+                dry_run = "true" if request.dry_run else "false"
+                self._registry.count(metrics.VALIDATION_REQUESTS, status, dry_run)
+                self._seconds[status].observe(time.monotonic() - received_at)
 
     def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
         """Whether Config excludes the request's namespace; a Namespace counts as its own."""
@@ -259,30 +291,77 @@ class Admission:
         until: float,
         prepared: _Prepared = _UNPREPARED,
     ) -> AdmissionResponse:
-        if time.monotonic() > until:
-            raise Unanswerable(504, "deadline", "the time for this review ended while it waited")
-        if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
-            # Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
-            document = {
-                name: value for name, value in request.document.items() if name != "namespace"
-            }
-            request = request._replace(namespace="", document=document)
-        responses = revision.snapshot.review(
-            AugmentedReview(request, prepared.namespace_document),
-            enforcement_point=enforcement.WEBHOOK,
-            limits=Limits(deadline=until),
-        )
+        if prepared.reviewed is None:
+            if time.monotonic() > until:
+                message = "the time for this review ended while it waited"
+                raise Unanswerable(504, "deadline", message)
+            responses = revision.snapshot.review(
+                _subject(request, prepared),
+                enforcement_point=enforcement.WEBHOOK,
+                limits=Limits(until, budget=self._options.budget),
+            )
+        else:
+            responses = _reviewed(prepared.reviewed)
         self._found = responses
         if responses.results:
             self._tell(request, responses)
+        if responses.undecided:
+            self._tell_undecided(request, responses.undecided)
         response = verdict.judge(request.uid, responses)
-        if response.code == 403:
+        if not response.allowed:
             return response  # What else there might be cannot change it.
         if responses.deadline_exceeded:
             raise Unanswerable(504, "deadline", "the review did not end within its time")
         if responses.faults:
             return self._faulty(request, responses)
         return response
+
+    def _deferred(
+        self,
+        request: AdmissionRequest,
+        query: bytes,
+        received_at: float,
+        until: float,
+        prepared: _Prepared,
+    ) -> Waiting:
+        """The review goes on beside this thread; this is what its request waits for."""
+        revision = self._serving.revision
+        assert self._reviewer is not None  # Else no budget is deferrable.
+        assert revision is not None  # It was being asked.
+        subject = _subject(request, prepared)
+        review = self._reviewer.review(revision.snapshot, subject, until)
+        if review is None:
+            message = "too many slow reviews wait: try again or try another replica"
+            raise Unanswerable(429, "overload", message, retry=True)
+        self._registry.count(metrics.SLOW_REVIEWS)
+        known = replace(prepared, reviewed=review, revision=revision)
+        return Waiting(
+            preparation.finished([review], until - time.monotonic()),
+            lambda: self._conclude(request, query, received_at, known),
+            request.api_version,
+        )
+
+    def _tell_undecided(self, request: AdmissionRequest, undecided: Sequence[Undecided]) -> None:
+        """Count every constraint that could not be decided; log what just went wrong."""
+        for item in undecided:
+            kind = item.constraint.kind
+            self._registry.count(metrics.POLICY_FAULTS, kind, item.cause, item.answer)
+            if item.cause == "error":
+                self._registry.count(metrics.EVALUATION_ERRORS, kind)
+            elif item.cause == "overrun":
+                self._registry.count(metrics.OVERRUNS, kind)
+            else:
+                continue  # Told when it began; not for each request.
+            self._log.error(
+                "constraint not decided",
+                hookType="validation",
+                constraint_kind=kind,
+                constraint_name=item.constraint.name,
+                cause=item.cause,
+                answer=item.answer,
+                error=item.message,
+                request_uid=request.uid,
+            )
 
     def _faulty(self, request: AdmissionRequest, responses: Responses) -> AdmissionResponse:
         """The request itself cannot be reviewed, or a template gave no verdict."""

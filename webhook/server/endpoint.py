@@ -93,10 +93,13 @@ class ReviewEndpoint:
             message = await receive()
             body += message.get("body", b"")
         answer = None if _WAITING in scope else self.respond(scope, body)
-        if answer is None:
+        while answer is None:
             waiting: Waiting = scope.pop(_WAITING)
             await waiting.finished
-            answer = self._answer(scope, body, waiting)
+            try:
+                answer = self._answer(scope, body, waiting)
+            except Waiting as another:
+                scope[_WAITING] = another
         code, headers, content = answer
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": content})

@@ -2,12 +2,14 @@
 
 Deciding keeps the admission thread busy to its end, so nothing that takes long
 may happen in it: a Namespace that is not known yet is read from the API server,
-and a template's source is compiled, by another thread. The other admissions go on.
+a template's source is compiled, and a slow policy evaluated, by another thread.
+The other admissions go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionResponse
+    from webhook.constraint.result import Responses
+    from webhook.constraint.review import AugmentedReview
+    from webhook.constraint.snapshot import Snapshot
 
 
 class Waiting(Exception):  # noqa: N818  # named by what it is
@@ -56,12 +61,22 @@ class TemplateCompiler(Protocol):
         """What is wrong with a template's source, or an empty text; called by any thread."""
 
 
+class Reviewer(Protocol):
+    """Carries on with reviews that take too long for the admission thread."""
+
+    def review(
+        self, snapshot: Snapshot, subject: AugmentedReview, until: float
+    ) -> Future[Responses] | None:
+        """What the snapshot finds, by this moment on the monotonic clock; None without room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preparations:
     """Who finds out; None leaves a thing as it is."""
 
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
+    reviewer: Reviewer | None = None
 
 
 NOTHING = Preparations()
@@ -83,8 +98,13 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
         if not left:
             end()
 
+    def wake(_: Future[Any]) -> None:
+        # A loop that has ended has nobody waiting on it.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(one_done)
+
     for future in futures:
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(one_done))
+        future.add_done_callback(wake)
     timer = loop.call_later(max(seconds, 0), end)
     waiter.add_done_callback(lambda _: timer.cancel())
     return waiter

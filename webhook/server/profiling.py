@@ -1,4 +1,4 @@
-"""``/debug/pprof``: where the admission thread spends its time, asked while it does.
+"""``/debug/pprof``: where the threads that evaluate spend their time, asked while they do.
 
 Python has no pprof format of its own; a profile is given as folded stacks, one
 line each with its count, which flame graph tools read.
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+SLOW_REVIEWS: Final = "slow-reviews"
+"""The name of the thread that carries on with reviews too slow for the main one."""
+
 SAMPLE_SECONDS: Final = 0.005
 PROFILE_SECONDS: Final = 30
 """The default of Go's pprof."""
@@ -29,7 +32,7 @@ PROFILE_SECONDS: Final = 30
 PROFILE_SECONDS_MAX: Final = 300
 
 _INDEX: Final = """\
-/debug/pprof/profile?seconds=30   folded stacks of the admission thread, with counts
+/debug/pprof/profile?seconds=30   folded stacks of admission and slow reviews, with counts
 /debug/pprof/goroutine            the stack of every thread, now
 """
 
@@ -54,12 +57,17 @@ def stacks() -> str:
 
 
 async def profile(seconds: float) -> str:
-    """Folded stacks of the main thread, which answers admission, with how often each was seen."""
-    main = threading.main_thread().ident
+    """Folded stacks of the threads that evaluate policies, with how often each was seen.
+
+    The main thread answers admissions; slow reviews have one beside it.
+    """
+    main = threading.main_thread()
     seen: Counter[str] = Counter()
     for _ in range(max(1, int(seconds / SAMPLE_SECONDS))):
         frames = sys._current_frames()  # noqa: SLF001  # the one way to see another thread
-        seen[folded(frames.get(main or 0))] += 1
+        for thread in threading.enumerate():
+            if thread is main or thread.name.startswith(SLOW_REVIEWS):
+                seen[folded(frames.get(thread.ident or 0))] += 1
         await asyncio.sleep(SAMPLE_SECONDS)
     return "".join(f"{stack} {count}\n" for stack, count in seen.most_common())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from webhook.constraint.breaker import Guard
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -50,3 +52,5 @@ class Serving:
     """
 
     revision: Revision | None = None
+    guard: Guard = field(default_factory=Guard)
+    """The breakers of the constraints, whatever the revision."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
-from webhook.server.warnings import safe_warnings
+from webhook.server.warnings import one_line, safe_warnings
 
 if TYPE_CHECKING:
-    from webhook.constraint.result import Responses
+    from webhook.constraint.result import Responses, Undecided
 
 WARNED: Final = 299
 """The code of an answer that allows with warnings."""
+
+
+FAULT_CODE: Final = 500
+FAULT_REASON: Final = "PolicyFault"
+"""Code and reason of a refusal for which no policy decided: its message names the policies."""
 
 
 def allowed(uid: str, message: str = "") -> AdmissionResponse:
@@ -32,10 +37,11 @@ def errored(uid: str, code: int, message: str) -> AdmissionResponse:
 def judge(uid: str, responses: Responses) -> AdmissionResponse:
     """The answer to a review: any ``deny`` denies, ``warn`` adds a warning.
 
-    The order of messages is that of the results. ``dryrun`` and actions that
-    nobody knows tell the user nothing.
+    Without a denial, what could not be decided refuses where it is to. The order
+    of messages is that of the results. ``dryrun`` and actions that nobody knows
+    tell the user nothing.
     """
-    if not responses.results:
+    if not responses.results and not responses.undecided:
         return AdmissionResponse(uid, allowed=True)
     denials: list[str] = []
     warnings: list[str] = []
@@ -45,6 +51,12 @@ def judge(uid: str, responses: Responses) -> AdmissionResponse:
                 denials.append(f"[{result.constraint.name}] {result.msg}")
             elif action == "warn":
                 warnings.append(f"[{result.constraint.name}] {result.msg}")
+    refusals: list[str] = []
+    for item in responses.undecided:
+        if item.answer == "reject":
+            refusals.append(undecided(item))
+        elif item.answer == "warn":
+            warnings.append(undecided(item))
     shown = safe_warnings(warnings) if warnings else ()
     if denials:
         return AdmissionResponse(
@@ -55,4 +67,21 @@ def judge(uid: str, responses: Responses) -> AdmissionResponse:
             message="\n".join(denials),
             warnings=shown,
         )
+    if refusals:
+        return AdmissionResponse(
+            uid,
+            allowed=False,
+            code=FAULT_CODE,
+            reason=FAULT_REASON,
+            message="\n".join(refusals),
+            warnings=shown,
+        )
     return AdmissionResponse(uid, allowed=True, code=WARNED if shown else 200, warnings=shown)
+
+
+def undecided(item: Undecided) -> str:
+    """One line that names a constraint which could not be decided, and says why."""
+    constraint = item.constraint
+    return one_line(
+        f"[{constraint.name}] {constraint.kind} could not be decided ({item.cause}): {item.message}"
+    )
