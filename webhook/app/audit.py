@@ -17,6 +17,8 @@ import uvloop
 
 from webhook import metrics
 from webhook.app.audit_metrics import AuditMetrics
+from webhook.app.reports import Reports
+from webhook.app.reports_audit import AuditReports
 from webhook.audit.expansions import read_expansion
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
@@ -118,7 +120,17 @@ class AuditThread:
             try:
                 async with Client(self._credentials) as client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
-                    tasks.create_task(self._sweep_forever(client))
+                    sweeps = Sweeps(
+                        self._settings,
+                        client,
+                        self._serving,
+                        self._registry,
+                        self._log,
+                        self._decisions,
+                    )
+                    if sweeps.reports is not None:
+                        tasks.create_task(sweeps.reports.run())
+                    tasks.create_task(self._sweep_forever(sweeps))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(metrics.AUDIT_SWEEPS, "failed")
                 self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
@@ -129,9 +141,8 @@ class AuditThread:
             self._tick()
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    async def _sweep_forever(self, client: Client) -> None:
+    async def _sweep_forever(self, sweeps: Sweeps) -> None:
         """Sweep at the interval; a sweep that takes longer is followed by the next at once."""
-        sweeps = Sweeps(self._settings, client, self._registry, self._log, self._decisions)
         interval = self._settings.audit_interval_seconds
         while (revision := self._serving.revision) is None:  # noqa: ASYNC110  # another thread's
             await asyncio.sleep(AWAIT_SECONDS)
@@ -157,6 +168,7 @@ class Sweeps:
         self,
         settings: ServeSettings,
         client: Client,
+        serving: Serving,
         registry: Registry,
         log: Logger,
         decisions: DecisionLog | None,
@@ -177,6 +189,13 @@ class Sweeps:
         sinks: list[Sink] = [violations, self._metrics]
         if decisions is not None and (records := decisions.audit_sink()) is not None:
             sinks.append(records)
+        self.reports: Reports | None = None
+        if settings.reports:
+            self.reports = Reports(
+                client, serving, settings, log, self._limits, registry=registry, process="audit"
+            )
+            series_max = settings.max_constraint_series
+            sinks.append(AuditReports(self.reports, registry, log, series_max=series_max))
         sinks.append(Totals(settings.constraint_violations_limit, receivers))
         self._sink = Sinks(sinks)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.app.certificates import CertificateLoader
+    from webhook.app.reports_feed import AdmissionReports
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client as PolicyClient
     from webhook.controllers.revision_keeper import Key
@@ -108,12 +109,23 @@ class ClusterThread:
             if settings.keeps_certificate and certificate is not None
             else None
         )
+        self.reports = self._admission_reports()
+        """What writes reports of admitted resources, where that is on."""
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
+
+    def _admission_reports(self) -> AdmissionReports | None:
+        settings = self._settings
+        if not settings.reports or not settings.serves_admission:
+            return None
+        # Only if they are on: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.reports_feed import AdmissionReports  # noqa: PLC0415
+
+        return AdmissionReports(settings, self._serving, self._registry, self._log)
 
     def not_ready(self) -> str:
         """Why there is nothing to serve yet, or an empty text; any thread may ask."""
@@ -167,6 +179,8 @@ class ClusterThread:
         async with Client(self._credentials) as client, asyncio.TaskGroup() as tasks:
             if self._certificate is not None:
                 tasks.create_task(self._certificate.run(client))
+            if self.reports is not None:
+                tasks.create_task(self.reports.run(client))
             tasks.create_task(self._follow_policies(client))
 
     async def _follow_policies(self, client: Client) -> None:

@@ -21,15 +21,19 @@ from webhook.reports.resource_reports import ResourceReports
 from webhook.reports.writer import ReportWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.cluster.client import Client
+    from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metric import Metric
     from webhook.metrics import Registry
     from webhook.reports.finding import Verdict
     from webhook.server.serving import Serving
     from webhook.settings.reports import ReportSettings
+
+COUNT_SECONDS: Final = 1.0
+"""How often the metrics are brought up to date."""
 
 EXPANSION_SECONDS: Final = 60.0
 """How often ExpansionTemplates are read: as often as an audit does by default."""
@@ -44,12 +48,14 @@ class Reports:
         serving: Serving,
         settings: ReportSettings,
         log: Logger,
+        limits: Callable[[], Limits],
         *,
+        registry: Registry,
         process: str,
-        review_seconds: float,
     ) -> None:
-        """``process`` is who marks resources, as metrics call it."""
+        """``limits`` gives those of a review; ``process`` is who marks, as metrics call it."""
         self.client = client
+        self._registry = registry
         self._serving = serving
         self._log = log
         self._process = process
@@ -71,9 +77,7 @@ class Reports:
                 entries_max=settings.report_max_entries,
                 resources_max=settings.report_max_resources,
             )
-        assessor = SnapshotAssessor(
-            client, self._scope, self.findings, log, review_seconds=review_seconds
-        )
+        assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits)
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self._store, log)
 
     async def run(self) -> None:
@@ -81,6 +85,7 @@ class Reports:
         await self._read_expansion()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._read_expansion_forever())
+            tasks.create_task(self._count_forever())
             tasks.create_task(self.refresher.run())
             if isinstance(self._store, PolicyReports):
                 tasks.create_task(self._store.run())
@@ -110,17 +115,23 @@ class Reports:
             not isinstance(self._store, PolicyReports) or self._store.is_idle
         )
 
-    def refresh(self, registry: Registry) -> None:
+    async def _count_forever(self) -> None:
         """Bring the metrics up to date."""
-        self._count(registry, metrics.REPORT_WRITES, self._writer.requests)
-        self._count(registry, metrics.REPORT_OUTCOMES, self._writer.outcomes)
-        self._count(registry, metrics.REPORTS_LOST, self.refresher.lost)
+        while True:
+            self._count()
+            await asyncio.sleep(COUNT_SECONDS)
+
+    def _count(self) -> None:
+        registry = self._registry
+        self._add(metrics.REPORT_WRITES, self._writer.requests)
+        self._add(metrics.REPORT_OUTCOMES, self._writer.outcomes)
+        self._add(metrics.REPORTS_LOST, self.refresher.lost)
         registry.set(metrics.REPORTS_WAITING, self.refresher.waiting, self._process)
         full = self._capacity.is_reached or (
             isinstance(self._store, PolicyReports) and bool(self._store.left_out)
         )
         registry.set(metrics.REPORT_LIMIT_REACHED, int(full), self._process)
 
-    def _count(self, registry: Registry, metric: Metric, numbers: Mapping[Any, int]) -> None:
-        series = registry.counters.setdefault(metric, {})
+    def _add(self, metric: Metric, numbers: Mapping[Any, int]) -> None:
+        series = self._registry.counters.setdefault(metric, {})
         series.update({(self._process, label): number for label, number in numbers.items()})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.audit.scope import Scope
     from webhook.cluster.client import Client, Object
     from webhook.cluster.resource import Resource
+    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
@@ -56,14 +57,14 @@ class SnapshotAssessor:
         scope: Callable[[], Scope | None],
         findings: Findings,
         log: Logger,
-        *,
-        review_seconds: float,
+        limits: Callable[[], Limits],
     ) -> None:
+        """``limits`` gives those of a review that begins now."""
         self._client = client
         self._scope = scope
         self._findings = findings
         self._log = log
-        self._review_seconds = review_seconds
+        self._limits = limits
         self._reviewer: tuple[Scope, Reviewer] | None = None
 
     async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
@@ -96,8 +97,7 @@ class SnapshotAssessor:
         """One reviewer for each revision: it remembers Namespaces, and what it has told."""
         if self._reviewer is None or self._reviewer[0] != scope:
             namespaces = Namespaces(self._client, scope.snapshot.namespaces)
-            reviewer = Reviewer(scope, namespaces, self._log, review_seconds=self._review_seconds)
-            self._reviewer = scope, reviewer
+            self._reviewer = scope, Reviewer(scope, namespaces, self._log, self._limits)
         return self._reviewer[1]
 
 

@@ -8,10 +8,17 @@ what was denied or only tried.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
+from webhook import metrics
 from webhook.api.gvk import name_of, namespace_of, text
+from webhook.app.audit import PATIENCE
+from webhook.app.reports import Reports
+from webhook.cluster.backoff import Backoff
 from webhook.constraint import enforcement
+from webhook.constraint.breaker import Guard
+from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.reports.finding import Subject, is_reportable
 
@@ -138,28 +145,52 @@ class AdmissionReports:
         self._serving = serving
         self._registry = registry
         self._log = log
+        self._budget = Budget.of(
+            settings.evaluation_budget_seconds * PATIENCE, rest=_rest, guard=Guard()
+        )
         by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
-        self.feed = AdmissionFeed(_WRITES if by_resource else _WRITES | {"DELETE"})
+        self._feed = AdmissionFeed(_WRITES if by_resource else _WRITES | {"DELETE"})
+
+    def recorder(self, following: Recorder | None) -> Recorder:
+        """What tells the feed of admissions, and then whoever recorded them."""
+        return FeedingRecorder(self._feed, following)
 
     async def run(self, client: Client) -> None:
-        """Write until cancelled."""
-        # Here and not above: only processes that write reports need what it brings.
-        from webhook.app.reports import Reports  # noqa: PLC0415
+        """Write until cancelled; a bug here must stop nothing else on the thread."""
+        backoff = Backoff(initial_seconds=1.0)
+        while True:
+            try:
+                await self._write(client)
+            except Exception as error:  # noqa: BLE001  # the boundary: what follows is not silent
+                self._registry.count(metrics.CLUSTER_FAULTS)
+                self._log.fault("bug: reports of admissions end; beginning anew", error)
+            await asyncio.sleep(backoff.next_seconds())
 
+    async def _write(self, client: Client) -> None:
         reports = Reports(
             client,
             self._serving,
             self._settings,
             self._log,
+            self._limits,
+            registry=self._registry,
             process="admission",
-            review_seconds=self._settings.review_timeout_seconds,
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(reports.run())
             while True:
                 await asyncio.sleep(FEED_SECONDS)
-                for subject in self.feed.take():
+                for subject in self._feed.take():
                     reports.refresher.mark(subject, self._settings.report_debounce_seconds)
-                reports.refresher.lost["queue_full"] += self.feed.take_dropped()
-                reports.refresh(self._registry)
+                reports.refresher.lost["queue_full"] += self._feed.take_dropped()
+
+    def _limits(self) -> Limits:
+        """As an audit's: what may wait gets time, and lets admissions go first."""
+        deadline = time.monotonic() + self._settings.review_timeout_seconds
+        return Limits(deadline=deadline, budget=self._budget)
+
+
+def _rest() -> None:
+    """Let an admission go first."""
+    time.sleep(0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Selection(NamedTuple):
     """The constraints that match, and those about the same kind that do not.
 
-    One whose match cannot be told is in neither.
+    One whose match cannot be told, or that matches and cannot be evaluated, is in neither.
     """
 
     matching: tuple[Constraint, ...]
@@ -48,17 +48,22 @@ def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
                 outcome = True if number < 0 else outcomes[number]
                 if outcome is not None:
                     (matching if outcome else others).append(constraint)
+        others += [
+            item.constraint
+            for item in plan.broken
+            if item.number >= 0 and outcomes[item.number] is False
+        ]
     return Selection(tuple(matching), tuple(others))
 
 
 def about(snapshot: Snapshot, key: Hashable, enforcement_point: str) -> tuple[Constraint, ...]:
     """The constraints that may match things of this key of the index (a group and kind)."""
-    return tuple(
-        constraint
-        for target in snapshot.targets
-        for step in snapshot.plan(enforcement_point, target, key).steps
-        for constraint, _ in step.constraints
-    )
+    found: list[Constraint] = []
+    for target in snapshot.targets:
+        plan = snapshot.plan(enforcement_point, target, key)
+        found += [constraint for step in plan.steps for constraint, _ in step.constraints]
+        found += [item.constraint for item in plan.broken]
+    return tuple(found)
 
 
 def _matches(matcher: Matcher, review: Review) -> bool | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.reports.finding import Verdict
 
@@ -90,13 +90,20 @@ def findings_of(
                     ",".join(result.actions),
                 )
             )
+    violated = {result.constraint.key for result in responses.results}
     if "error" in stored:
         found += [
             Finding(fault.kind or fault.target, "", "error", fault.message)
             for fault in responses.faults
         ]
+        for item in responses.undecided:
+            if item.constraint.key not in violated:
+                severity, category = descriptions.of(snapshot, item.constraint)
+                message = _why_undecided(item)
+                kind, name = item.constraint.key
+                found.append(Finding(kind, name, "error", message, severity, category))
     matched, others = selected
-    violated = {result.constraint.key for result in responses.results}
+    violated |= {item.constraint.key for item in responses.undecided}
     # A template that failed has said nothing about its constraints.
     faulty = {fault.kind for fault in responses.faults}
     silent: tuple[tuple[Verdict, Iterable[Constraint]], ...] = (("pass", matched), ("skip", others))
@@ -110,6 +117,18 @@ def findings_of(
                     Finding(constraint.kind, constraint.name, verdict, "", severity, category)
                 )
     return settled(found, results_max)
+
+
+_PASSING: Final = {
+    "overrun": "not decided: its evaluation took too long",
+    "suspended": "not decided: suspended, since its evaluations took too long",
+    "deadline": "not decided: the time for the review ended",
+}
+"""What is said of an object that may be decided the next time: nothing that is another each time."""
+
+
+def _why_undecided(item: Undecided) -> str:
+    return _PASSING.get(item.cause) or f"not decided ({item.cause}): {item.message}"
 
 
 def verdict_of(result: Result) -> Verdict:
