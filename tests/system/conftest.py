@@ -8,8 +8,9 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.programs import program
+from tests.system import audited
 from tests.system.proxy import Proxy
-from tests.system.replicas import Plane, Replica
+from tests.system.replicas import NAMESPACE, Plane, Replica
 
 ALL_OPERATIONS = tuple(f"--operation={name}" for name in ("webhook", "status", "generate"))
 
@@ -44,6 +45,15 @@ def empty_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane for tests that count every replica there is: the trio is not here."""
     with control_plane(tmp_path_factory.mktemp("empty-plane")) as alone:
         yield alone
+
+
+@pytest.fixture(scope="session")
+def audited_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with a mixed set of objects to audit, and with no policies but a test's own."""
+    with control_plane(tmp_path_factory.mktemp("audited-plane")) as made:
+        audited.apply_all(made)
+        audited.apply(made, *audited.config(NAMESPACE))
+        yield made
 
 
 @pytest.fixture(scope="session")

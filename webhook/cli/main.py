@@ -18,6 +18,7 @@ from webhook import __version__
 USAGE_EXIT: Final = 64
 
 _COMMANDS: Final = {
+    "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),

@@ -110,33 +110,34 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
     element = ET.SubElement(
         root,
         "testsuite",
-        name=_xml(f"{path}: {test.name}"),
-        file=_xml(path),
+        name=xml_text(f"{path}: {test.name}"),
+        file=xml_text(path),
         tests=str(len(test.cases)),
         failures=str(sum(bool(case.error) for case in test.cases)),
         errors=str(int(bool(test.error))),
         skipped=str(sum(case.skipped for case in test.cases)),
         time=f"{test.seconds:.3f}",
     )
-    classname = _xml(test.name)
+    classname = xml_text(test.name)
     if test.error:
         whole = ET.SubElement(element, "testcase", name=classname, classname=classname)
-        ET.SubElement(whole, "error", message=_xml(test.error)).text = _xml(test.error)
+        ET.SubElement(whole, "error", message=xml_text(test.error)).text = xml_text(test.error)
     for case in test.cases:
         item = ET.SubElement(
             element,
             "testcase",
-            name=_xml(case.name),
+            name=xml_text(case.name),
             classname=classname,
             time=f"{case.seconds:.3f}",
         )
         if case.skipped:
             ET.SubElement(item, "skipped")
         elif case.error:
-            ET.SubElement(item, "failure", message=_xml(case.error)).text = _xml(case.error)
+            ET.SubElement(item, "failure", message=xml_text(case.error)).text = xml_text(case.error)
         if case.printed:
-            ET.SubElement(item, "system-out").text = _xml("\n".join(case.printed))
+            ET.SubElement(item, "system-out").text = xml_text("\n".join(case.printed))
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
+    """The text with what XML cannot hold replaced."""
     return _NOT_XML.sub("�", text)

@@ -1,0 +1,135 @@
+"""`waddle audit --once` at a real cluster: policies of the cluster or of files, and nothing written."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.behaviour.serving import PATIENCE_SECONDS
+from tests.conformance.gatekeeper import waddle
+from tests.system import audited
+from tests.system.replicas import Plane
+
+WARNING = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "Labelled",
+    "metadata": {"name": "only-warns"},
+    "spec": {
+        "enforcementAction": "warn",
+        "match": audited.match("ClusterRole", "rbac.authorization.k8s.io", name="audited-*"),
+        "parameters": {"label": "owner", "suffix": ""},
+    },
+}
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """A directory with the policies of the mixed set."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    write(folder, audited.TEMPLATE, *audited.constraints())
+    return folder
+
+
+def write(folder: Path, *documents: dict[str, Any]) -> None:
+    """The policies of a directory, all of them."""
+    (folder / "policies.yaml").write_text(yaml.safe_dump_all(documents))
+
+
+def run(plane: Plane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command at this cluster."""
+    return waddle("audit", "--once", "--kubeconfig", str(plane.cluster.kubeconfig), *arguments)
+
+
+def test_every_format_says_what_the_others_say_and_nothing_is_written(
+    audited_plane: Plane, policies: Path
+) -> None:
+    """JSON has every violation whole; a table shows some of each constraint and all totals."""
+    before = audited_plane.writes()
+    found = run(audited_plane, "--policies", str(policies), "-o", "json", "--audit-chunk-size=7")
+    assert (found.returncode, found.stderr) == (1, "")
+    document = json.loads(found.stdout)
+    totals = {item["name"]: item["totalViolations"] for item in document["totals"]}
+    assert set(totals) == set(audited.SPECS)
+    counted = [item["constraint"]["name"] for item in document["violations"]]
+    assert {name: counted.count(name) for name in totals} == totals
+    assert totals["namespaces"] == 3, "one of four is taken out by Config"
+    assert totals["dry"] == audited.MANY - 1, "one has the label"
+    missing = [document[name] for name in ("faults", "failed", "unreadable", "undecided")]
+    assert missing == [[], {}, [], []]
+    long = next(item for item in document["violations"] if item["constraint"]["name"] == "long")
+    assert long["message"].endswith(audited.LONG), "not cut"
+    assert long["details"] == {"missing": "owner"}
+    assert long["resource"]["uid"]
+
+    sarif = json.loads(run(audited_plane, "--policies", str(policies), "-o", "sarif").stdout)
+    (sweep,) = sarif["runs"]
+    assert len(sweep["results"]) == len(document["violations"])
+    assert {rule["id"] for rule in sweep["tool"]["driver"]["rules"]} == {
+        f"Labelled/{name}" for name in totals
+    }
+    assert {item["level"] for item in sweep["results"]} == {"error", "warning", "note"}
+
+    junit = ET.fromstring(run(audited_plane, "--policies", str(policies), "-o", "junit").stdout)
+    assert int(junit.attrib["failures"]) == len(document["violations"])
+    assert {suite.attrib["name"] for suite in junit} == {f"Labelled/{name}" for name in totals}
+
+    table = run(audited_plane, "--policies", str(policies), "--limit=2").stdout
+    assert f"Labelled/dry (dryrun): {audited.MANY - 1} violations" in table
+    assert f"… and {audited.MANY - 3} more (--limit)" in table
+    assert table.count("v1/Namespace audited-") >= 2
+    assert f"{len(document['violations'])} violations in " in table.splitlines()[-1]
+    assert audited_plane.writes() == before
+
+
+def test_the_exit_code_says_whether_anything_would_be_denied(
+    audited_plane: Plane, policies: Path
+) -> None:
+    """Warnings are no denials; a policy that cannot be used outweighs everything."""
+    write(policies, audited.TEMPLATE, WARNING)
+    found = run(audited_plane, "--policies", str(policies))
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "Labelled/only-warns (warn): 2 violations" in found.stdout
+    broken = {**WARNING, "kind": "Nowhere"}
+    write(policies, audited.TEMPLATE, WARNING, broken)
+    found = run(audited_plane, "--policies", str(policies))
+    assert found.returncode == 2
+    assert "Labelled/only-warns (warn): 2 violations" in found.stdout, "what was found is shown"
+    assert 'template "nowhere" not found' in found.stderr
+    found = run(audited_plane)
+    assert found.returncode == 2
+    assert "the cluster has no ConstraintTemplates: name some with --policies" in found.stderr
+    found = waddle("audit", "--kubeconfig", str(audited_plane.cluster.kubeconfig))
+    assert found.returncode == 64
+    assert "say --once" in found.stderr
+
+
+def test_a_terminal_sees_progress_and_a_pipe_does_not(audited_plane: Plane, policies: Path) -> None:
+    """It is drawn on standard error, so that a report can be redirected."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "webhook", "audit", "--once", "--policies", str(policies)]
+    command += ["--kubeconfig", str(audited_plane.cluster.kubeconfig), "-o", "json"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        document = json.loads(process.stdout.read())
+        drawn = b""
+        try:
+            while data := os.read(ours, 65536):
+                drawn += data
+        except OSError:
+            pass  # the other end of the terminal is closed
+        os.close(ours)
+        assert process.wait(PATIENCE_SECONDS) == 1
+    assert document["violations"]
+    assert b"violations" in drawn

@@ -1,0 +1,134 @@
+"""``waddle audit --once``: what in the cluster violates policies, from wherever one is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli.cluster_access import cluster_options
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.cli.audit_run import Outcome, Request
+
+DENIED: Final = 1
+NOT_WHOLE: Final = 2
+
+_HELP = """Review what is in a cluster by its policies, or by those of a directory.
+
+Every object of every kind that a constraint can match is reviewed as an audit does
+it, page by page; nothing is written to the cluster. With --policies the templates
+and constraints of files are tried on a cluster before they are applied to it.
+
+\b
+  waddle audit --once
+  waddle audit --once --policies policies/ -o sarif > audit.sarif
+
+Exit codes: 0 nothing would be denied, 1 something would, 2 not everything could be
+audited (what was found is shown; standard error says what is missing).
+"""
+
+
+@click.command("audit", help=_HELP)
+@click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
+@cluster_options
+@click.option(
+    "--policies",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A directory or file with templates and constraints, in place of the cluster's. "
+    "Repeatable.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "sarif", "junit"]),
+    default="table",
+    show_default=True,
+    help="A table for people, everything for programs, or a pipeline's format.",
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Violations of each constraint that the table shows; 0 for all.",
+)
+@click.option(
+    "--audit-chunk-size",
+    "page_objects",
+    metavar="N",
+    default=500,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Most objects in a page of a list.",
+)
+@click.option(
+    "--disable-opa-builtin",
+    "disabled_builtins",
+    metavar="NAME",
+    multiple=True,
+    help="A built-in that templates must not call. Repeatable.",
+)
+def command(  # noqa: PLR0913  # each is an option
+    *,
+    once: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    policies: tuple[Path, ...],
+    output: str,
+    limit: int,
+    page_objects: int,
+    disabled_builtins: tuple[str, ...],
+) -> int:
+    """Audit and report."""
+    if not once:
+        raise click.UsageError(
+            "say --once: an audit that goes on is `waddle serve --kubernetes --operation=audit`"
+        )
+    # Here and not above: they bring aiohttp and the event loop.
+    import uvloop  # noqa: PLC0415
+
+    from webhook.cli import audit_report  # noqa: PLC0415
+    from webhook.cli.audit_run import CannotAudit, Request  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+
+    request = Request(namespace, policies, page_objects, disabled_builtins)
+    try:
+        outcome = uvloop.run(_audit(kubeconfig, context, request))
+    except (ApiError, UnreachableError, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return NOT_WHOLE
+    except CannotAudit as error:
+        for line in error.lines:
+            complain(line)
+        return NOT_WHOLE
+    if output == "table":
+        write(audit_report.as_table(outcome, limit))
+    else:
+        write(audit_report.FORMATS[output](outcome))
+    for line in audit_report.missing(outcome):
+        complain(line)
+    if not outcome.whole:
+        return NOT_WHOLE
+    return DENIED if outcome.denied else 0
+
+
+async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> Outcome:
+    from webhook.cli.audit_progress import Progress  # noqa: PLC0415  # brings rich
+    from webhook.cli.audit_run import audit  # noqa: PLC0415  # see command
+    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
+
+    async with Client(load_credentials(kubeconfig, context=context)) as client:
+        if not sys.stderr.isatty():
+            return await audit(client, request)
+        with Progress() as progress:
+            return await audit(client, request, progress)
