@@ -32,8 +32,7 @@ async def application(
     review = orjson.loads(body)
     answer = (
         b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%b",'
-        b'"allowed":true,"status":{"metadata":{},"code":200}}}'
-        % review["request"]["uid"].encode()
+        b'"allowed":true,"status":{"metadata":{},"code":200}}}' % review["request"]["uid"].encode()
     )
     headers = [
         (b"content-type", b"application/json"),

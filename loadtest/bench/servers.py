@@ -129,3 +129,17 @@ def waddle(
         "--shutdown-delay=0",
     ]
     return running("waddle", command, port=port, health_port=health, core=core, log=log)
+
+
+def floor(certificates: Path, *, core: int, log: Path) -> contextlib.AbstractContextManager[Server]:
+    """The bare application of :mod:`loadtest.bench.floor`."""
+    port, health = free_ports(2)
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "loadtest.bench.floor",
+        str(port),
+        str(health),
+        certificates,
+    ]
+    return running("floor", command, port=port, health_port=health, core=core, log=log)

@@ -33,3 +33,20 @@ def _run(source: str, core: int) -> float:
     command = ["taskset", "--cpu-list", str(core), sys.executable, "-c", source]
     subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=True)
     return time.perf_counter() - started
+
+
+def import_floors() -> dict[str, float]:
+    """Resident MiB of the interpreter alone, and with what a server without a cluster imports."""
+    rss = "; print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
+    found = {}
+    for name, source in FLOORS.items():
+        finished = subprocess.run(
+            [sys.executable, "-c", source + rss],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        found[f"{name}_mib"] = int(finished.stdout) / 1024
+    return found

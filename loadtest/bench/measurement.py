@@ -1,0 +1,261 @@
+"""What a run measures: sets of policies one after the other, with both servers side by side."""
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadtest.bench import gatekeeper, policies, report, start
+from loadtest.bench.load import Generator, ask
+from loadtest.bench.machine import describe
+from loadtest.bench.servers import Cores, Server, floor, waddle
+from webhook.certs import self_signed
+
+BODIES = Path(__file__).resolve().parent.parent / "bodies"
+
+# The expected verdicts hold for every set; the real Gatekeeper is asked too, at each start.
+VERDICTS = {"pod": "allowed", "pod_bad": "denied", "deployment": "allowed"}
+
+JUDGED_CONNECTIONS = 8
+"""What goals are judged by: an API server sends several requests at a time."""
+
+Point = tuple[str, int]
+"""A body, and the number of connections."""
+
+_POINTS: tuple[Point, ...] = (
+    ("pod", 8),
+    ("pod", 1),
+    ("pod", 32),
+    ("pod_bad", 8),
+    ("deployment", 8),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured and for how long."""
+
+    points: dict[str, tuple[Point, ...]]
+    rounds: int
+    seconds: float
+    # Rounds and their seconds on a fixed schedule, at half of what Gatekeeper can do.
+    schedule: tuple[int, float]
+    # Requests before the first round, after which memory is read.
+    requests: int
+
+
+# Gatekeeper takes 10 minutes for the 10,000 requests with each set, its starts 3, the schedules 3,
+# the rounds 7.
+FULL = Plan(
+    {"p1": _POINTS, "p12": _POINTS, "p100": _POINTS[:4], "p1000": _POINTS[:1]},
+    5,
+    2.5,
+    (3, 8),
+    10_000,
+)
+QUICK = Plan(
+    {"p1": _POINTS[:1], "p12": _POINTS[:4], "p100": _POINTS[:1], "p1000": _POINTS[:1]},
+    3,
+    1,
+    (1, 4),
+    300,
+)
+
+
+@dataclass(slots=True)
+class Bench:
+    """A run: where things are, and what was found so far."""
+
+    plan: Plan
+    folder: Path
+    cores: Cores
+    points: list[dict[str, Any]] = field(default_factory=list)
+    schedule: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, dict[str, float]] = field(default_factory=dict)
+    started: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def generator(self) -> Generator:
+        """Clients, on their core."""
+        return Generator(self.cores.client)
+
+    @property
+    def log(self) -> Path:
+        """What our servers log."""
+        return self.folder / "waddle.log"
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of the pair that all servers have."""
+        return self.folder / "certificates"
+
+    def ours(self, source: Path) -> contextlib.AbstractContextManager[Server]:
+        """Our server with a set of policies."""
+        return waddle(source, self.certificates, core=self.cores.server, log=self.log)
+
+    def run_set(self, name: str) -> None:
+        """All figures of one set."""
+        here = self.folder / name
+        here.mkdir()
+        source = _source(name, here / "policies")
+        installation = gatekeeper.prepared(source, self.certificates, here, core=self.cores.server)
+        with installation as installed, contextlib.ExitStack() as stack:
+            peer = stack.enter_context(installed.gatekeeper())
+            server = stack.enter_context(self.ours(source))
+            say(f"{name}: both serve")
+            if name == "p12":
+                self.started["gatekeeper_seconds"] = peer.ready_seconds
+            self._remember(name, [server, peer])
+            beside = [server, peer, *self._beside(name, stack)]
+            points = [self._point(name, point, beside) for point in self.plan.points[name]]
+            self.points += points
+            self.schedule.append(self._schedule(name, [server, peer], points))
+
+    def _beside(self, name: str, stack: contextlib.ExitStack) -> Iterator[Server]:
+        """What a set is compared with besides Gatekeeper, in the same rounds."""
+        if name == "p1":
+            yield stack.enter_context(
+                floor(self.certificates, core=self.cores.server, log=self.log)
+            )
+        if name == "p1000":
+            twelve = stack.enter_context(self.ours(policies.POLICIES / "p12"))
+            warm(self.generator, twelve, 1000)
+            yield Server("waddle-p12", twelve.url, twelve.process, twelve.ready_seconds)
+
+    def _remember(self, name: str, servers: list[Server]) -> None:
+        """Memory after the same requests to both."""
+        for body in VERDICTS:
+            same_answer(servers, BODIES / f"{body}.json")
+        self.memory[name] = {"requests": self.plan.requests}
+        for server in servers:
+            before = server.rss_mib()
+            warm(self.generator, server, self.plan.requests)
+            self.memory[name][server.name] = server.rss_mib()
+            self.memory[name][f"{server.name}_idle"] = before
+        say(f"{name}: memory {self.memory[name]}")
+
+    def _point(self, name: str, point: Point, servers: list[Server]) -> dict[str, Any]:
+        """One body and number of connections, in alternated rounds."""
+        body, connections = point
+        rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
+        for number in range(self.plan.rounds):
+            for server in servers if number % 2 == 0 else servers[::-1]:
+                measured = self.generator.closed(
+                    server,
+                    BODIES / f"{body}.json",
+                    connections=connections,
+                    seconds=self.plan.seconds,
+                    expected="" if server.name == "floor" else VERDICTS[body],
+                )
+                rounds[server.name].append(measured)
+        medians = {server: report.median(measured) for server, measured in rounds.items()}
+        found = {"set": name, "body": body, "connections": connections, **medians}
+        say(_line(found))
+        return {**found, "rounds": rounds}
+
+    def _schedule(
+        self, name: str, servers: list[Server], points: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The latencies of both at the same offered load, which neither can put off."""
+        rate = points[0]["gatekeeper"]["requests_per_second"] / 2
+        count, seconds = self.plan.schedule
+        rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
+        for number in range(count):
+            for server in servers if number % 2 == 0 else servers[::-1]:
+                measured = self.generator.open(
+                    server,
+                    BODIES / "pod.json",
+                    connections=JUDGED_CONNECTIONS,
+                    seconds=seconds,
+                    rate=rate,
+                    expected="allowed",
+                )
+                rounds[server.name].append(measured)
+        medians = {server: report.median(measured) for server, measured in rounds.items()}
+        say(f"{name}: {rate:.0f} requests/s offered")
+        return {"set": name, "body": "pod", "rate": rate, **medians, "rounds": rounds}
+
+
+def measure(plan: Plan) -> dict[str, Any]:
+    """All figures of a run."""
+    began = datetime.now(UTC)
+    with tempfile.TemporaryDirectory(prefix="waddle-bench-") as scratch:
+        bench = Bench(plan, Path(scratch), Cores.of_this_machine())
+        make_certificates(bench.certificates)
+        for name in plan.points:
+            bench.run_set(name)
+        say("starts")
+        bench.started |= start.measure(
+            policies.POLICIES / "p12",
+            bench.certificates,
+            core=bench.cores.server,
+            log=bench.log,
+        )
+    return {
+        "machine": describe(),
+        "began": began.isoformat(timespec="seconds"),
+        "minutes": round((datetime.now(UTC) - began).total_seconds() / 60, 1),
+        "plan": asdict(plan),
+        "points": bench.points,
+        "schedule": bench.schedule,
+        "memory": bench.memory,
+        "floors": start.import_floors(),
+        "start": bench.started,
+    }
+
+
+def _source(name: str, folder: Path) -> Path:
+    """A set as a folder: those of the repository are there, the thousand are made."""
+    if name == "p1000":
+        return policies.write(folder, *policies.with_idle(1000))
+    return policies.POLICIES / name
+
+
+def warm(generator: Generator, server: Server, requests: int) -> None:
+    """So many Pods that are allowed."""
+    generator.count(
+        server, BODIES / "pod.json", connections=8, requests=requests, expected="allowed"
+    )
+
+
+def same_answer(servers: list[Server], body: Path) -> None:
+    """Figures of servers that decide differently would compare nothing."""
+    ours, theirs = (ask(server, body) for server in servers)
+    for part in ("uid", "allowed", "status"):
+        if _shown(ours, part) != _shown(theirs, part):
+            raise RuntimeError(f"{body.name}: {ours} is not Gatekeeper's {theirs}")
+
+
+def _shown(answer: dict[str, Any], part: str) -> Any:
+    """A field as far as users see it: of the status, its message."""
+    return answer.get(part, {}).get("message", "") if part == "status" else answer[part]
+
+
+def make_certificates(folder: Path) -> Path:
+    """A pair for this run."""
+    pair = self_signed(["localhost", "127.0.0.1"], datetime.now(UTC))
+    folder.mkdir()
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
+    return folder
+
+
+def _line(point: dict[str, Any]) -> str:
+    cpu = {
+        name: one["server_cpu_ms_per_request"]
+        for name, one in point.items()
+        if isinstance(one, dict)
+    }
+    told = ", ".join(f"{name} {value:.3f} ms" for name, value in cpu.items())
+    ratio = cpu["waddle"] / cpu["gatekeeper"]
+    return f"{point['set']} {point['body']} {point['connections']}: CPU {told}, {ratio:.3f} times"
+
+
+def say(text: str) -> None:
+    """A line for whoever waits."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
