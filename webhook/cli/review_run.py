@@ -157,12 +157,18 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> list
         obj = manifest.document
         namespace = namespaces.get(namespace_of(obj))
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
-        responses = _review(client, AugmentedObject(obj, namespace), shown, printed)
+        responses = _review(
+            client, AugmentedObject(obj, namespace), shown, printed, sources.warnings
+        )
         implied = [
             (
                 item,
                 _review(
-                    client, AugmentedObject(item.object, namespace, "", "Generated"), shown, printed
+                    client,
+                    AugmentedObject(item.object, namespace, "", "Generated"),
+                    shown,
+                    printed,
+                    sources.warnings,
                 ),
             )
             for item in _expand(expansion, obj, namespace)
@@ -221,7 +227,7 @@ def review_documents(client: Client, sources: Sources, printed: list[str]) -> li
     _add_policies(client, sources.manifests)
     findings = []
     for document in sources.documents:
-        responses = _review(client, document, document.name, printed)
+        responses = _review(client, document, document.name, printed, sources.warnings)
         findings += [Finding(result, document.name, document.value) for result in responses.results]
     return _ordered(findings)
 
@@ -255,7 +261,10 @@ def _add_each(
         raise CannotTest(*lines)
 
 
-def _review(client: Client, subject: Any, shown: str, printed: list[str]) -> Responses:
+def _review(
+    client: Client, subject: Any, shown: str, printed: list[str], warnings: list[str]
+) -> Responses:
+    """What a review found; raises :class:`CannotTest` where something that may deny is undecided."""
     responses = client.snapshot.review(
         subject,
         enforcement_point=enforcement.COMMAND_LINE,
@@ -265,6 +274,15 @@ def _review(client: Client, subject: Any, shown: str, printed: list[str]) -> Res
         raise CannotTest(
             *(f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults)
         )
+    refused = [item for item in responses.undecided if item.answer == "reject"]
+    if refused:
+        raise CannotTest(
+            *(f"auditing objects: reviewing {shown}: not decided: {item}" for item in refused)
+        )
+    for item in responses.undecided:
+        told = f"WARNING - {shown}: not decided: {item}"
+        if item.answer == "warn" and told not in warnings:
+            warnings.append(told)
     return responses
 
 

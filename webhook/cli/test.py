@@ -82,7 +82,10 @@ def command(
         sources = read_sources([Path(name) for name in filenames], any_value=target == "json")
         for warning in sources.warnings:
             complain(warning)
+        told = len(sources.warnings)
         findings = review(client, sources, printed)
+        for warning in sources.warnings[told:]:
+            complain(warning)
     except CannotTest as error:
         for line in error.lines:
             complain(line)

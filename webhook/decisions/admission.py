@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.result import Responses, Result, Undecided
     from webhook.decisions.record import Verdict
 
 _GROUP: Final = "constraints.gatekeeper.sh"
@@ -153,6 +153,8 @@ def _judge(record: dict[str, Any], responses: Responses | None, outcome: Outcome
         if responses.results:
             record["results"] = [_result(result, generations) for result in responses.results]
             record["verdict"] = verdict_of(responses.results)
+        if responses.undecided:
+            record["undecided"] = [_undecided(item) for item in responses.undecided]
         if responses.faults:
             faults += map(str, responses.faults)
         if responses.deadline_exceeded:
@@ -180,6 +182,17 @@ def _result(result: Result, generations: Mapping[str, int]) -> dict[str, Any]:
     if generation is not None:
         found["templateGeneration"] = generation
     return found
+
+
+def _undecided(item: Undecided) -> dict[str, Any]:
+    return {
+        "constraint": _constraint(item.constraint),
+        "template": item.constraint.kind.lower(),
+        "target": item.target,
+        "cause": item.cause,
+        "answer": item.answer,
+        "message": item.message,
+    }
 
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _compare(
         for result in record.get("results", ())
     }
     after = {(one.constraint.kind, one.constraint.name, one.msg) for one in responses.results}
-    errors = tuple(str(fault) for fault in responses.faults)
+    errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
     if verdict != record.get("verdict"):
         found.changes.append(

@@ -238,6 +238,9 @@ def _ask(client: Client, subject: Any, shown: str, printed: list[str]) -> Respon
     if responses.faults:
         faults = "; ".join(str(fault) for fault in responses.faults)
         raise _Failure(f"reviewing {shown}: {faults}")
+    if responses.undecided:
+        undecided = "; ".join(str(item) for item in responses.undecided)
+        raise _Failure(f"reviewing {shown}: not decided: {undecided}")
     return responses
 
 
