@@ -156,10 +156,9 @@ class RevisionKeeper:
                     failed(self._reflector.statistics().last_error)
                     continue
                 self._log.warning(
-                    "no last good revision is kept across restarts: a broken policy without one "
-                    "in memory is not enforced",
-                    crd=CRD_NAME,
+                    "no last good revision is kept across restarts",
                     reason=refusal,
+                    effect="a policy that is broken when a replica starts is not enforced by it",
                 )
             return
 
@@ -171,7 +170,9 @@ class RevisionKeeper:
             if error.status == _FORBIDDEN:
                 return str(error)
             # An API server that starts may not serve a kind that it has.
-            return str(error) if error.is_absent and await self._has_no_crd() else None
+            if error.is_absent and await self._has_no_crd():
+                return f"the cluster has no CRD {CRD_NAME}"
+            return None
         except UnreachableError:
             return None
         self._reflector.wake()

@@ -1,0 +1,165 @@
+"""Conditions, Events and metrics tell what all replicas together do about a policy."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.replicas import (
+    CONSTRAINTS,
+    TEMPLATES,
+    Plane,
+    Replica,
+    constraint,
+    template,
+    until,
+)
+from webhook.app.fault_injection import VARIABLE
+
+EVENTS = "/api/v1/namespaces/default/events"
+BROKEN = "package broken\nviolation[{"
+
+
+def conditions(plane: Plane, path: str) -> dict[str, dict[str, Any]]:
+    """The conditions of an object by type."""
+    status = plane.api.request("GET", path).get("status") or {}
+    return {item["type"]: item for item in status.get("conditions") or ()}
+
+
+def holds(plane: Plane, path: str, *types: str) -> bool:
+    """Whether exactly these conditions hold, of the object's present generation."""
+    document = plane.api.request("GET", path)
+    found = (document.get("status") or {}).get("conditions") or ()
+    return {item["type"] for item in found if item["status"] == "True"} == set(types) and all(
+        item["observedGeneration"] == document["metadata"]["generation"] for item in found
+    )
+
+
+def events(plane: Plane, uid: str) -> dict[str, dict[str, Any]]:
+    """The Events about an object by reason; there must be one of each."""
+    items = plane.api.request("GET", f"{EVENTS}?fieldSelector=involvedObject.uid={uid}")["items"]
+    found = {item["reason"]: item for item in items}
+    assert len(found) == len(items)
+    return found
+
+
+def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(
+    plane: Plane, trio: list[Replica], start: StartReplica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Degraded, then Active, without anybody touching the policy."""
+    path, constraint_path = f"{TEMPLATES}/partial", f"{CONSTRAINTS}/partial/words"
+    monkeypatch.setenv(VARIABLE, "refuse-template:Partial:waddle-faulty")
+    faulty = start("waddle-faulty", *ALL_OPERATIONS).wait_ready()
+    faulty.wait_for("a fault is injected for a test", kind="Partial")
+    made = plane.put_template(template("Partial"))
+    uid = made["metadata"]["uid"]
+    try:
+        put = plane.put_constraint(constraint("words", "partial", "Partial"))
+        until(lambda: holds(plane, path, "Degraded"), "the template is degraded")
+        until(lambda: holds(plane, constraint_path, "Degraded"), "and so is its constraint")
+        assert all(replica.denies("partial") for replica in trio)
+        found = conditions(plane, path)
+        assert found["Enforced"]["message"] == "3/4 replicas at generation 1"
+        assert found["Degraded"]["message"] == (
+            "3/4 replicas at generation 1. waddle-faulty: ingest_error: refused for a test: "
+            f"{VARIABLE}"
+        )
+        assert found["Degraded"]["reason"] == "NotEnforceable"
+        until(lambda: "Degraded" in events(plane, uid), "an Event says so")
+        event = events(plane, uid)["Degraded"]
+        assert event["type"] == "Warning"
+        assert event["message"] == found["Degraded"]["message"]
+        degraded = 'waddle_policies{kind="template",state="degraded"}'
+        for replica in trio:
+            until(lambda replica=replica: (replica.metric(degraded) or 0) >= 1, "so does a metric")
+
+        faulty.kill()
+        plane.delete_pod("waddle-faulty")
+        until(lambda: holds(plane, path, "Active", "Enforced"), "the template is active again")
+        until(lambda: holds(plane, constraint_path, "Active", "Enforced"), "and the constraint")
+        recovered = conditions(plane, path)
+        assert recovered["Enforced"]["message"] == "3/3 replicas at generation 1"
+        for name in ("Active", "Degraded", "Enforced"):
+            assert recovered[name]["lastTransitionTime"] >= found[name]["lastTransitionTime"]
+        # It never was in error as a whole, so nothing about that has changed since.
+        assert recovered["Error"]["lastTransitionTime"] == found["Error"]["lastTransitionTime"]
+        until(lambda: "Active" in events(plane, uid), "an Event says so, too")
+        assert events(plane, uid)["Active"]["type"] == "Normal"
+        for where, before in ((path, made), (constraint_path, put)):
+            after = plane.api.request("GET", where)
+            assert after["spec"] == before["spec"]
+            assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    finally:
+        plane.delete_template("partial")
+
+
+def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """One Event for each change however many replicas there are, and audit's fields stay."""
+    path = f"{TEMPLATES}/hopeless"
+    uid = plane.put_template(template("Hopeless", BROKEN))["metadata"]["uid"]
+    try:
+        until(lambda: holds(plane, path, "Error"), "it is in error")
+        message = conditions(plane, path)["Error"]["message"]
+        assert message.startswith("0/3 replicas at generation 1. waddle-0, waddle-1, waddle-2: ")
+        assert "rego_parse_error" in message
+        until(lambda: "Error" in events(plane, uid), "an Event says so")
+        none = 'waddle_policies_not_newest{cause="none",kind="template"}'
+        until(lambda: (trio[0].metric(none) or 0) >= 1, "so does a metric")
+
+        plane.put_template(template("Hopeless"))
+        until(lambda: holds(plane, path, "Active", "Enforced"), "it is repaired")
+        plane.put_constraint(constraint("words", "hopeless", "Hopeless"))
+        constraint_path = f"{CONSTRAINTS}/hopeless/words"
+        until(lambda: holds(plane, constraint_path, "Active", "Enforced"), "so is its constraint")
+        document = plane.api.request("GET", constraint_path)
+        document["status"] |= {"totalViolations": 3, "conditions": [FOREIGN]}
+        plane.api.request("PUT", f"{constraint_path}/status", document)
+        until(lambda: len(conditions(plane, constraint_path)) == 5, "ours are put right")
+        assert conditions(plane, constraint_path)["Foreign"] == FOREIGN
+        assert plane.api.request("GET", constraint_path)["status"]["totalViolations"] == 3
+        assert set(events(plane, uid)) == {"Error", "Active"}
+    finally:
+        plane.delete_template("hopeless")
+
+
+FOREIGN = {
+    "type": "Foreign",
+    "status": "Unknown",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "reason": "Unknown",
+    "message": "of another controller",
+}
+
+
+def test_a_replica_that_does_not_follow_is_named_as_behind(
+    plane: Plane, trio: list[Replica], start: StartReplica
+) -> None:
+    """After a while, since every change is followed by one replica before another."""
+    path = f"{CONSTRAINTS}/lagging/words"
+    stopped = start("waddle-stopped").wait_ready()
+    plane.put_template(template("Lagging"))
+    try:
+        plane.put_constraint(constraint("words", "one", "Lagging"))
+        until(
+            lambda: (
+                conditions(plane, path).get("Enforced", {}).get("message")
+                == "4/4 replicas at generation 1"
+            ),
+            "all four enforce it",
+        )
+        stopped.process.send_signal(signal.SIGSTOP)
+        try:
+            plane.put_constraint(constraint("words", "two", "Lagging"))
+            until(lambda: holds(plane, path, "Degraded"), "the stopped one is missed")
+            found = conditions(plane, path)["Degraded"]
+            assert found["reason"] == "ReplicasBehind"
+            assert found["message"].startswith("3/4 replicas at generation 2; 1/4 enforce ")
+            assert found["message"].endswith(". waddle-stopped: at generation 1")
+        finally:
+            stopped.process.send_signal(signal.SIGCONT)
+        until(lambda: holds(plane, path, "Active", "Enforced"), "it has followed")
+    finally:
+        plane.delete_template("lagging")

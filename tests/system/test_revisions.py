@@ -1,0 +1,250 @@
+"""The last good revision outlives every replica, and an older one is asked for by annotation."""
+
+import signal
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import ApiError
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.replicas import (
+    CONSTRAINTS,
+    CRD_PATH,
+    CRDS,
+    TEMPLATES,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+    review_of,
+    template,
+    try_request,
+    until,
+)
+from webhook.api.revision import ROLLBACK, digest_of
+
+REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
+CRD = f"{CRD_PATH}/policyrevisions.policy.waddle.dev"
+BROKEN = "package broken\nviolation[{"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture
+def plane(empty_plane: Plane) -> Plane:
+    """Here every replica ends: no other may be there."""
+    return empty_plane
+
+
+def start_three(start: StartReplica, stem: str) -> list[Replica]:
+    """Three ready replicas that carry out every operation."""
+    started = [start(f"{stem}-{number}", *ALL_OPERATIONS) for number in range(3)]
+    return [replica.wait_ready() for replica in started]
+
+
+def kill(replicas: list[Replica]) -> None:
+    """As a power cut: each process, and its Pod."""
+    for replica in replicas:
+        replica.process.send_signal(signal.SIGKILL)
+        replica.process.wait()
+        replica.plane.delete_pod(replica.name)
+
+
+def kept(plane: Plane, kind: str, name: str) -> list[int]:
+    """The generations of an object that are kept."""
+    items = plane.api.request("GET", REVISIONS)["items"]
+    return sorted(
+        item["spec"]["generation"]
+        for item in items
+        if (item["spec"]["subject"]["kind"], item["spec"]["subject"]["name"]) == (kind, name)
+    )
+
+
+def conditions(plane: Plane, path: str) -> dict[str, dict[str, Any]]:
+    """The conditions of an object by type."""
+    status = plane.api.request("GET", path).get("status") or {}
+    return {item["type"]: item for item in status.get("conditions") or ()}
+
+
+def first_verdict(replica: Replica, word: str) -> dict[str, Any]:
+    """The first answer of a starting replica that is a decision: it is so from readiness on."""
+    verdicts: list[dict[str, Any]] = []
+
+    def is_answered() -> bool:
+        try:
+            answer = replica.post(review_of(config_map(word)))
+        except (OSError, KeyError):
+            return False  # its port is not open yet
+        if answer.status != 200:
+            assert answer.status == 503
+            return False
+        verdicts.append(answer.verdict)
+        return True
+
+    until(is_answered, f"{replica.name} answers")
+    return verdicts[0]
+
+
+def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
+    plane: Plane, start: StartReplica
+) -> None:
+    """Of a template broken while they ran, and of a constraint broken while none did."""
+    template_path, path = f"{TEMPLATES}/kept", f"{CONSTRAINTS}/kept/words"
+    made = plane.put_template(template("Kept"))
+    replicas = start_three(start, "first")
+    plane.put_constraint(constraint("words", "kept", "Kept"))
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("kept"), "each denies")
+    until(lambda: kept(plane, "ConstraintTemplate", "kept") == [1], "the template is kept")
+    until(lambda: kept(plane, "Kept", "words") == [1], "the constraint is kept")
+
+    plane.put_template(template("Kept", BROKEN))
+    until(lambda: "Error" in states(plane, template_path, 2), "the fault is in the conditions")
+    assert all(replica.denies("kept") for replica in replicas)
+    kill(replicas)
+    # No webhook asks anybody about it, and the API server's schema does not know selectors.
+    broken = constraint("words", "other", "Kept")
+    selector = {"matchExpressions": [{"key": "a", "operator": "Bogus", "values": ["b"]}]}
+    broken["spec"]["match"]["labelSelector"] = selector
+    plane.put_constraint(broken)
+
+    replicas = [start(f"second-{number}", *ALL_OPERATIONS) for number in range(3)]
+    for replica in replicas:
+        verdict = first_verdict(replica, "kept")
+        assert verdict["allowed"] is False
+        assert verdict["status"]["message"] == "[words] denied by kept"
+    until(lambda: len(plane.by_pod(template_path)) == 3, "the new ones say so")
+    for where, document in ((template_path, made), (path, constraint("words", "kept", "Kept"))):
+        until(lambda where=where: "Error" in states(plane, where, 2), "conditions say so")
+        for entry in plane.by_pod(where):
+            assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
+            assert entry["activeRevision"]
+            assert entry["errors"]
+        shown = {entry["activeDigest"] for entry in plane.by_pod(where)}
+        if where == template_path:
+            assert shown == {digest_of(document)}
+        message = conditions(plane, where)["Enforced"]["message"]
+        assert message.startswith("0/3 replicas at generation 2; 3/3 enforce generation 1 (")
+    assert replicas[0].metric('waddle_policies_not_newest{cause="earlier",kind="template"}') == 1
+
+    plane.put_template(template("Kept"))
+    plane.put_constraint(constraint("words", "again", "Kept"))
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("again"), "each denies what is new")
+        assert not replica.denies("kept")
+    until(lambda: "Active" in states(plane, template_path, 3), "the template is active")
+    # Generation 3 has the content of 1; two are kept by default.
+    until(lambda: kept(plane, "ConstraintTemplate", "kept") == [1, 3], "the repaired one is kept")
+    plane.put_template(template("Kept", template("Kept")["spec"]["targets"][0]["rego"] + "\n"))
+    until(lambda: kept(plane, "ConstraintTemplate", "kept") == [3, 4], "the oldest is dropped")
+
+    plane.delete_template("kept")
+    until(lambda: kept(plane, "ConstraintTemplate", "kept") == [], "they go with the template")
+    until(lambda: kept(plane, "Kept", "words") == [], "and with the constraint", seconds=100)
+    kill(replicas)
+
+
+def states(plane: Plane, path: str, generation: int) -> set[str]:
+    """The condition types that hold of this generation."""
+    return {
+        name
+        for name, item in conditions(plane, path).items()
+        if item["status"] == "True" and item["observedGeneration"] == generation
+    }
+
+
+def test_an_annotation_rolls_back_and_its_removal_returns_to_the_spec(
+    plane: Plane, start: StartReplica
+) -> None:
+    """On every replica, in one that starts too; what is not kept is an error and changes nothing."""
+    replicas = start_three(start, "rolling")
+    path = f"{TEMPLATES}/rolled"
+    plane.put_template(template("Rolled"))
+    plane.put_constraint(constraint("words", "rolled", "Rolled"))
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("rolled"), "each denies")
+    until(lambda: kept(plane, "ConstraintTemplate", "rolled") == [1], "it is kept")
+    harmless = 'package rolled\nviolation[{"msg": "never"}] { false }'
+    plane.put_template(template("Rolled", harmless))
+    for replica in replicas:
+        until(lambda replica=replica: not replica.denies("rolled"), "each allows")
+    until(lambda: kept(plane, "ConstraintTemplate", "rolled") == [1, 2], "both are kept")
+    until(lambda: {"Active"} < states(plane, path, 2), "it is active")
+
+    def annotate(value: str | None) -> None:
+        body = {"metadata": {"annotations": {ROLLBACK: value}}}
+        plane.api.request("PATCH", path, body, content_type=MERGE)
+
+    annotate("1")
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("rolled"), "each denies again")
+    until(lambda: states(plane, path, 2) == set(), "none of the conditions holds")
+    until(lambda: conditions(plane, path)["Active"]["reason"] == "RolledBack", "and it says why")
+    assert (
+        "rolled back to generation 1 by annotation" in conditions(plane, path)["Active"]["message"]
+    )
+    for entry in plane.by_pod(path):
+        assert (entry["activeGeneration"], entry["rolledBackTo"]) == (1, "1")
+        assert "errors" not in entry
+    late = start("rolling-late", *ALL_OPERATIONS)
+    assert first_verdict(late, "rolled")["allowed"] is False
+
+    annotate("99")
+    until(lambda: "Error" in states(plane, path, 2), "it is an error")
+    fault = conditions(plane, path)["Error"]["message"]
+    assert "there is no revision '99'; kept generations: 2, 1" in fault
+    assert not any(replica.denies("rolled") for replica in replicas)
+
+    annotate(None)
+    until(lambda: {"Active"} < states(plane, path, 2), "it is active again")
+    assert not any(replica.denies("rolled") for replica in [*replicas, late])
+    plane.delete_template("rolled")
+    kill([*replicas, late])
+
+
+def test_a_template_made_anew_has_no_last_good_revision_of_the_old_one(
+    plane: Plane, start: StartReplica
+) -> None:
+    """It is another object, whose user may have meant to have done with the first."""
+    (replica,) = [start("anew", *ALL_OPERATIONS).wait_ready()]
+    plane.put_template(template("Reborn"))
+    until(lambda: kept(plane, "ConstraintTemplate", "reborn") == [1], "it is kept")
+    replica.process.send_signal(signal.SIGSTOP)
+    plane.delete_template("reborn")
+    plane.put_template(template("Reborn", BROKEN))
+    replica.process.send_signal(signal.SIGCONT)
+    kill([replica])
+    replica = start("anew-again", *ALL_OPERATIONS).wait_ready()
+    until(lambda: "Error" in states(plane, f"{TEMPLATES}/reborn", 1), "nothing is enforced")
+    (entry,) = plane.by_pod(f"{TEMPLATES}/reborn")
+    assert entry["activeGeneration"] == 0
+    assert "activeRevision" not in entry
+    plane.delete_template("reborn")
+    kill([replica])
+
+
+def test_a_cluster_without_the_kind_is_served_and_one_that_gets_it_is_followed(
+    plane: Plane, start: StartReplica
+) -> None:
+    """That nothing is kept is said; the kind's coming needs no restart."""
+    plane.api.request("DELETE", CRD)
+    until(lambda: try_request(plane.api, "GET", REVISIONS) is None, "the kind is gone")
+    try:
+        replica = start("unkept", *ALL_OPERATIONS)
+        replica.wait_for("no last good revision is kept across restarts")
+        replica.wait_ready()
+        plane.put_template(template("Unkept"))
+        path = f"{TEMPLATES}/unkept"
+        until(lambda: {"Active"} < states(plane, path, 1), "it is enforced")
+    finally:
+        plane.api.apply(CRD, yaml.safe_load((CRDS / "policyrevisions.yaml").read_text()))
+
+    def is_kept() -> bool:
+        try:
+            return kept(plane, "ConstraintTemplate", "unkept") == [1]
+        except ApiError:
+            return False  # its storage is being made
+
+    until(is_kept, "it is kept")
+    plane.delete_template("unkept")
+    kill([replica])
