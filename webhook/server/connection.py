@@ -287,7 +287,7 @@ class Connection(asyncio.Protocol):
         if not exchange.queued:
             self.hub.refused("overload")
             message = "too many requests in flight: try again or try another replica"
-            exchange.answer(429, (JSON, (b"retry-after", b"1")), failure(429, message))
+            exchange.answer(429, (JSON, *self.hub.retry()), failure(429, message))
 
     def answered(self, exchange: Exchange) -> None:
         """A response has been written whole: go on to the next request, or to waiting for one."""
@@ -376,7 +376,7 @@ class Connection(asyncio.Protocol):
         # A timer of its own: refusals are rare, and the sweep comes by once a second.
         asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._close, "")
         exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
-        headers = (JSON, (b"retry-after", b"1")) if status == 429 else (JSON,)
+        headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
         exchange.answer(status, headers, failure(status, message))
 
     # --- ends ------------------------------------------------------------------------------------

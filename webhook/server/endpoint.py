@@ -39,7 +39,11 @@ _EMPTY: Final = encode(
 _WAITING: Final = "waddle.waiting"
 """Where a request's scope has what it waits for, between its two calls."""
 
-_RETRY: Final = ((b"retry-after", b"1"), (b"connection", b"close"))
+_RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))
+"""The API server's client then asks again at once, up to ten times (client-go's `rest`), each time
+on a new connection, which may reach another replica. Of three replicas one that cannot answer costs
+a few milliseconds; where none can, the user gets the answer itself. To be asked to wait a second
+would end in `context deadline exceeded`, which says nothing."""
 
 
 class Unanswerable(Exception):  # noqa: N818  # named by what it is
@@ -118,8 +122,6 @@ class ReviewEndpoint:
             raise
         except Unanswerable as refusal:
             self._registry.count(metrics.REFUSED, refusal.reason)
-            # The API server's client repeats such a request; on a new connection it may meet
-            # another replica.
             headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
             if refusal.code == 405:
                 headers = (*headers, (b"allow", b"POST"))

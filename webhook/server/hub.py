@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from email.utils import formatdate
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 SLICE_SECONDS: Final = 0.005
 """How long requests are answered one after the other before the loop reads sockets again: long
 against a loop's turn (some 20 µs), short against what a client notices."""
+
+
+RETRY_SECONDS: Final = 1
+"""After how long a request that was too many shall come again, once."""
+
+_RETRY: Final = ((b"retry-after", b"%d" % RETRY_SECONDS),)
 
 
 class Waiting(Protocol):
@@ -73,6 +80,7 @@ class Hub:
         self.date_line = b""
         self.empty: asyncio.Event | None = None
         """Set when the last connection has gone, for a listener that waits for that."""
+        self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,6 +127,19 @@ class Hub:
     def refused(self, reason: str) -> None:
         """Count a request answered without a decision."""
         self.registry.count(metrics.REFUSED, reason)
+
+    def retry(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers that ask for a retry of a request that was too many.
+
+        Only a burst is worth one. The API server's client would repeat it until its time is over,
+        and tell the user of that alone; when refusals have gone on for as long as a retry waits,
+        there is no such header, and the refusal itself is what the user is told.
+        """
+        now = time.monotonic()
+        if now - self._refused_at > 2 * RETRY_SECONDS:
+            self._refusing_since = now
+        self._refused_at = now
+        return _RETRY if now - self._refusing_since < RETRY_SECONDS else ()
 
     def closed(self, reason: str) -> None:
         """Count a connection that this side closed."""

@@ -1,0 +1,25 @@
+"""`waddle` with a bug, planted by a test: `python -m tests.system.planted serve …`.
+
+What denies with a certain word meets what nobody expects. The product itself has no switch for
+this, so that none can be thrown by accident.
+"""
+
+from webhook.api.admission import AdmissionResponse
+from webhook.cli.main import main
+from webhook.constraint.result import Responses
+from webhook.server import verdict
+
+WORD = "bug"
+
+_judge = verdict.judge
+
+
+def _judge_unless_planted(uid: str, responses: Responses) -> AdmissionResponse:
+    if any(result.msg == f"denied by {WORD}" for result in responses.results):
+        raise LookupError("a bug that a test has planted")
+    return _judge(uid, responses)
+
+
+if __name__ == "__main__":
+    verdict.judge = _judge_unless_planted
+    main()
