@@ -21,9 +21,10 @@ from webhook.reports.resource_reports import ResourceReports
 from webhook.reports.writer import ReportWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.client import Client
+    from webhook.cluster.store import Key
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metric import Metric
@@ -107,6 +108,11 @@ class Reports:
             self._expansion = await read_expansion(self.client, self._log)
         except (ApiError, UnreachableError) as error:
             self._log.warning("ExpansionTemplates not read", error=str(error))
+
+    async def remove(self, reports: Iterable[Key]) -> None:
+        """Delete reports of the mode that was chosen before; raises what requests raise."""
+        for namespace, name in reports:
+            await self._writer.write(name, namespace, None)
 
     @property
     def is_idle(self) -> bool:

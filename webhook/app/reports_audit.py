@@ -7,7 +7,7 @@ reading and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook import report_metrics as metrics
 from webhook.audit.scope import everything
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from webhook.metrics import Registry
     from webhook.reports.finding import Finding
     from webhook.reports.known import Known
+
+
+REMOVED_MAX: Final = 2000
+"""Reports of the mode before that are deleted at the beginning of a sweep: some seconds' work."""
 
 
 class AuditReports:
@@ -58,7 +62,11 @@ class AuditReports:
         self._listed = frozenset(gvk.group_kind for gvk in start.kinds)
         self._known = None
         try:
-            self._known = await known_reports(self._reports.client, self._reports.api)
+            stored = await known_reports(
+                self._reports.client, self._reports.api, by_resource=self._reports.is_by_resource
+            )
+            await self._reports.remove(stored.others[:REMOVED_MAX])
+            self._known = stored.known
         except (ApiError, UnreachableError) as error:
             served = not (isinstance(error, ApiError) and error.is_absent)
             self._reports.refresher.is_served = served

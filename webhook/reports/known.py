@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.cluster.errors import ApiError
+from webhook.cluster.store import key_of
 from webhook.reports.finding import Policy, Subject, digest, order
 from webhook.reports.report import finding_in, is_ours, subject_in
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.cluster.client import Client
+    from webhook.cluster.store import Key
     from webhook.reports.finding import Finding
     from webhook.reports.report_api import ReportApi
 
@@ -32,13 +34,21 @@ class Known(NamedTuple):
     policies: frozenset[Policy] = frozenset()
 
 
-async def known_reports(client: Client, api: ReportApi) -> dict[str, Known]:
-    """The resources that our reports are about, by UID; read page by page.
+class Stored(NamedTuple):
+    """What our reports of one mode say, by the resources' UIDs; and those of the other mode."""
+
+    known: dict[str, Known]
+    others: list[Key]
+
+
+async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) -> Stored:
+    """Our reports; read page by page.
 
     Raises what requests raise: :class:`~webhook.cluster.errors.ApiError` with
     ``is_absent`` where the kinds are not served.
     """
     found: dict[str, Known] = {}
+    others: set[Key] = set()
     scattered: defaultdict[Subject, list[Finding]] = defaultdict(list)
     for resource in api.resources:
         query = {"limit": str(PAGE_REPORTS)}
@@ -53,12 +63,16 @@ async def known_reports(client: Client, api: ReportApi) -> dict[str, Known]:
                 scattered.clear()
                 continue
             for document in page["items"]:
-                if is_ours(document):
-                    for subject, findings in results_by_subject(document):
-                        if document.get("scope"):
-                            found[subject.uid] = Known(subject, digest(findings))
-                        else:
-                            scattered[subject] += findings
+                if not is_ours(document):
+                    continue
+                if bool(document.get("scope")) != by_resource:
+                    others.add(key_of(document))
+                    continue
+                for subject, findings in results_by_subject(document):
+                    if by_resource:
+                        found[subject.uid] = Known(subject, digest(findings))
+                    else:
+                        scattered[subject] += findings
             query["continue"] = page["metadata"].get("continue", "")
             if not query["continue"]:
                 break
@@ -67,7 +81,7 @@ async def known_reports(client: Client, api: ReportApi) -> dict[str, Known]:
             Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in findings
         )
         found[subject.uid] = Known(subject, digest(sorted(findings, key=order)), policies)
-    return found
+    return Stored(found, sorted(others))
 
 
 def results_by_subject(document: Mapping[str, Any]) -> Iterator[tuple[Subject, list[Finding]]]:
