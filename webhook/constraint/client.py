@@ -28,10 +28,13 @@ from webhook.constraint.errors import (
 from webhook.constraint.inventory import Inventory
 from webhook.constraint.isolation import (
     DEFAULT,
+    FaultView,
     InvalidOnError,
+    answer_to,
     on_error_of,
     readable_on_error,
 )
+from webhook.constraint.rollout import read_rollout
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.template import Template, kind_of, read_template
 
@@ -288,6 +291,30 @@ class Client:
         self._entries[entry.template.name] = replace(entry, constraints=ordered)
         self._snapshot = None
 
+    def fault_of(self, kind: str, name: str = "") -> FaultView | None:
+        """What is wrong with a constraint, or without a name with the template of a kind.
+
+        None for what is well, or not known. A template's answer is that of
+        those of its constraints that deny.
+        """
+        entry = self._entries.get(kind.lower())
+        if entry is None:
+            return None
+        constraint = _named(entry, name)
+        broken = (constraint.broken if constraint is not None else None) or entry.broken
+        if broken is None or (name and constraint is None):
+            return None
+        own = entry.on_error if constraint is None else entry.on_error_for(constraint)
+        on_error = own or self._isolation.on_error
+        is_good = entry.evaluator is not None and (constraint is None or constraint.is_good)
+        if is_good and on_error == "lastGood":
+            return FaultView(broken.stage, on_error, "lastGood")
+        actions: tuple[str, ...] = ("deny",)
+        if constraint is not None:
+            actions = enforcement.actions_at(constraint, enforcement.WEBHOOK, self._points)
+        answer = answer_to(actions, on_error, point=enforcement.WEBHOOK, spared=False)
+        return FaultView(broken.stage, on_error, answer)
+
     def remove_constraint(self, kind: str, name: str) -> bool:
         """Remove a constraint; False if it was not there."""
         entry = self._entries.get(kind.lower())
@@ -321,6 +348,7 @@ class Client:
                 "that can be used"
             )
         entry.target.validate_constraint(document)
+        read_rollout(document)
         if not is_valid:
             schema.validate_constraint(document, entry.crd)
         return entry

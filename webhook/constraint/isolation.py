@@ -51,6 +51,19 @@ class Isolation:
 DEFAULT: Final = Isolation()
 
 
+@dataclass(frozen=True, slots=True)
+class FaultView:
+    """What is wrong with the newest revision of a policy, and what that means.
+
+    ``answer`` is what a request gets that it matches at admission; ``lastGood``
+    where the revision before decides it.
+    """
+
+    cause: Stage
+    on_error: OnError
+    answer: Literal["lastGood", "reject", "warn", "record"]
+
+
 class InvalidOnError(ValueError):
     """An annotation of another value; the message says which there are."""
 

@@ -51,3 +51,9 @@ def missing(
 ) -> tuple[frozenset[GroupVersionKind], ...]:
     """The requirements of which no kind is synced."""
     return tuple(kinds for kinds in requirements if kinds.isdisjoint(synced))
+
+
+def missing_text(absent: Requirements) -> str:
+    """What a template waits for, in a line."""
+    wanted = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
+    return f"not evaluated until its data is synced: {wanted}"

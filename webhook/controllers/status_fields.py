@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 _POLICY_FIELDS: Final = frozenset(
-    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
+    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since", "fault"}
 )
 
 OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
     pod_status.TEMPLATE: _POLICY_FIELDS | {"missingData"},
-    pod_status.CONSTRAINT: _POLICY_FIELDS,
+    pod_status.CONSTRAINT: _POLICY_FIELDS | {"breaker", "enforcementAction", "lastViolation"},
     pod_status.CONFIG: frozenset(),
 }
 """What is written beyond Gatekeeper's fields."""

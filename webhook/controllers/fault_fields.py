@@ -1,0 +1,51 @@
+"""What a replica's status says of a policy at fault.
+
+``fault`` says what is wrong with the newest generation, what ``onError`` is and
+what a request gets that the policy matches; ``retry`` whether it is tried again
+by itself (``transient``) or only once the object changes (``permanent``).
+``breaker`` is there while a constraint is not evaluated for taking too long.
+docs/isolation.md has what they say in each case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from webhook.api.pod_status import Json
+    from webhook.constraint.breaker import BreakerView
+    from webhook.constraint.isolation import FaultView
+    from webhook.controllers.requirements import Requirements
+
+SUSPENDED: Final = "suspended"
+"""Code of the status error of a constraint that is not evaluated."""
+
+MISSING_DATA: Final = "data"
+"""The cause of a template's fault whose data is not synced yet."""
+
+
+def fault_fields(
+    fault: FaultView | None, breaker: BreakerView | None, absent: Requirements
+) -> Json:
+    """The fields of a template's or constraint's status; none where nothing is wrong.
+
+    ``absent`` is the data that a template waits for.
+    """
+    fields: Json = {}
+    if absent:
+        fields["fault"] = {"cause": MISSING_DATA, "retry": "transient"}
+        fields["missingData"] = [
+            {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+            for kinds in absent
+            for gvk in sorted(kinds)
+        ]
+    elif fault is not None:
+        fields["fault"] = {
+            "cause": fault.cause,
+            "onError": fault.on_error,
+            "answer": fault.answer,
+            "retry": "permanent",
+        }
+    if breaker is not None:
+        fields["breaker"] = {"state": breaker.state, "message": breaker.message}
+    return fields
