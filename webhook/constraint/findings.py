@@ -57,7 +57,7 @@ class Findings:
 
     def review(self, review: Review) -> None:
         """Add what a review finds; raises :class:`~webhook.constraint.errors.Deferred`."""
-        plan = self.snapshot.plan(self.point, review.target, review.key)
+        plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
         selection = plan.select(outcomes, operation)

@@ -97,7 +97,39 @@ def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
         residual=_matcher(rest) if rest else None,
         residual_key=repr(sorted((k, v) for k, v in match.items() if k != "kinds")),
         full=_matcher((_of_kinds(kinds), *rest)),
+        in_place=_in_place(match),
     )
+
+
+def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
+    """What the lists of namespaces say of one: the same as their criteria below."""
+    included, excluded = match.get("namespaces"), match.get("excludedNamespaces")
+    if not included:
+        if not excluded:
+            return None
+        outside = wildcard.any_of(excluded)
+        return lambda name: not outside(name)
+    inside = wildcard.any_of(included)
+    if not excluded:
+        return inside
+    outside = wildcard.any_of(excluded)
+    return lambda name: inside(name) and not outside(name)
+
+
+def place_of(subject: Subject) -> str | None:
+    """The name that lists of namespaces are compared with; None where it differs or is none."""
+    places = {_place(view, subject) for view in subject.views}
+    return places.pop() if len(places) == 1 and not subject.fault else None
+
+
+def _place(view: View, subject: Subject) -> str | None:
+    if view.is_namespace:
+        return view.name
+    if subject.namespace is not None:
+        return subject.namespace_name
+    # An object that states its namespace, where nobody gave the Namespace; else it is
+    # cluster-scoped, and no list of namespaces can disqualify it.
+    return view.namespace or None
 
 
 def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
@@ -185,13 +217,8 @@ def _namespaces(patterns: Sequence[str], *, included: bool) -> Criterion:
     test = wildcard.any_of(patterns)
 
     def criterion(view: View, subject: Subject) -> bool:
-        if view.is_namespace:
-            return test(view.name) is included
-        if subject.namespace is not None:
-            return test(subject.namespace_name) is included
-        # An object that states its namespace, where nobody gave the Namespace; else it is
-        # cluster-scoped, and no list of namespaces can disqualify it.
-        return not view.namespace or test(view.namespace) is included
+        name = _place(view, subject)
+        return name is None or test(name) is included
 
     return criterion
 

@@ -59,7 +59,8 @@ class Review:
     ``document`` is ``input.review``. ``key`` is what the index of constraints is
     keyed by (group and kind for admission), None where the index cannot serve.
     ``operation`` selects templates at the webhook; None for no operation at all.
-    ``subject`` is the target's own reading for its matchers.
+    ``subject`` is the target's own reading for its matchers. ``place`` is the
+    namespace that constraints name or exclude, None where it makes no difference.
     """
 
     target: str
@@ -67,3 +68,4 @@ class Review:
     key: Hashable | None = None
     operation: str | None = None
     subject: Any = field(default=None, repr=False)
+    place: str | None = None

@@ -21,13 +21,15 @@ class CompiledMatch:
     ``selects`` says whether reviews of a key of the index may match at all.
     ``residual`` decides for reviews of a selected key, and is None where there
     is nothing left to decide; ``residual_key`` is equal for equal residuals.
-    ``full`` decides for reviews without a key.
+    ``full`` decides for reviews without a key. ``in_place`` says whether reviews
+    of a place (a namespace) may match at all, and is None where any may.
     """
 
     selects: Callable[[Hashable], bool]
     residual: Matcher | None
     residual_key: str
     full: Matcher
+    in_place: Callable[[str], bool] | None = None
 
 
 class Target(Protocol):

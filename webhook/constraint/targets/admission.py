@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint.errors import InvalidData, ReviewError
-from webhook.constraint.match import Subject, View, compile_match
+from webhook.constraint.match import Subject, View, compile_match, place_of
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
@@ -134,12 +134,14 @@ def _review(
         first, last = views[0], views[-1]
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
+    subject = Subject(tuple(views), namespace, source, fault)
     return Review(
         target=NAME,
         document=document,
         key=key,
         operation=operation,
-        subject=Subject(tuple(views), namespace, source, fault),
+        subject=subject,
+        place=place_of(subject),
     )
 
 
