@@ -1,0 +1,243 @@
+"""Conditions: what all replicas together do about an object, from what each says of itself."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.pod_status import (
+    Pod,
+    StatusError,
+    constraint_subject,
+    pod_status,
+    template_subject,
+)
+from webhook.controllers.condition_keeper import is_news
+from webhook.controllers.conditions import FAULT_CHARACTERS_MAX, TYPES, judge, merged, state_of
+
+FAULT = StatusError("ingest_error", "does not compile", "x:1")
+LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+
+
+def template(generation=2):
+    return {
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "t", "uid": "t-uid", "generation": generation},
+    }
+
+
+def constraint():
+    return {"kind": "K8sAlways", "metadata": {"name": "c", "uid": "c-uid", "generation": 2}}
+
+
+def pod(name, *, ready=None, labels=None, ending=False, phase="Running"):
+    found = {"metadata": {"name": name, "uid": f"{name}-uid", "labels": labels or {}}}
+    found["status"] = {"phase": phase}
+    if ready is not None:
+        found["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    if ending:
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return found
+
+
+def says(name, *, observed=2, active=2, errors=(), operations=("webhook",), of=None, **fields):
+    """What a replica says of the template (or of another object), whose generation is 2."""
+    document = of or template(observed)
+    subject = (template_subject if document["kind"].startswith("Con") else constraint_subject)(
+        document
+    )
+    return pod_status(
+        Pod(name, "waddle-system", f"{name}-uid", operations),
+        subject,
+        errors=errors,
+        enforced=fields.pop("enforced", None),
+        additions={"activeGeneration": active, "activeDigest": f"d{active}", **fields},
+    )
+
+
+def verdict(*statuses, pods=None, overdue=False, document=None):
+    pods = [pod(item["status"]["id"]) for item in statuses] if pods is None else pods
+    return judge(document or template(), statuses, pods, overdue=overdue)
+
+
+def test_all_enforce_the_generation():
+    found = verdict(says("a"), says("b"))
+
+    assert (found.state, found.reason) == ("Active", "EnforcedByAll")
+    assert found.message == "2/2 replicas at generation 2"
+    held = {item["type"]: item["status"] for item in found.documents("now")}
+    assert held == {"Active": "True", "Degraded": "False", "Error": "False", "Enforced": "True"}
+    assert {item["observedGeneration"] for item in found.documents("now")} == {2}
+
+
+def test_some_cannot_and_which_and_why():
+    found = verdict(says("a"), says("b", active=1, errors=[FAULT]), says("c", active=1))
+
+    assert (found.state, found.reason) == ("Degraded", "NotEnforceable")
+    assert found.message == (
+        "2/3 replicas at generation 2; 1/3 enforce generation 1 (d1) meanwhile. "
+        "b: ingest_error: does not compile (x:1)"
+    )
+
+
+def test_none_can():
+    names = [f"r{number}" for number in range(7)]
+    found = verdict(*(says(name, active=0, errors=[FAULT]) for name in names))
+
+    assert found.state == "Error"
+    assert found.message == (
+        "0/7 replicas at generation 2. r0, r1, r2, r3, r4 and 2 more: "
+        "ingest_error: does not compile (x:1)"
+    )
+
+
+def test_data_that_is_not_synced_has_a_reason_of_its_own():
+    waiting = StatusError("missing_data", "not evaluated until its data is synced")
+
+    assert verdict(says("a", active=0, errors=[waiting])).reason == "DataMissing"
+
+
+def test_those_behind_are_trouble_only_when_they_have_been_for_long():
+    statuses = [says("a"), says("b", observed=1, active=1)]
+
+    assert verdict(*statuses).state == "Progressing"
+    found = verdict(*statuses, overdue=True)
+    assert (found.state, found.reason) == ("Degraded", "ReplicasBehind")
+    assert found.message.endswith(". b: at generation 1")
+
+
+def test_a_fault_and_somebody_behind_are_no_error_of_all():
+    statuses = [says("a", errors=[FAULT]), says("b", observed=1, active=1)]
+
+    assert verdict(*statuses, overdue=True).state == "Degraded"
+
+
+def test_a_constraint_that_is_not_enforced_is_not_active():
+    of = constraint()
+    statuses = [says("a", of=of, enforced=True), says("b", of=of, active=0, enforced=False)]
+    found = verdict(*statuses, document=of)
+
+    assert found.state == "Degraded"
+    assert found.message.endswith(". b: not enforced")
+
+
+def test_a_roll_back_is_neither_active_nor_trouble():
+    found = verdict(says("a", active=1, rolledBackTo="1"), says("b", active=1, rolledBackTo="1"))
+
+    assert (found.state, found.reason) == ("RolledBack", "RolledBack")
+    assert {item["status"] for item in found.documents("now")} == {"False"}
+    assert found.message == (
+        "0/2 replicas at generation 2; 2/2 enforce generation 1 (d1) meanwhile. "
+        "a, b: rolled back to generation 1 by annotation"
+    )
+
+
+def test_one_that_cannot_roll_back_is_named():
+    found = verdict(says("a", active=1, rolledBackTo="1"), says("b", errors=[FAULT]))
+
+    assert found.state == "Degraded"
+    assert "b: ingest_error" in found.message
+
+
+def test_a_ready_replica_that_says_nothing_is_missed_and_others_are_not():
+    pods = [
+        pod("a"),
+        pod("ready", ready=True, labels=LABELS),
+        pod("starting", ready=False, labels=LABELS),
+        pod("ending", ready=True, labels=LABELS, ending=True),
+        pod("finished", ready=True, labels=LABELS, phase="Failed"),
+        pod("of-another-product", ready=True),
+    ]
+    found = verdict(says("a"), pods=pods, overdue=True)
+
+    assert found.message == "1/2 replicas at generation 2. ready: no status yet"
+
+
+def test_a_pod_that_is_ending_is_believed_and_one_that_is_gone_is_not():
+    statuses = [says("a"), says("b", errors=[FAULT])]
+
+    assert verdict(*statuses, pods=[pod("a"), pod("b", ending=True)]).state == "Degraded"
+    assert verdict(*statuses, pods=[pod("a")]).state == "Active"
+    assert verdict(*statuses, pods=[pod("a"), pod("b", phase="Failed")]).state == "Active"
+
+
+def test_a_process_that_answers_no_admission_does_not_count():
+    found = verdict(says("a"), says("audit", errors=[FAULT], operations=("audit", "status")))
+
+    assert found.message == "1/1 replicas at generation 2"
+
+
+def test_nobody_who_says_anything_is_no_verdict():
+    assert verdict(pods=[pod("a", ready=True, labels=LABELS)], overdue=True) is None
+    earlier = says("a", of={**template(), "metadata": {"name": "t", "uid": "u", "generation": 1}})
+    assert verdict(earlier, overdue=True) is None
+
+
+def test_a_long_fault_is_shortened():
+    text = "x" * 5000
+    found = verdict(says("a", errors=[StatusError("e", text)]))
+
+    assert len(found.faults) < FAULT_CHARACTERS_MAX + 10
+
+
+def test_nothing_changes_but_the_time_leaves_the_conditions_as_they_are():
+    first = merged((), verdict(says("a")), "09:00")
+
+    assert merged(first, verdict(says("a")), "10:00") == first
+
+
+def test_the_time_is_that_of_the_status_change_alone():
+    first = merged((), verdict(says("a"), says("b")), "09:00")
+    later = merged(first, verdict(says("a"), says("b", errors=[FAULT])), "10:00")
+    times = {item["type"]: item["lastTransitionTime"] for item in later}
+
+    assert times == {"Active": "10:00", "Degraded": "10:00", "Error": "09:00", "Enforced": "10:00"}
+    scaled = merged(first, verdict(says("a")), "10:00")
+    assert {item["lastTransitionTime"] for item in scaled} == {"09:00"}
+    assert scaled != first
+
+
+def test_conditions_of_others_stay():
+    foreign = {"type": "Foreign", "status": "True", "reason": "x"}
+
+    assert merged([foreign], verdict(says("a")), "now")[0] == foreign
+
+
+STATES = ["Active", "Degraded", "Error", "RolledBack"]
+STATUSES = {
+    "Active": [says("a")],
+    "Degraded": [says("a"), says("b", errors=[FAULT])],
+    "Error": [says("a", errors=[FAULT])],
+    "RolledBack": [says("a", active=1, rolledBackTo="1")],
+}
+
+
+@given(st.lists(st.sampled_from(STATES), min_size=1, max_size=6))
+def test_the_state_can_be_read_back_whatever_came_before(states):
+    conditions = []
+    for number, state in enumerate(states):
+        conditions = merged(conditions, verdict(*STATUSES[state]), f"{number:02}")
+        assert state_of(conditions) == (state, 2)
+        assert [item["type"] for item in conditions] == list(TYPES)
+
+
+def test_conditions_that_are_not_ours_tell_no_state():
+    assert state_of([{"type": "Ready", "status": "True"}]) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "news"),
+    [
+        (("", 0), ("Active", 1), False),
+        (("Active", 1), ("Active", 2), False),
+        (("", 0), ("Error", 1), True),
+        (("Active", 1), ("Degraded", 1), True),
+        (("Degraded", 1), ("Degraded", 1), False),
+        (("Error", 1), ("Error", 2), True),
+        (("Error", 2), ("Active", 3), True),
+        (("Active", 2), ("RolledBack", 2), True),
+        (("RolledBack", 2), ("RolledBack", 3), False),
+        (("RolledBack", 2), ("Active", 2), True),
+    ],
+)
+def test_trouble_is_news_and_so_is_its_end(old, new, news):
+    assert is_news(old, new) is news

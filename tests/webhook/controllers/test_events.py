@@ -1,0 +1,90 @@
+"""Events: one for each change, whoever writes it, and one more of the same counts up."""
+
+import asyncio
+
+import pytest
+import uvloop
+
+from tests.cluster import Cluster
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.controllers.events import (
+    EVENTS,
+    MESSAGE_CHARACTERS_MAX,
+    NAMESPACE,
+    EventWriter,
+    again,
+    event,
+)
+
+OBJECT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "K8sAlways",
+    "metadata": {"name": "all", "uid": "uid-of-all", "generation": 3},
+}
+
+
+def made(reason="Degraded", message="m", instance="waddle-0", **metadata):
+    document = OBJECT | {"metadata": OBJECT["metadata"] | metadata}
+    return event(document, reason, message, instance=instance, is_warning=True)
+
+
+def test_its_name_is_what_it_says_and_not_who_says_it():
+    names = {made(instance=name)["metadata"]["name"] for name in ("waddle-0", "waddle-1")}
+    others = [made("Error"), made(generation=4), made(uid="another")]
+
+    assert len(names) == 1
+    assert len(names | {item["metadata"]["name"] for item in others}) == 4
+
+
+@pytest.mark.parametrize("name", ["x" * 253, f"{'x' * 199}-{'y' * 10}"])
+def test_its_name_and_message_fit(name):
+    found = made(name=name, message="x" * 5000)
+
+    assert len(found["metadata"]["name"]) <= 253
+    assert "-." not in found["metadata"]["name"]
+    assert len(found["message"]) == MESSAGE_CHARACTERS_MAX
+
+
+def test_once_more_is_counted():
+    first, second = made(message="one"), made(message="two")
+    found = again(first | {"metadata": {"resourceVersion": "7"}}, second)
+
+    assert (found["count"], found["message"]) == (2, "two")
+    assert found["metadata"] == {"resourceVersion": "7"}
+    assert found["firstTimestamp"] == first["firstTimestamp"]
+
+
+class Silent:
+    """A log that nobody reads."""
+
+    def __init__(self):
+        self.lines = []
+
+    def warning(self, message, **fields):
+        """Keep a line."""
+        self.lines.append((message, fields))
+
+
+def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
+    """Two at once and one after them are counted; what is refused is counted as a failure."""
+    log = Silent()
+
+    async def write() -> dict:
+        credentials = load_credentials(str(cluster.kubeconfig))
+        async with Client(credentials) as client:
+            writers = [EventWriter(client, log) for _ in range(2)]
+            async with asyncio.TaskGroup() as tasks:
+                for number, writer in enumerate(writers):
+                    tasks.create_task(writer.write(made(instance=f"waddle-{number}")))
+            await writers[0].write(made(message="again"))
+            refused = EventWriter(client, log)
+            await refused.write(made() | {"involvedObject": {"namespace": "elsewhere"}})
+            assert (refused.writes, refused.failures) == (1, 1)
+            return await client.get(EVENTS, made()["metadata"]["name"], NAMESPACE)
+
+    found = uvloop.run(write())
+    assert found["count"] == 3
+    assert found["message"] == "again"
+    assert found["involvedObject"]["kind"] == "K8sAlways"
+    assert [message for message, _ in log.lines] == ["event not written"]
