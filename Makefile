@@ -31,7 +31,7 @@ run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics
 	$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port 8443 --health-addr 127.0.0.1:9090 \
 	  --prometheus-host 127.0.0.1 --prometheus-port 8888 --shutdown-delay 0
 
-test: setup ## run all tests
+test: setup .venv-load/.done ## run all tests
 	$(PYTEST)
 
 check: setup lint types docs agreement ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA
@@ -81,7 +81,7 @@ load: setup .venv-load/.done ## Locust against a server of its own; LOAD="--shap
 	$(BIN)/python -m loadtest.locust $(LOAD)
 
 .venv-load/.done: requirements/load.txt | .venv/.done
-	test -x .venv-load/bin/python || $(PYTHON) -m venv .venv-load
+	test -x .venv-load/bin/python || $(PYTHON) -m venv --without-pip .venv-load
 	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-load/bin/python requirements/load.txt
 	touch $@
 
