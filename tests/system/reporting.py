@@ -1,0 +1,158 @@
+"""Policy reports of a control plane: their CRDs, and what they say."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster import ApiError
+from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request, until
+from webhook.reports.report_api import WGPOLICY, ReportApi
+
+MANIFESTS = Path(__file__).parents[2] / "manifests" / "reports"
+TEMPLATE = template("Denied")
+
+NAMESPACES = {
+    "apiVersion": "templates.gatekeeper.sh/v1",
+    "kind": "ConstraintTemplate",
+    "metadata": {
+        "name": "labelled",
+        "annotations": {"waddle.dev/severity": "high", "waddle.dev/category": "Labels"},
+    },
+    "spec": {
+        "crd": {"spec": {"names": {"kind": "Labelled"}}},
+        "targets": [
+            {
+                "target": "admission.k8s.gatekeeper.sh",
+                "rego": """
+                package labelled
+                violation[{"msg": "the label owner is missing"}] {
+                  not input.review.object.metadata.labels.owner
+                }
+                """,
+            }
+        ],
+    },
+}
+"""A template about labels, with a severity and a category."""
+
+
+def install(plane: Plane) -> None:
+    """Waddle's CRDs and the reports', and templates of their own."""
+    plane.install()
+    for file in MANIFESTS.glob("*/*.yaml"):
+        manifest = yaml.safe_load(file.read_text())
+        if manifest["kind"] == "CustomResourceDefinition":
+            path = f"{CRD_PATH}/{manifest['metadata']['name']}"
+            plane.api.apply(path, manifest)
+            until(lambda path=path: is_established(plane, path), f"{path} is served")
+
+
+def is_established(plane: Plane, path: str) -> bool:
+    crd = plane.api.request("GET", path)
+    version = crd["spec"]["versions"][0]["name"]
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    return try_request(plane.api, "GET", f"/apis/{group}/{version}/{plural}") is not None
+
+
+def labelled(name: str, kind: str = "Namespace", **match: Any) -> dict[str, Any]:
+    """A constraint about the label, of one kind of the core group."""
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Labelled",
+        "metadata": {"name": name},
+        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": [kind]}], **match}},
+    }
+
+
+def reports(plane: Plane, namespace: str = "", api: ReportApi = WGPOLICY) -> list[dict[str, Any]]:
+    """The reports of a namespace, or of cluster-wide kinds."""
+    path = api.resource(namespace).collection(namespace)
+    found: list[dict[str, Any]] = plane.api.request("GET", path)["items"]
+    return found
+
+
+def by_scope(
+    plane: Plane, namespace: str = "", api: ReportApi = WGPOLICY
+) -> dict[str, dict[str, Any]]:
+    """The reports by the name of what they are about."""
+    return {item["scope"]["name"]: item for item in reports(plane, namespace, api)}
+
+
+def rules(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """The constraints of a report with their results."""
+    return [(item["rule"], item["result"]) for item in report["results"]]
+
+
+def make_namespace(plane: Plane, name: str, **labels: str) -> None:
+    """A namespace of a test's own."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    plane.api.apply(f"/api/v1/namespaces/{name}", body)
+
+
+def put_config_map(plane: Plane, namespace: str, name: str, word: str, **labels: str) -> Any:
+    """A ConfigMap that a constraint with this word denies."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "data": {"deny": word},
+    }
+    return plane.api.apply(f"/api/v1/namespaces/{namespace}/configmaps/{name}", body)
+
+
+def delete_config_map(plane: Plane, namespace: str, name: str) -> None:
+    """Delete it."""
+    plane.api.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+
+
+def writes(plane: Plane) -> Counter[str]:
+    """How often reports were written, by the API server's own account: verb by verb."""
+    found: Counter[str] = Counter()
+    for line in plane.audit_log.read_text().splitlines():
+        event = json.loads(line)
+        reference = event.get("objectRef") or {}
+        verb = event["verb"]
+        if reference.get("apiGroup") in ("wgpolicyk8s.io", "openreports.io") and verb in (
+            "create",
+            "update",
+            "patch",
+            "delete",
+        ):
+            found[verb] += 1
+    return found
+
+
+def metric(replica: Replica, name: str, **labels: str) -> float:
+    """A metric's value, summed over the series that have these labels."""
+    total = 0.0
+    for line in replica.get("metrics", "/metrics").body.decode().splitlines():
+        if line.startswith((f"{name}{{", f"{name} ")) and all(
+            f'{label}="{value}"' in line for label, value in labels.items()
+        ):
+            total += float(line.rpartition(" ")[2])
+    return total
+
+
+def sweeps(replica: Replica) -> int:
+    """Sweeps that have ended."""
+    return int(metric(replica, "waddle_audit_sweeps_total"))
+
+
+def await_sweeps(replica: Replica, number: int = 2) -> None:
+    """Wait for so many more sweeps, and for the reports that follow from them."""
+    end = sweeps(replica) + number
+    until(lambda: sweeps(replica) >= end, f"{number} more sweeps have ended")
+    until(lambda: metric(replica, "waddle_reports_waiting") == 0, "no report waits")
+
+
+def delete_all(plane: Plane, api: ReportApi, namespace: str) -> None:
+    """Delete every report of a namespace."""
+    path = api.resource(namespace).collection(namespace)
+    try:
+        plane.api.request("DELETE", path)
+    except ApiError as error:
+        if error.status != 404:
+            raise
