@@ -238,6 +238,13 @@ SYNCED: Final = Metric(
     ("status", "kind"),
     gatekeeper=True,
 )
+SYNCED_DATA: Final = Metric(
+    f"{_W}synced_data_info",
+    "gauge",
+    "Always 1; the label names the data that policies may read, equal on replicas that have the "
+    "same.",
+    ("digest",),
+)
 WATCH_LISTS: Final = Metric(f"{_W}watch_lists", "counter", "Whole lists taken from the API server.")
 WATCH_STARTS: Final = Metric(f"{_W}watch_starts", "counter", "Watches begun.")
 WATCH_EVENTS: Final = Metric(f"{_W}watch_events", "counter", "Events of all watches.")
@@ -255,6 +262,11 @@ API_UNAUTHORIZED: Final = Metric(
     f"{_W}api_unauthorized",
     "counter",
     "Requests refused with 401, after which the credentials were read anew.",
+)
+API_TOKENS_ROTATED: Final = Metric(
+    f"{_W}api_tokens_rotated",
+    "counter",
+    "Times that the token for the API server was found to be another than before.",
 )
 API_WRITES: Final = Metric(
     f"{_W}api_writes",
@@ -396,6 +408,7 @@ METRICS: Final = (
     WATCHED_KINDS,
     INTENDED_KINDS,
     SYNCED,
+    SYNCED_DATA,
     WATCH_LISTS,
     WATCH_STARTS,
     WATCH_EVENTS,
@@ -404,6 +417,7 @@ METRICS: Final = (
     WATCH_SILENCES,
     API_REQUESTS,
     API_UNAUTHORIZED,
+    API_TOKENS_ROTATED,
     API_WRITES,
     API_WRITE_FAILURES,
     STATUS_FIELDS_PRUNED,

@@ -158,7 +158,15 @@ class Replica(Server):
     def digest(self) -> str:
         """The digest of the policies in force."""
         for line in self.get("metrics", "/metrics").body.decode().splitlines():
-            if line.startswith("waddle_snapshot_info{") or "digest=" in line:
+            if line.startswith("waddle_snapshot_info{"):
+                return line.partition('digest="')[2].partition('"')[0]
+        return ""
+
+    @property
+    def data_digest(self) -> str:
+        """The digest of the data that policies may read."""
+        for line in self.get("metrics", "/metrics").body.decode().splitlines():
+            if line.startswith("waddle_synced_data_info{"):
                 return line.partition('digest="')[2].partition('"')[0]
         return ""
 

@@ -374,6 +374,7 @@ class Following:
             self._tell(policies.awaited(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data.counts,
+                data_digest=policies.data.digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,
             )

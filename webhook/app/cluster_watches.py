@@ -76,6 +76,7 @@ class WatchMetrics:
         self,
         *,
         synced: Mapping[GroupVersionKind, int],
+        data_digest: str,
         writes: Mapping[str, tuple[int, int]],
         pruned: Mapping[tuple[str, ...], float],
     ) -> None:
@@ -91,9 +92,11 @@ class WatchMetrics:
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
         registry.replace(metrics.SYNCED, objects)
+        registry.replace(metrics.SYNCED_DATA, {(data_digest,): 1})
         registry.replace(metrics.STATUS_FIELDS_PRUNED, pruned)
         self._count(metrics.API_REQUESTS, self._client.requests)
         self._count(metrics.API_UNAUTHORIZED, self._client.unauthorized)
+        self._count(metrics.API_TOKENS_ROTATED, self._client.credentials.rotations)
         for what, (number, failures) in writes.items():
             self._count(metrics.API_WRITES, number, what)
             self._count(metrics.API_WRITE_FAILURES, failures, what)

@@ -44,6 +44,7 @@ class Credentials:
         self.server_name: str | None = self._configuration.tls_server_name or None
         self.proxy: str | None = self._configuration.proxy or None
         self.rereads = 0
+        self.rotations = 0
 
     def headers(self) -> dict[str, str]:
         """The headers that identify us: none where a client certificate does."""
@@ -61,7 +62,9 @@ class Credentials:
         self._read_at = time.monotonic()
         # The package's hook renews what expires by its own knowledge.
         value = self._configuration.get_api_key_with_prefix("BearerToken")
-        self._headers = {"Authorization": value.strip()} if value else {}
+        headers = {"Authorization": value.strip()} if value else {}
+        self.rotations += bool(self._headers) and headers != self._headers
+        self._headers = headers
 
 
 def load_credentials(

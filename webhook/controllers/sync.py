@@ -8,6 +8,7 @@ nothing is synced or excluded by it.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config, pod_status
@@ -32,6 +33,9 @@ SYNC_PROCESS: Final = "sync"
 
 _Key = tuple[str, str]
 
+_DIGEST_BYTES: Final = 16
+_DIGEST_RANGE: Final = 1 << (8 * _DIGEST_BYTES)
+
 
 def data_kind(gvk: GroupVersionKind) -> str:
     """A synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
@@ -49,6 +53,7 @@ class SyncController:
         self._sync_sets: dict[str, Mapping[str, Any]] = {}
         self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
         self._synced: set[GroupVersionKind] = set()
+        self._digest = 0
         self._excluded_patterns: tuple[str, ...] = ()
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
         self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
@@ -96,8 +101,9 @@ class SyncController:
         """Drop the data of kinds that nobody asks for any more; await that of the others."""
         wanted = self.kinds
         for gvk in self._objects.keys() - wanted:
-            for document in self._objects.pop(gvk).values():
-                self._remove(document)
+            for key, document in self._objects.pop(gvk).items():
+                if not _hides(self._excluded, gvk, *key):
+                    self._remove(document)
             self._synced.discard(gvk)
             self._tracker.forget(data_kind(gvk))
         for gvk in sorted(wanted):
@@ -126,12 +132,18 @@ class SyncController:
         if objects is None:
             return
         known = objects.pop(key, None)
+        hidden = _hides(self._excluded, gvk, *key)
         if document is not None:
             objects[key] = document
-            if not _hides(self._excluded, gvk, *key):
-                self._add(document)
-        elif known is not None:
-            self._remove(known)
+        if hidden:
+            return
+        if document is None:
+            if known is not None:
+                self._remove(known)
+            return
+        if known is not None:
+            self._weigh(known, -1)
+        self._add(document)
 
     def listed(self, gvk: GroupVersionKind) -> None:
         """Every object of a wanted kind that there was has been taken."""
@@ -144,15 +156,29 @@ class SyncController:
         """The number of objects of each wanted kind."""
         return {gvk: len(objects) for gvk, objects in self._objects.items()}
 
+    @property
+    def digest(self) -> str:
+        """Names the data that policies may read, the same whatever the order it came in.
+
+        The sum of its objects' hashes, each of where the object is and of its
+        ``resourceVersion``: 32 hexadecimal digits.
+        """
+        return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
+
     def _add(self, document: Mapping[str, Any]) -> None:
         try:
             self._client.add_data(document)
         except InvalidData:
             # The API server serves no object without kind, version and name.
             raise AssertionError(f"not an object: {document}") from None
+        self._weigh(document, 1)
 
     def _remove(self, document: Mapping[str, Any]) -> None:
         self._client.remove_data(document)
+        self._weigh(document, -1)
+
+    def _weigh(self, document: Mapping[str, Any], sign: int) -> None:
+        self._digest = (self._digest + sign * _fingerprint(document)) % _DIGEST_RANGE
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -170,3 +196,18 @@ def _hides(
 ) -> bool:
     """Whether an object is no data; a Namespace counts as its own, as in Gatekeeper."""
     return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
+
+
+def _fingerprint(document: Mapping[str, Any]) -> int:
+    metadata = document["metadata"]
+    identity = (
+        document["apiVersion"],
+        document["kind"],
+        metadata.get("namespace", ""),
+        metadata["name"],
+        metadata.get("uid", ""),
+        metadata.get("resourceVersion", ""),
+    )
+    # No part can hold a zero byte, so no two objects have the same text.
+    text = "\0".join(identity).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest())

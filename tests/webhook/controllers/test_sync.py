@@ -124,3 +124,44 @@ def test_a_config_without_sense_asks_for_nothing():
         assert synced_kinds({"kind": "Config", "spec": spec}) == frozenset()
     for match in (1, [1], [{"processes": "webhook", "excludedNamespaces": ["a"]}]):
         assert excluded_namespaces({"spec": {"match": match}}, "webhook") == ()
+
+
+def versioned(name, version, namespace="a"):
+    found = thing("Pod", name, namespace)
+    found["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version}
+    return found
+
+
+def test_the_digest_names_the_data_whatever_the_order_it_came_in():
+    first, second, empty = (bench()[2] for _ in range(3))
+    for sync in (first, second, empty):
+        sync.config(config(POD, match=[{"excludedNamespaces": ["hidden"], "processes": ["sync"]}]))
+    first.data(POD, ("a", "one"), versioned("one", "1"))
+    first.data(POD, ("a", "two"), versioned("two", "2"))
+    second.data(POD, ("a", "two"), versioned("two", "1"))
+    second.data(POD, ("hidden", "x"), versioned("x", "1", "hidden"))
+    second.data(POD, ("a", "three"), versioned("three", "1"))
+    assert first.digest != second.digest
+    second.data(POD, ("a", "two"), versioned("two", "2"))
+    second.data(POD, ("a", "one"), versioned("one", "1"))
+    assert first.digest != second.digest
+    second.data(POD, ("a", "three"), None)
+    second.data(POD, ("a", "three"), None)
+    assert first.digest == second.digest != empty.digest
+    for sync in (first, second):
+        sync.config(config())
+        assert sync.digest == empty.digest
+
+
+def test_the_digest_follows_what_is_excluded():
+    _, _, sync = bench()
+    sync.config(config(POD))
+    nothing = sync.digest
+    sync.data(POD, ("a", "one"), versioned("one", "1"))
+    all_of_it = sync.digest
+    hiding = [{"excludedNamespaces": ["a"], "processes": ["sync"]}]
+    sync.config(config(POD, match=hiding))
+    assert sync.digest == nothing
+    sync.data(POD, ("a", "one"), versioned("one", "1"))
+    sync.config(config(POD))
+    assert sync.digest == all_of_it
