@@ -1,0 +1,179 @@
+"""Breakers: when a constraint is suspended, tried, and evaluated again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.webhook.constraint.policies import client, constraint, echo_template
+from webhook.constraint.breaker import (
+    BACKOFF_SECONDS,
+    BACKOFF_SECONDS_MAX,
+    JITTER,
+    OVERRUNS_MAX,
+    SLOW_SECONDS,
+    WINDOW_SECONDS,
+    Guard,
+)
+
+KEY = ("K8sEcho", "c")
+
+
+class Bench:
+    """A guard on a clock of the test's, and a policy."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.chance = 0.5
+        self.told = []
+        self.guard = Guard(lambda: self.now, lambda: self.chance)
+        self.guard.tell = lambda view: self.told.append(view.state)
+        self.client = client(echo_template("no"), constraint("K8sEcho"))
+
+    @property
+    def policy(self):
+        """The entry and its constraint, as they are in force."""
+        (entry,) = self.client.snapshot.entries
+        return entry, entry.constraints[0]
+
+    def overrun(self, times=1):
+        """Take too long."""
+        for _ in range(times):
+            self.guard.overran(*self.policy, "too long")
+
+    def admits(self):
+        """Whether it is evaluated now."""
+        return self.guard.admits(*self.policy)
+
+    def state(self):
+        """Its breaker's."""
+        return self.guard.views()[KEY].state
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def test_a_healthy_constraint_is_unknown(bench):
+    assert bench.admits()
+    bench.guard.finished(*bench.policy)
+
+    assert bench.guard.breakers == {}
+
+
+def test_repeated_overruns_open_the_breaker(bench):
+    bench.overrun(OVERRUNS_MAX - 1)
+    assert bench.admits()
+    assert bench.state() == "closed"
+
+    bench.overrun()
+
+    assert not bench.admits()
+    assert bench.state() == "open"
+    assert "suspended after repeated overruns: too long" in bench.guard.suspended(bench.policy[1])
+
+
+def test_overruns_long_ago_do_not_count(bench):
+    bench.overrun(OVERRUNS_MAX - 1)
+    bench.now += WINDOW_SECONDS
+    bench.overrun(OVERRUNS_MAX - 1)
+
+    assert bench.admits()
+
+
+def test_one_evaluation_is_tried_after_the_back_off(bench):
+    bench.overrun(OVERRUNS_MAX)
+    bench.now += BACKOFF_SECONDS - 0.1
+    assert not bench.admits()
+    bench.now += 0.1
+
+    assert bench.admits()
+    assert bench.state() == "half-open"
+    assert not bench.admits()
+
+    bench.guard.finished(*bench.policy)
+    assert bench.admits()
+    assert bench.told == ["open", "half-open", "closed"]
+
+
+def test_a_trial_that_overruns_doubles_the_back_off_up_to_a_bound(bench):
+    bench.overrun(OVERRUNS_MAX)
+    waited = []
+    for _ in range(8):
+        breaker = bench.guard.breakers[KEY]
+        waited.append(breaker.retry_at - bench.now)
+        bench.now = breaker.retry_at
+        assert bench.admits()
+        bench.overrun()
+        assert not bench.admits()
+
+    assert waited[:3] == [BACKOFF_SECONDS, 2 * BACKOFF_SECONDS, 4 * BACKOFF_SECONDS]
+    assert waited[-1] == BACKOFF_SECONDS_MAX
+
+
+def test_back_offs_are_spread(bench):
+    bench.chance = 0.0
+    bench.overrun(OVERRUNS_MAX)
+
+    earliest = bench.guard.breakers[KEY].retry_at - bench.now
+
+    assert earliest == pytest.approx(BACKOFF_SECONDS * (1 - JITTER))
+
+
+def test_a_trial_that_was_given_up_on_is_followed_by_another(bench):
+    bench.overrun(OVERRUNS_MAX)
+    bench.now += BACKOFF_SECONDS
+    assert bench.admits()
+
+    bench.now += BACKOFF_SECONDS
+    assert bench.admits()
+
+
+def test_after_a_trial_the_overruns_count_on(bench):
+    bench.overrun(OVERRUNS_MAX)
+    bench.now += BACKOFF_SECONDS
+    assert bench.admits()
+    bench.guard.finished(*bench.policy)
+
+    bench.overrun()
+
+    assert not bench.admits()
+
+
+def test_a_changed_policy_begins_anew(bench):
+    bench.overrun(OVERRUNS_MAX)
+    bench.client.add_template(echo_template("other"))
+
+    assert bench.admits()
+    assert bench.guard.views() == {}
+
+
+def test_a_slow_constraint_is_evaluated_elsewhere_for_a_while(bench):
+    bench.guard.slowed(*bench.policy)
+
+    assert bench.guard.is_slow(*bench.policy)
+    assert bench.guard.views() == {}
+    bench.now += SLOW_SECONDS
+    assert not bench.guard.is_slow(*bench.policy)
+
+
+def test_a_trial_is_never_made_where_it_would_hold_others_up(bench):
+    bench.overrun(OVERRUNS_MAX)
+    assert not bench.guard.is_slow(*bench.policy)  # not evaluated at all
+    bench.now += BACKOFF_SECONDS
+
+    assert bench.guard.is_slow(*bench.policy)
+
+
+def test_what_is_well_again_or_gone_is_forgotten(bench):
+    bench.overrun()
+    bench.guard.keep([KEY])
+    assert KEY in bench.guard.views()
+
+    bench.now += WINDOW_SECONDS
+    bench.guard.keep([KEY])
+    assert bench.guard.breakers == {}
+
+    bench.overrun(OVERRUNS_MAX)
+    bench.guard.keep([])
+    assert bench.guard.breakers == {}
