@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-decisions load soak
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions load soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -72,6 +72,9 @@ fuzz: setup ## search for FUZZ_SECONDS for a difference between our Rego engine 
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
+
+bench-enforcement: setup ## from a change of policy to its enforcement on three replicas, beside Gatekeeper, 8 minutes
+	$(BIN)/python -m loadtest.enforcement --save
 
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions

@@ -1,0 +1,39 @@
+"""One connection to an API server, kept open: a handshake is no part of what is measured."""
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.cluster import Api, ApiError
+
+REQUEST_SECONDS_MAX = 30.0
+
+
+class Connection:
+    """Requests one after the other."""
+
+    def __init__(self, api: Api) -> None:
+        """Where to, and as whom."""
+        parts = urlsplit(api.server)
+        assert parts.hostname is not None
+        self._connection = http.client.HTTPSConnection(
+            parts.hostname, parts.port, context=api.context, timeout=REQUEST_SECONDS_MAX
+        )
+
+    def close(self) -> None:
+        """Leave."""
+        self._connection.close()
+
+    def request(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> Any:
+        """The decoded answer. Raises ApiError for an answer that is not a success."""
+        payload = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": kind, "Accept": "application/json"}
+        self._connection.request(method, path, payload, headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= http.client.BAD_REQUEST:
+            raise ApiError(answer.status, content.decode())
+        return json.loads(content)
