@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
+from webhook.following_metrics import FOLLOWING_METRICS
 from webhook.metric import Metric
 from webhook.report_metrics import REPORT_METRICS
 
@@ -222,68 +223,6 @@ DECISIONS_CONNECTED: Final = Metric(
     f"{_W}decisions_connected", "gauge", "1 while connected to the sidecar."
 )
 
-WATCHED_KINDS: Final = Metric(
-    f"{_G}watch_manager_watched_gvk", "gauge", "Kinds that are watched.", gatekeeper=True
-)
-INTENDED_KINDS: Final = Metric(
-    f"{_G}watch_manager_intended_watch_gvk",
-    "gauge",
-    "Kinds that are to be watched, those not served included.",
-    gatekeeper=True,
-)
-SYNCED: Final = Metric(
-    f"{_G}sync",
-    "gauge",
-    "Objects of synced kinds, which policies may read.",
-    ("status", "kind"),
-    gatekeeper=True,
-)
-SYNCED_DATA: Final = Metric(
-    f"{_W}synced_data_info",
-    "gauge",
-    "Always 1; the label names the data that policies may read, equal on replicas that have the "
-    "same.",
-    ("digest",),
-)
-WATCH_LISTS: Final = Metric(f"{_W}watch_lists", "counter", "Whole lists taken from the API server.")
-WATCH_STARTS: Final = Metric(f"{_W}watch_starts", "counter", "Watches begun.")
-WATCH_EVENTS: Final = Metric(f"{_W}watch_events", "counter", "Events of all watches.")
-WATCH_GONE: Final = Metric(
-    f"{_W}watch_gone",
-    "counter",
-    "Times that the API server had forgotten where a watch or list stood (410).",
-)
-WATCH_ERRORS: Final = Metric(f"{_W}watch_errors", "counter", "Lists and watches that failed.")
-WATCH_SILENCES: Final = Metric(
-    f"{_W}watch_silences", "counter", "Watches given up because nothing came, not even a bookmark."
-)
-API_REQUESTS: Final = Metric(f"{_W}api_requests", "counter", "Requests to the API server.")
-API_UNAUTHORIZED: Final = Metric(
-    f"{_W}api_unauthorized",
-    "counter",
-    "Requests refused with 401, after which the credentials were read anew.",
-)
-API_TOKENS_ROTATED: Final = Metric(
-    f"{_W}api_tokens_rotated",
-    "counter",
-    "Times that the token for the API server was found to be another than before.",
-)
-API_WRITES: Final = Metric(
-    f"{_W}api_writes",
-    "counter",
-    "Writes to the API server: own statuses, CRDs of constraints, byPod with conditions, Events, "
-    "revisions, certificate. None in a steady state.",
-    ("what",),
-)
-API_WRITE_FAILURES: Final = Metric(
-    f"{_W}api_write_failures", "counter", "Writes that failed, conflicts excepted.", ("what",)
-)
-STATUS_FIELDS_PRUNED: Final = Metric(
-    f"{_W}status_fields_pruned",
-    "gauge",
-    "Fields of ours that the cluster's CRD does not keep in statuses: it is Gatekeeper's own.",
-    ("kind",),
-)
 POLICY_STATES: Final = Metric(
     f"{_W}policies",
     "gauge",
@@ -405,22 +344,7 @@ METRICS: Final = (
     DECISIONS_QUEUED,
     DECISIONS_QUEUED_BYTES,
     DECISIONS_CONNECTED,
-    WATCHED_KINDS,
-    INTENDED_KINDS,
-    SYNCED,
-    SYNCED_DATA,
-    WATCH_LISTS,
-    WATCH_STARTS,
-    WATCH_EVENTS,
-    WATCH_GONE,
-    WATCH_ERRORS,
-    WATCH_SILENCES,
-    API_REQUESTS,
-    API_UNAUTHORIZED,
-    API_TOKENS_ROTATED,
-    API_WRITES,
-    API_WRITE_FAILURES,
-    STATUS_FIELDS_PRUNED,
+    *FOLLOWING_METRICS,
     POLICY_STATES,
     POLICIES_NOT_NEWEST,
     POLICY_REVISIONS,

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from webhook import metrics
+from webhook import following_metrics, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,8 +72,8 @@ class AuditMetrics:
 
     def refresh(self, statuses: ConstraintStatuses) -> None:
         """Bring up to date what others count."""
-        self._count(metrics.API_WRITES, statuses.writes, "audit")
-        self._count(metrics.API_WRITE_FAILURES, statuses.failures, "audit")
+        self._count(following_metrics.API_WRITES, statuses.writes, "audit")
+        self._count(following_metrics.API_WRITE_FAILURES, statuses.failures, "audit")
         self._count(metrics.AUDIT_LISTS, self._lists.continued, "continued")
         self._count(metrics.AUDIT_LISTS, self._lists.restarted, "restarted")
 

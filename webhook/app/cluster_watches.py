@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook import metrics
+from webhook import following_metrics
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.resource import Resource
 from webhook.constraint import constraint
@@ -53,12 +53,12 @@ class ClusterDiscovery(Discovery):
 
 
 _COUNTED: Final = (
-    ("lists", metrics.WATCH_LISTS),
-    ("watches", metrics.WATCH_STARTS),
-    ("events", metrics.WATCH_EVENTS),
-    ("gone", metrics.WATCH_GONE),
-    ("errors", metrics.WATCH_ERRORS),
-    ("silences", metrics.WATCH_SILENCES),
+    ("lists", following_metrics.WATCH_LISTS),
+    ("watches", following_metrics.WATCH_STARTS),
+    ("events", following_metrics.WATCH_EVENTS),
+    ("gone", following_metrics.WATCH_GONE),
+    ("errors", following_metrics.WATCH_ERRORS),
+    ("silences", following_metrics.WATCH_SILENCES),
 )
 
 
@@ -86,20 +86,20 @@ class WatchMetrics:
             self._registry.count(metric, by=self._growth(field, statistics))
         registry = self._registry
         running = sum(not item.absent for item in statistics.values())
-        registry.set(metrics.WATCHED_KINDS, running)
-        registry.set(metrics.INTENDED_KINDS, len(statistics))
+        registry.set(following_metrics.WATCHED_KINDS, running)
+        registry.set(following_metrics.INTENDED_KINDS, len(statistics))
         objects: dict[tuple[str, ...], float] = {}
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
-        registry.replace(metrics.SYNCED, objects)
-        registry.replace(metrics.SYNCED_DATA, {(data_digest,): 1})
-        registry.replace(metrics.STATUS_FIELDS_PRUNED, pruned)
-        self._count(metrics.API_REQUESTS, self._client.requests)
-        self._count(metrics.API_UNAUTHORIZED, self._client.unauthorized)
-        self._count(metrics.API_TOKENS_ROTATED, self._client.credentials.rotations)
+        registry.replace(following_metrics.SYNCED, objects)
+        registry.replace(following_metrics.SYNCED_DATA, {(data_digest,): 1})
+        registry.replace(following_metrics.STATUS_FIELDS_PRUNED, pruned)
+        self._count(following_metrics.API_REQUESTS, self._client.requests)
+        self._count(following_metrics.API_UNAUTHORIZED, self._client.unauthorized)
+        self._count(following_metrics.API_TOKENS_ROTATED, self._client.credentials.rotations)
         for what, (number, failures) in writes.items():
-            self._count(metrics.API_WRITES, number, what)
-            self._count(metrics.API_WRITE_FAILURES, failures, what)
+            self._count(following_metrics.API_WRITES, number, what)
+            self._count(following_metrics.API_WRITE_FAILURES, failures, what)
 
     def _growth(self, field: str, statistics: Mapping[GroupVersionKind, Statistics]) -> int:
         """How much a count has grown over all watches since the last look."""
