@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook.controllers.aggregation import STATUS_KINDS, status_resource
@@ -33,7 +34,7 @@ class StatusWriters:
             for kind in STATUS_KINDS
         }
         self._fields = {
-            kind: StatusFields(client, kind, lambda kind=kind: self._declared(kind), log)
+            kind: StatusFields(client, kind, partial(self._declared, kind), log)
             for kind in STATUS_KINDS
         }
         self._can_write = {kind: asyncio.Event() for kind in STATUS_KINDS}
