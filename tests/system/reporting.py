@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from webhook.reports.report_api import WGPOLICY, ReportApi
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "reports"
 TEMPLATE = template("Denied")
+WRITES = frozenset({"create", "update", "patch", "delete"})
 
 NAMESPACES = {
     "apiVersion": "templates.gatekeeper.sh/v1",
@@ -108,20 +110,21 @@ def delete_config_map(plane: Plane, namespace: str, name: str) -> None:
     plane.api.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/{name}")
 
 
-def writes(plane: Plane) -> Counter[str]:
-    """How often reports were written, by the API server's own account: verb by verb."""
+def writes(plane: Plane, *, ignored: Collection[str] = ()) -> Counter[str]:
+    """How often reports were written, by the API server's own account: verb by verb.
+
+    Those of resources with an ignored UID do not count.
+    """
     found: Counter[str] = Counter()
     for line in plane.audit_log.read_text().splitlines():
         event = json.loads(line)
         reference = event.get("objectRef") or {}
-        verb = event["verb"]
-        if reference.get("apiGroup") in ("wgpolicyk8s.io", "openreports.io") and verb in (
-            "create",
-            "update",
-            "patch",
-            "delete",
+        if (
+            reference.get("apiGroup") in ("wgpolicyk8s.io", "openreports.io")
+            and event["verb"] in WRITES
+            and reference.get("name") not in ignored
         ):
-            found[verb] += 1
+            found[event["verb"]] += 1
     return found
 
 
