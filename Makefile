@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions load soak
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-audit load soak
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -78,6 +78,9 @@ bench-enforcement: setup ## from a change of policy to its enforcement on three 
 
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions
+
+bench-audit: setup ## the audit beside Gatekeeper's at 1,000 and 10,000 Pods, about 12 minutes
+	$(BIN)/python -m loadtest.audit --save
 
 LOAD ?= --shape average --run-time 20s
 load: setup .venv-load/.done ## Locust against a server of its own; LOAD="--shape spike --rate 200", see loadtest/README.md

@@ -36,7 +36,7 @@ def prepared(
         install(api)
         installation = Installation(cluster, certificates, folder / "gatekeeper.log", core)
         with installation.gatekeeper():
-            _apply_policies(api, policies)
+            apply_policies(api, policies)
         yield installation
     finally:
         cluster.stop()
@@ -110,7 +110,8 @@ def install(api: Api) -> None:
     api.apply(f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}", pod)
 
 
-def _apply_policies(api: Api, policies: Path) -> None:
+def apply_policies(api: Api, policies: Path) -> None:
+    """Apply templates and constraints, and wait until a Gatekeeper that runs enforces them."""
     documents = [
         document
         for file in sorted(policies.glob("*.yaml"))

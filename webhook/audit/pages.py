@@ -27,7 +27,7 @@ FIRST_OBJECTS: Final = 100
 """Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the
 API server keeps (1.5 MiB) could still be held."""
 
-PAGE_BYTES: Final = 2 * 1024 * 1024
+PAGE_BYTES: Final = 1024 * 1024
 """What later pages should have. Decoded, Pods take some seven times their bytes."""
 
 LIST_SECONDS: Final = 60.0

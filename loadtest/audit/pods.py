@@ -1,0 +1,78 @@
+"""A cluster full of Pods, half of which violate policies."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+from webhook.cluster.resource import Resource
+
+BODIES = Path(__file__).resolve().parent.parent / "bodies"
+SPACES = 20
+"""Namespaces that the Pods are spread over."""
+
+AT_ONCE = 12
+
+PODS = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+NAMESPACES = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
+ACCOUNTS = Resource(
+    GroupVersionKind("", "v1", "ServiceAccount"), "serviceaccounts", namespaced=True
+)
+
+
+def fill(kubeconfig: Path, first: int, last: int) -> None:
+    """Make Pods of these numbers."""
+    uvloop.run(_fill(kubeconfig, first, last))
+
+
+async def _fill(kubeconfig: Path, first: int, last: int) -> None:
+    bodies = [_pod(name) for name in ("pod", "pod_bad")]
+    async with Client(load_credentials(kubeconfig)) as client:
+        for number in range(SPACES):
+            await client.apply(NAMESPACES, _object("v1", "Namespace", _space(number)))
+            account = _object("v1", "ServiceAccount", "default", _space(number))
+            await client.apply(ACCOUNTS, account)
+        numbers = iter(range(first, last))
+
+        async def work() -> None:
+            for number in numbers:
+                pod = bodies[number % len(bodies)]
+                space = _space(number % SPACES)
+                metadata = {**pod["metadata"], "name": f"pod-{number}", "namespace": space}
+                await client.create(PODS, {**pod, "metadata": metadata}, space)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(AT_ONCE):
+                tasks.create_task(work())
+
+
+def _space(number: int) -> str:
+    return f"audited-{number}"
+
+
+def _object(version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _pod(name: str) -> dict[str, Any]:
+    """The Pod of a benchmark's body, as a user would make it: it has no owner that is gone."""
+    pod: dict[str, Any] = json.loads((BODIES / f"{name}.json").read_text())["request"]["object"]
+    metadata = {
+        key: value for key, value in pod["metadata"].items() if key in ("labels", "annotations")
+    }
+    spec = {key: value for key, value in pod["spec"].items() if key not in _NOT_OURS}
+    for container in spec["containers"]:
+        context = container.get("securityContext", {})
+        if context.get("privileged"):
+            context["allowPrivilegeEscalation"] = True  # the API server admits no other
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+_NOT_OURS = ("nodeName", "serviceAccountName", "serviceAccount", "priorityClassName", "priority")
+"""What the API server fills in, or what would have to exist."""
