@@ -168,7 +168,9 @@ def every_field() -> list[Object]:
         pod_status.constraint_subject({"kind": "K", "metadata": {"name": "fields", **SUBJECT}}),
         errors=[error],
         enforced=True,
-        additions=additions | {"enforcementPointsStatus": [point]},
+        additions=additions
+        | {"enforcementPointsStatus": [point]}
+        | {"enforcementAction": "warn", "lastViolation": "2026-01-01T00:00:00Z"},
     )
     config = pod_status.pod_status(
         POD,

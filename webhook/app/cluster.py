@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client as PolicyClient
     from webhook.controllers.revision_keeper import Key
+    from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Serving
@@ -93,11 +94,15 @@ class ClusterThread:
         registry: Registry,
         log: Logger,
         certificate: CertificateLoader | None,
+        *,
+        record: RecordEvent,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
-        ``make_client`` gives an empty client for each beginning.
+        ``make_client`` gives an empty client for each beginning; ``record`` takes
+        events for the decision log.
         """
+        self._record = record
         self._settings = settings
         self._make_client = make_client
         self._serving = serving
@@ -195,6 +200,7 @@ class ClusterThread:
             registry=self._registry,
             log=self._log,
             tell=self._tell,
+            record=self._record,
             certificate=self._certificate,
         )
         self._following = following
@@ -239,6 +245,7 @@ class Following:
         registry: Registry,
         log: Logger,
         tell: Callable[[str, tuple[str, ...]], None],
+        record: RecordEvent,
         certificate: ClusterCertificate | None,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong."""
@@ -253,7 +260,9 @@ class Following:
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
         self._aggregation = (
-            Aggregation(client, self._manager, pod, log) if STATUS_OPERATION in operations else None
+            Aggregation(client, self._manager, pod, log, record=record)
+            if STATUS_OPERATION in operations
+            else None
         )
         self._revisions = (
             RevisionKeeper(
@@ -370,6 +379,9 @@ class Following:
             await asyncio.sleep(TICK_SECONDS)
             self._settle_absent()
             policies = self._policies
+            policies.take_violations()
+            policies.take_breakers()
+            self._publish()
             policies.log_news()
             self._tell(policies.awaited(), policies.faults)
             self._metrics.refresh(

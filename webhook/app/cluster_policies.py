@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
+from webhook.api import timestamp
 from webhook.app.policies import gauge, settle
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import Reconciler
@@ -61,7 +62,7 @@ class ClusterPolicies:
             client,
             self.tracker,
             pod,
-            _now,
+            timestamp.now,
             wait_for_broken=wait_for_broken,
             revisions=revisions,
         )
@@ -75,6 +76,8 @@ class ClusterPolicies:
             policy_watches=watches[0],
             data_watches=watches[1],
         )
+        self._counted: Mapping[tuple[str, str], int] = {}
+        self._breaker_changes = 0
         self.is_serving = False
         self._began = self._told_at = time.monotonic()
         self.faults: tuple[str, ...] = ()
@@ -117,6 +120,35 @@ class ClusterPolicies:
         else:
             self._registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
 
+    def take_violations(self) -> None:
+        """Tell the policies which constraints in a roll-out were violated since the last call.
+
+        By the metrics' counts, so that a review pays nothing for it. Constraints
+        beyond the series kept share one: any of them may have been violated then.
+        """
+        staged = self.policy.staged
+        if not staged:
+            self._counted = {}
+            return
+        counts: Counter[tuple[str, str]] = Counter()
+        for (kind, name, _), count in self._registry.violations.series.copy().items():
+            counts[kind, name] += count
+        others, now = counts["", metrics.OTHER], time.time()
+        counted = {key: counts[key] + others for key in staged}
+        for key, count in counted.items():
+            if count > self._counted.get(key, 0):
+                self.policy.violated(*key, now)
+        self._counted = counted
+
+    def take_breakers(self) -> None:
+        """Tell the policies which constraints took too long, if that has changed."""
+        guard = self._serving.guard
+        if guard.changes != self._breaker_changes:
+            self._breaker_changes = guard.changes
+            self.policy.take_breakers(guard.views())
+        if guard.breakers and self._serving.revision is not None:
+            guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
+
     def statuses(self) -> Mapping[str, Json]:
         """The status objects that may be told: before serving, only what stands in its way."""
         found = self.reconciler.statuses()
@@ -148,7 +180,3 @@ class ClusterPolicies:
         before, self.faults = self.faults, self.policy.faults()
         for fault in sorted(set(self.faults) - set(before)):
             self._log.error("policy cannot be used; what was in force before stays", fault=fault)
-
-
-def _now() -> str:
-    return dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook import __version__, metrics
@@ -55,6 +56,11 @@ class DecisionLog:
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
+
+    def record_event(self, event: str, **details: str | int) -> None:
+        """Record an event of this replica, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(partial(self.recorder.event, event, **details))
 
     async def drain(self) -> None:
         """Wait for acknowledgements within the grace period; call after the last answer."""

@@ -257,9 +257,15 @@ class Process:
                 self._registry,
                 lines.logger("cluster"),
                 self._certificate,
+                record=self._record_event,
             )
         except CredentialsError as error:
             raise StartupError(str(error)) from None
+
+    def _record_event(self, event: str, **details: str | int) -> None:
+        """Record something besides decisions, from any thread, where there is a log."""
+        if self._decisions is not None:
+            self._decisions.record_event(event, **details)
 
     def _decision_log(self, lines: Log) -> DecisionLog | None:
         """The decision log if it is on; raises :class:`StartupError`."""

@@ -15,13 +15,14 @@ policy, and nothing is known of it.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
+from webhook.constraint.errors import InvalidConstraint
 from webhook.settings.flags import duration_seconds
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ ABORT: Final = "waddle.dev/rollout-abort"
 _STRENGTH: Final = {"dryrun": 0, "warn": 1, "deny": 2, "scoped": 2}
 """A roll-out only ever becomes stricter. What is scoped may deny somewhere."""
 
-_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-
 PROGRESSING: Final = "Progressing"
 HOLDING: Final = "Holding"
 PAUSED: Final = "Paused"
@@ -45,7 +44,7 @@ ABORTED: Final = "Aborted"
 COMPLETE: Final = "Complete"
 
 
-class InvalidRollout(ValueError):  # noqa: N818  # named as the field's other refusals are
+class InvalidRollout(InvalidConstraint):
     """An annotation that cannot be followed; the message says what of it, and what is expected."""
 
 
@@ -96,15 +95,24 @@ class Record:
     generation: int
     steps: tuple[Step, ...]
     state: str
+    total: int | None = None
+    """How many violations the audit found last, while steps were still to come."""
+    increased: float | None = None
+    """When the audit last found more than before, seconds since the epoch."""
 
     def document(self) -> Json:
         """As it stands in ``status.rollout``."""
-        return {
+        found: Json = {
             "observedGeneration": self.generation,
             "state": self.state,
             "action": self.steps[-1].action,
-            "steps": [{"action": step.action, "since": _text(step.since)} for step in self.steps],
+            "steps": [{"action": step.action, "since": text_of(step.since)} for step in self.steps],
         }
+        if self.total is not None:
+            found["auditedViolations"] = self.total
+        if self.increased is not None:
+            found["increasedAt"] = text_of(self.increased)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +122,17 @@ class Evidence:
     enforced: bool
     """Whether every replica enforces this generation at the present stage."""
     last_violation: float | None = None
-    """When a replica or an audit last saw a new violation, seconds since the epoch."""
+    """When a replica last met a violation, seconds since the epoch."""
+    total: int | None = None
+    """How many violations the audit finds."""
+    audited: float | None = None
+    """When it found them."""
 
 
 def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
     """The roll-out of a constraint; None without the annotation.
 
-    Raises :class:`InvalidRollout`, and
-    :class:`~webhook.constraint.errors.InvalidConstraint` for the spec's action.
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
     annotations = document.get("metadata", {}).get("annotations") or {}
     text = annotations.get(ANNOTATION)
@@ -171,13 +182,62 @@ def read_record(status: Mapping[str, Any] | None) -> Record | None:
     """
     found: Any = (status or {}).get("rollout")
     try:
-        steps = tuple(Step(item["action"], _seconds(item["since"])) for item in found["steps"])
-        record = Record(found["observedGeneration"], steps, found["state"])
-    except (KeyError, TypeError, ValueError):
+        steps = tuple(Step(item["action"], seconds_of(item["since"])) for item in found["steps"])
+        increased = seconds_of(found["increasedAt"]) if "increasedAt" in found else None
+        total = found.get("auditedViolations")
+        record = Record(found["observedGeneration"], steps, found["state"], total, increased)
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    sound = type(record.generation) is int and type(record.state) is str
-    sound = sound and all(step.action in _STRENGTH for step in steps)
-    return record if steps and sound else None
+    kinds = (type(record.generation), type(record.state), type(record.total))
+    sound = kinds in ((int, str, int), (int, str, type(None)))
+    return record if steps and sound and all(step.action in _STRENGTH for step in steps) else None
+
+
+def violation_time(document: Mapping[str, Any], known: str | None, now: float) -> str | None:
+    """When a violation that was met now is said to have been; None where that is said already.
+
+    Rounded up, so that violations that come all the time are told of now and then:
+    quiet may so become longer by a twentieth, never shorter. None, too, where no
+    stage waits for quiet.
+    """
+    rollout = read_rollout(document)
+    quiet = [stage.quiet_seconds for stage in rollout.stages] if rollout is not None else []
+    shortest = min((seconds for seconds in quiet if seconds is not None), default=None)
+    if shortest is None or (known is not None and seconds_of(known) >= now):
+        return None
+    return text_of(math.ceil(now + shortest / 20))
+
+
+def stage_of(document: Mapping[str, Any]) -> str:
+    """The action in force by a constraint's own annotation and status; empty without a roll-out.
+
+    Empty, too, where the annotation cannot be followed: the constraint is refused then.
+    """
+    try:
+        rollout = read_rollout(document)
+    except InvalidConstraint:
+        return ""
+    if rollout is None:
+        return ""
+    generation = document["metadata"].get("generation", 0)
+    return effective_action(rollout, read_record(document.get("status")), generation)
+
+
+def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The constraint as it is to be enforced: with the action in force in place of its own.
+
+    Its roll-out is then carried out, and no annotation of it any more. ``status`` is the one that stands in the cluster, whatever revision the document is.
+    """
+    action = stage_of({**document, "status": status})
+    if not action or action == enforcement.action_of(document):
+        return document
+    metadata = document["metadata"]
+    kept = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
+    return {
+        **document,
+        "metadata": {**metadata, "annotations": kept},
+        "spec": {**(document.get("spec") or {}), "enforcementAction": action},
+    }
 
 
 def effective_action(rollout: Rollout, record: Record | None, generation: int) -> str:
@@ -210,16 +270,27 @@ def next_record(
     """
     began = math.floor(now)
     if record is None or record.generation != generation:
-        record = Record(generation, (Step(rollout.actions[0], began),), "")
+        record = Record(generation, (Step(rollout.actions[0], began),), "", evidence.total)
     elif rollout.aborted and record.state != ABORTED:
         record = replace(record, steps=(Step(rollout.actions[0], began),))
     position = _position(rollout, record.steps[-1].action)
     if rollout.actions[position] != record.steps[-1].action:
         record = replace(record, steps=(*record.steps, Step(rollout.actions[position], began)))
+    if position < len(rollout.stages):
+        record = _audited(record, evidence)
     if not rollout.aborted and not rollout.paused and _wait(rollout, record, evidence, now) == 0:
         position += 1
         record = replace(record, steps=(*record.steps, Step(rollout.actions[position], began)))
     return replace(record, state=_state(rollout, position))
+
+
+def _audited(record: Record, evidence: Evidence) -> Record:
+    """The record with what the audit found; what it found first is not new."""
+    if evidence.total is None or evidence.total == record.total:
+        return record
+    if record.total is None or evidence.total < record.total:
+        return replace(record, total=evidence.total)
+    return replace(record, total=evidence.total, increased=evidence.audited)
 
 
 def _state(rollout: Rollout, position: int) -> str:
@@ -249,13 +320,6 @@ def _wait(rollout: Rollout, record: Record, evidence: Evidence, now: float) -> f
         return math.inf
     due = since + (stage.after_seconds or 0)
     if stage.quiet_seconds is not None:
-        due = max(due, max(since, evidence.last_violation or since) + stage.quiet_seconds)
+        last = max(since, evidence.last_violation or since, record.increased or since)
+        due = max(due, last + stage.quiet_seconds)
     return max(0.0, due - now)
-
-
-def _text(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime(_TIME)
-
-
-def _seconds(text: str) -> float:
-    return dt.datetime.strptime(text, _TIME).replace(tzinfo=dt.UTC).timestamp()

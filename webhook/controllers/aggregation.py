@@ -27,6 +27,7 @@ from webhook.controllers import by_pod, pods
 from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
+from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.statuses import Subject
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change, Key, Object
+    from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event
@@ -133,8 +135,10 @@ class Aggregation:
         pod: Pod,
         log: Logger,
         *,
+        record: RecordEvent,
         settings: Settings | None = None,
     ) -> None:
+        """``record`` takes what the decision log should know."""
         self._client = client
         self._manager = manager
         self._registrar: Registrar = manager.registrar("status")
@@ -158,7 +162,9 @@ class Aggregation:
         self._orphans_due = math.inf
         self._all_due = math.inf
         self._work = asyncio.Event()
-        self.conditions = ConditionKeeper(EventWriter(client, log), pod, log)
+        events = EventWriter(client, log)
+        self.conditions = ConditionKeeper(events, pod, log)
+        self.rollouts = RolloutKeeper(events, pod, record)
         self.writes = 0
         self.failures = 0
         self._registrar.add_watch(TEMPLATE)
@@ -296,8 +302,10 @@ class Aggregation:
         wanted = by_pod.merged_status(document, statuses, index.kind, live)
         if subject.kind != CONFIG_STATUS:
             wanted = self.conditions.merged(subject, document, wanted, statuses, self._pods.store)
-            if (again := self.conditions.due(subject)) is not None:
-                self._due[subject] = min(self._due.get(subject, math.inf), again)
+            wanted = self.rollouts.merged(subject, document, wanted, statuses, self._pods.store)
+            for again in (self.conditions.due(subject), self.rollouts.due(subject)):
+                if again is not None:
+                    self._due[subject] = min(self._due.get(subject, math.inf), again)
         if wanted is None:
             self._since.pop(subject, None)
             return
@@ -332,6 +340,7 @@ class Aggregation:
             self._since.pop(subject, None)
             if subject.kind != CONFIG_STATUS:
                 await self.conditions.written(subject, document, wanted, written)
+                await self.rollouts.written(subject, document, written)
 
     def _place(self, subject: Subject) -> tuple[GroupVersionKind, str]:
         if subject.kind == pod_status.TEMPLATE.kind:

@@ -7,12 +7,11 @@ keeps conditions at all, and what each object's conditions say now.
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import pod_status
+from webhook.api import pod_status, timestamp
 from webhook.controllers.conditions import BEHIND_SECONDS, judge, merged, state_of
 from webhook.controllers.events import event
 
@@ -102,7 +101,7 @@ class ConditionKeeper:
         if self._pruned_until.get(subject.kind, 0.0) > now:
             return status
         before: Json = dict(document.get("status") or {})
-        conditions = merged(before.get("conditions") or (), verdict, _now())
+        conditions = merged(before.get("conditions") or (), verdict, timestamp.now())
         if conditions == before.get("conditions"):
             return status
         return (before if status is None else status) | {"conditions": conditions}
@@ -163,7 +162,3 @@ def is_news(old: tuple[str, int], new: tuple[str, int]) -> bool:
     if new[0] in TROUBLE:
         return old != new
     return bool(old[0]) and old[0] != new[0]
-
-
-def _now() -> str:
-    return dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -206,6 +206,13 @@ def _enforced_text(found: Convergence) -> str:
     total = len(found.standings)
     enforced = sum(item.state == "enforced" for item in found.standings)
     text = f"{enforced}/{total} replicas at generation {found.generation}"
+    stages = Counter(item.action for item in found.standings if item.state == "enforced")
+    if any(stages):
+        # At a stage of a roll-out: which, and how many replicas have followed to it.
+        shown = ", ".join(
+            f"{count} {action or 'unstaged'}" for action, count in sorted(stages.items())
+        )
+        text += f" ({shown})"
     others = Counter(
         (item.active_generation, item.active_digest)
         for item in found.standings

@@ -63,6 +63,8 @@ class Standing:
     active_digest: str = ""
     since: str = ""
     errors: tuple[Mapping[str, Any], ...] = ()
+    action: str = ""
+    """What it does at its stage of a roll-out."""
 
     @property
     def reason(self) -> str:
@@ -175,6 +177,7 @@ def _standing(
         entry.get("activeDigest", ""),
         entry.get("since", ""),
         tuple(entry.get("errors") or ()),
+        entry.get("enforcementAction", ""),
     )
 
 

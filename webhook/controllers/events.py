@@ -9,10 +9,10 @@ be written is counted and not tried again, since the status says it all.
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import timestamp
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.resource import Resource
@@ -43,7 +43,7 @@ def event(
 ) -> Json:
     """An Event about an object's present generation; ``instance`` is the Pod that writes it."""
     metadata = document["metadata"]
-    now = dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = timestamp.now()
     identity = f"{metadata['uid']}\0{metadata.get('generation', 0)}\0{reason}".encode()
     digest = hashlib.sha256(identity).hexdigest()[:16]
     if len(message) > MESSAGE_CHARACTERS_MAX:

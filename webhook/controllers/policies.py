@@ -18,8 +18,11 @@ from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate, MissingTemplate
+from webhook.constraint.rollout import stage_of, staged, violation_time
+from webhook.constraint.template import kind_of
 from webhook.controllers.constraint_crds import owned
-from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.fault_fields import SUSPENDED, fault_fields
+from webhook.controllers.requirements import missing, missing_text, read_requirements
 from webhook.controllers.revisions import (
     MISSING_REVISION,
     InForce,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Json, Pod
+    from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions import Revisions
@@ -55,6 +59,8 @@ class _State:
     in_force: InForce | None = None
     error: StatusError | None = None
     missing: tuple[frozenset[GroupVersionKind], ...] = ()
+    action: str = ""
+    """A constraint's action at its stage of a roll-out."""
 
     @property
     def active(self) -> int:
@@ -100,6 +106,8 @@ class PolicyController:
         self._statuses: dict[str, Json] = {}
         self._status_names: dict[tuple[str, str], str] = {}
         self._good: dict[tuple[str, str], InForce | None] = {}
+        self._violated: dict[str, str] = {}
+        self._breakers: Mapping[tuple[str, str], BreakerView] = {}
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -195,16 +203,48 @@ class PolicyController:
             return
         self._touched.add((kind, name))
         if document is None:
-            if known.pop(name, None) is not None:
+            if (gone := known.pop(name, None)) is not None:
                 self._client.remove_constraint(kind, name)
+                self._violated.pop(gone.uid, None)
             return
-        in_force = None
+        fresh = _State(document)
         if before is not None:
             if before.uid == document["metadata"].get("uid", ""):
-                in_force = before.in_force
+                fresh = replace(fresh, in_force=before.in_force, action=before.action)
             else:
                 self._client.remove_constraint(kind, name)
-        known[name] = self._applied_constraint(_State(document, in_force))
+                self._violated.pop(before.uid, None)
+        known[name] = self._applied_constraint(fresh)
+
+    @property
+    def staged(self) -> frozenset[tuple[str, str]]:
+        """The constraints that are enforced at a stage of a roll-out, by kind and name."""
+        return frozenset(
+            (kind, name)
+            for kind, states in self._constraints.items()
+            for name, state in states.items()
+            if state.action
+        )
+
+    def violated(self, kind: str, name: str, now: float) -> None:
+        """A constraint in a roll-out was violated; ``now`` is in seconds since the epoch."""
+        state = self._constraints.get(kind, {}).get(name)
+        if state is None or not state.action or state.error is not None:
+            return
+        said = violation_time(state.document, self._violated.get(state.uid), now)
+        if said is not None:
+            self._violated[state.uid] = said
+            self._touched.add((kind, name))
+
+    def take_breakers(self, breakers: Mapping[tuple[str, str], BreakerView]) -> None:
+        """Constraints that took too long, by kind and name, as they are now."""
+        before, self._breakers = self._breakers, breakers
+        self._touched |= {
+            (kind, name)
+            for kind, name in {*before, *breakers}
+            if before.get((kind, name)) != breakers.get((kind, name))
+            and name in self._constraints.get(kind, {})
+        }
 
     def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Revisions of these objects came or went: see whether one was waited for.
@@ -237,6 +277,7 @@ class PolicyController:
         state = self._templates[name]
         self._touched.add((TEMPLATES, name))
         fault: StatusError | None = None
+        broken: InvalidTemplate | None = None
         for attempt in attempts(state.document, state.in_force, self._revisions):
             if not isinstance(attempt, InForce):
                 fault = fault or StatusError(MISSING_REVISION, str(attempt))
@@ -246,8 +287,11 @@ class PolicyController:
                 break
             except InvalidTemplate as error:
                 fault = fault or StatusError(error.code, str(error))
+                broken = broken or (None if attempt.revision else error)
         else:
             self._templates[name] = replace(self._kept_template(state), error=fault)
+        if broken is not None and not self._templates[name].missing:
+            self._client.break_template(state.document, broken)
         kind = _kind_of(self._templates[name])
         if kind is None:
             return
@@ -292,26 +336,37 @@ class PolicyController:
         kind = _kind_of(state) if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
-            self._touched.update(
-                (kind, constraint) for constraint in self._constraints.pop(kind, ())
-            )
+            gone = self._constraints.pop(kind, {})
+            self._touched.update((kind, constraint) for constraint in gone)
+            for constraint_state in gone.values():
+                self._violated.pop(constraint_state.uid, None)
 
     def _applied_constraint(self, state: _State) -> _State:
         fault: StatusError | None = None
+        broken: ConstraintFrameworkError | None = None
+        taken: _State | None = None
         for attempt in attempts(state.document, state.in_force, self._revisions):
             if not isinstance(attempt, InForce):
                 fault = fault or StatusError(MISSING_REVISION, str(attempt))
                 continue
             try:
+                status = state.document.get("status")
                 # What was kept was valid once; that its template has another schema by now
                 # would not have taken it out of force either.
-                self._client.add_constraint(attempt.document, is_valid=bool(attempt.revision))
-                return _State(state.document, attempt, fault)
+                self._client.add_constraint(
+                    staged(attempt.document, status), is_valid=bool(attempt.revision)
+                )
+                action = stage_of({**attempt.document, "status": status})
+                taken = _State(state.document, attempt, fault, action=action)
+                break
             except ConstraintFrameworkError as error:
                 fault = fault or StatusError("", f"could not cache constraint: {error}")
+                broken = broken or (None if attempt.revision else error)
                 if isinstance(error, MissingTemplate):
                     break  # No other generation would find it.
-        return replace(state, error=fault)
+        if broken is not None:
+            self._client.break_constraint(state.document, broken)
+        return taken or replace(state, error=fault)
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -342,7 +397,7 @@ class PolicyController:
         if state is None:
             self._tracker.cancel(kind, name)
         elif state.missing:
-            self._tracker.fail(kind, name, _missing_text(state.missing))
+            self._tracker.fail(kind, name, missing_text(state.missing))
         elif state.error is None or state.in_force is not None:
             self._tracker.observe(kind, name)
         else:
@@ -367,20 +422,33 @@ class PolicyController:
             self._statuses[status_name] = document
 
     def _status(self, group: str, state: _State) -> Json | None:
+        name = state.document["metadata"]["name"]
+        breaker = self._breakers.get((group, name))
         if group == TEMPLATES:
+            fault = self._client.fault_of(name)
             subject, enforced = pod_status.template_subject(state.document), None
         else:
+            fault = self._client.fault_of(group, name)
             subject, enforced = pod_status.constraint_subject(state.document), state.active > 0
+        in_force = state.in_force
+        if fault is not None and fault.answer != "lastGood":
+            in_force, enforced = None, None if enforced is None else False
         errors = [] if state.error is None else [state.error]
-        additions: Json = {"activeGeneration": state.active, "since": self._now()}
-        additions |= _origin(state.in_force)
+        if enforced is False and fault is not None and not errors:
+            errors.append(StatusError(fault.cause, "its template's newest generation is broken"))
+        if breaker is not None and breaker.state != "closed":
+            enforced = False
+            errors.append(StatusError(SUSPENDED, breaker.message))
+        active = 0 if in_force is None else in_force.generation
+        additions: Json = {"activeGeneration": active, "since": self._now()}
+        additions |= _origin(in_force)
+        additions |= fault_fields(fault, breaker, state.missing)
+        if state.action:
+            additions["enforcementAction"] = state.action
+            if (violated := self._violated.get(subject.uid)) is not None:
+                additions["lastViolation"] = violated
         if state.missing:
-            errors.append(StatusError("missing_data", _missing_text(state.missing)))
-            additions["missingData"] = [
-                {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-                for kinds in state.missing
-                for gvk in sorted(kinds)
-            ]
+            errors.append(StatusError("missing_data", missing_text(state.missing)))
         try:
             return pod_status.pod_status(
                 self._pod, subject, errors=errors, enforced=enforced, additions=additions
@@ -392,10 +460,14 @@ class PolicyController:
 def _same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two states of an object differ in nothing that decides: statuses change often."""
     ours, theirs = one["metadata"], other["metadata"]
-    return all(
-        ours.get(field) == theirs.get(field)
-        for field in ("uid", "generation", "labels", "annotations")
-    ) and one.get("spec") == other.get("spec")
+    return (
+        all(
+            ours.get(field) == theirs.get(field)
+            for field in ("uid", "generation", "labels", "annotations")
+        )
+        and one.get("spec") == other.get("spec")
+        and stage_of(one) == stage_of(other)
+    )
 
 
 def _keep_since(document: Json, before: Json | None) -> None:
@@ -420,12 +492,4 @@ def _origin(in_force: InForce | None) -> Json:
 
 def _kind_of(state: _State) -> str | None:
     """The constraint kind of the template in force, or that a broken one names."""
-    found: Any = state.document if state.in_force is None else state.in_force.document
-    for field in ("spec", "crd", "spec", "names", "kind"):
-        found = found.get(field) if isinstance(found, dict) else None
-    return found if isinstance(found, str) and found else None
-
-
-def _missing_text(absent: tuple[frozenset[GroupVersionKind], ...]) -> str:
-    wanted = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
-    return f"not evaluated until its data is synced: {wanted}"
+    return kind_of(state.document if state.in_force is None else state.in_force.document) or None

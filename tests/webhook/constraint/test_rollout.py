@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from webhook.api.timestamp import text_of
 from webhook.constraint.rollout import (
     ABORT,
     ANNOTATION,
@@ -21,6 +22,9 @@ from webhook.constraint.rollout import (
     read_record,
     read_rollout,
     seconds_to_next,
+    stage_of,
+    staged,
+    violation_time,
 )
 
 HOUR = 3600.0
@@ -97,6 +101,44 @@ def test_it_is_promoted_by_evidence_step_by_step() -> None:
     assert record.state == "Complete"
     assert next_record(plan, record, 1, noisy, BEGAN + 900 * HOUR) == record
     assert seconds_to_next(plan, record, noisy, BEGAN + 900 * HOUR) == math.inf
+
+
+def test_what_the_audit_finds_more_of_is_new_and_what_it_found_first_is_not() -> None:
+    """Objects that violated when the policy came are known; quiet is about what comes."""
+    plan = rollout("dryrun quiet=2h")
+    record = begun(plan)
+    at_first = Evidence(enforced=True, total=7, audited=BEGAN + HOUR)
+    record = next_record(plan, record, 1, at_first, BEGAN + HOUR)
+    assert (record.total, record.increased) == (7, None)
+    more = Evidence(enforced=True, total=8, audited=BEGAN + 1.5 * HOUR)
+    record = next_record(plan, record, 1, more, BEGAN + 1.5 * HOUR)
+    assert (record.total, record.increased) == (8, BEGAN + 1.5 * HOUR)
+    less = Evidence(enforced=True, total=2, audited=BEGAN + 3 * HOUR)
+    record = next_record(plan, record, 1, less, BEGAN + 3 * HOUR)
+    assert effective_action(plan, record, 1) == "dryrun"
+    assert read_record({"rollout": record.document()}) == record
+    record = next_record(plan, record, 1, less, BEGAN + 3.5 * HOUR)
+    assert effective_action(plan, record, 1) == "deny"
+    # Complete, nothing more is recorded: each audit would be a write.
+    assert next_record(plan, record, 1, more, BEGAN + 9 * HOUR) == record
+
+
+def test_a_constraint_is_enforced_with_the_action_of_its_stage() -> None:
+    """In place of its own, whatever else its spec says; without the annotation it is itself."""
+    document = constraint(rollout="dryrun after=1h")
+    document["metadata"]["generation"] = 1
+    document["spec"]["parameters"] = {"a": 1}
+    found = staged(document, None)
+    assert found["spec"] == {"enforcementAction": "dryrun", "parameters": {"a": 1}}
+    assert read_rollout(found) is None
+    assert document["spec"]["enforcementAction"] == "deny"
+    plan = rollout("dryrun after=1h")
+    done = next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR).document()
+    assert staged(document, {"rollout": done}) is document
+    assert stage_of({**document, "status": {"rollout": done}}) == "deny"
+    plain = constraint()
+    assert staged(plain, None) is plain
+    assert stage_of(plain) == ""
 
 
 def test_no_step_is_taken_while_a_replica_is_behind() -> None:
@@ -202,3 +244,13 @@ def test_a_record_that_makes_no_sense_is_none(found: Any) -> None:
     """Then the first stage is in force."""
     assert read_record({"rollout": found}) is None
     assert effective_action(rollout(), None, 1) == "dryrun"
+
+
+def test_violations_are_told_of_now_and_then_and_never_too_early() -> None:
+    """A twentieth of the quiet that is wanted; nothing where no stage waits for quiet."""
+    document = constraint(rollout="dryrun quiet=20m")
+    told = violation_time(document, None, BEGAN)
+    assert told == text_of(BEGAN + 60)
+    assert violation_time(document, told, BEGAN + 60) is None
+    assert violation_time(document, told, BEGAN + 61) == text_of(BEGAN + 121)
+    assert violation_time(constraint(rollout="dryrun after=1h"), None, BEGAN) is None
