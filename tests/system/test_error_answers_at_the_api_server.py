@@ -63,8 +63,9 @@ def replica(empty_plane: Plane) -> Iterator[PlantedReplica]:
     billions["spec"]["match"]["name"] = "slow-*"
     with ExitStack() as stack:
         stack.callback(plane.delete_pod, "faulty")
-        limit = f"--max-waiting-bytes={HELD_BYTES + 1000}"
-        made = stack.enter_context(PlantedReplica(plane, "faulty", *ALL_OPERATIONS, limit))
+        # By its budget a slow policy would have ended long before its deadline.
+        limits = (f"--max-waiting-bytes={HELD_BYTES + 1000}", "--evaluation-budget=60s")
+        made = stack.enter_context(PlantedReplica(plane, "faulty", *ALL_OPERATIONS, *limits))
         made.wait_ready()
         for document in (template("Answered"), slow):
             plane.put_template(document)
