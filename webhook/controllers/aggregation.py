@@ -260,6 +260,7 @@ class Aggregation:
         async def work() -> None:
             for subject in turns:
                 await self._write(subject, live, writers)
+                await asyncio.sleep(0)  # Thousands that need no write must not hold the watches.
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(min(WRITES_AT_ONCE, len(subjects))):
