@@ -1,10 +1,8 @@
 """What a large cluster holds: templates of the library, many times over, constraints and data."""
 
-import http.client
 import json
 import re
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import Api, ApiError
 from tests.system.replicas import CONSTRAINTS, TEMPLATES, constraint, template
 
 Object = dict[str, Any]
@@ -25,11 +22,6 @@ CANARY = "canary"
 CANARY_KIND = "ZCanary"
 
 PACKAGE = re.compile(r"^package \S+", re.MULTILINE)
-
-WRITERS = 8
-"""Requests at once: the API server has two cores here, and so has whoever measures."""
-
-REQUEST_SECONDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +60,9 @@ def _library() -> Iterator[tuple[Object, Object]]:
     while True:
         for source in templates:
             kind = source["spec"]["crd"]["spec"]["names"]["kind"]
-            yield _renamed(source, f"{kind}{number:04}"), _of_kind(
-                constraints[kind], f"{kind}{number:04}"
+            yield (
+                _renamed(source, f"{kind}{number:04}"),
+                _of_kind(constraints[kind], f"{kind}{number:04}"),
             )
             number += 1
 
@@ -80,9 +73,9 @@ def _renamed(source: Object, kind: str) -> Object:
     made["metadata"]["name"] = kind.lower()
     made["spec"]["crd"]["spec"]["names"]["kind"] = kind
     for target in made["spec"]["targets"]:
-        for source in (target, *(code["source"] for code in target.get("code", ()))):
-            if "rego" in source:
-                source["rego"] = PACKAGE.sub(f"package {kind.lower()}", source["rego"], count=1)
+        for place in (target, *(code["source"] for code in target.get("code", ()))):
+            if "rego" in place:
+                place["rego"] = PACKAGE.sub(f"package {kind.lower()}", place["rego"], count=1)
     return made
 
 
@@ -121,47 +114,3 @@ def template_requests(content: Content) -> Iterator[tuple[str, Object]]:
 def constraint_requests(content: Content) -> Iterator[tuple[str, Object]]:
     """The constraints, each with the path that it is posted to."""
     return ((f"{CONSTRAINTS}/{one['kind'].lower()}", one) for one in content.constraints)
-
-
-def create(api: Api, requests: Iterable[tuple[str, Object]]) -> None:
-    """Make objects, several at once; raises ApiError for the first that cannot be made.
-
-    Each writer keeps its connection: a handshake costs more than what it is for.
-    """
-    waiting = iter(requests)
-    lock = threading.Lock()
-    errors: list[BaseException] = []
-
-    def write() -> None:
-        connection = http.client.HTTPSConnection(
-            api.server.removeprefix("https://"), context=api.context, timeout=REQUEST_SECONDS_MAX
-        )
-        try:
-            while not errors:
-                with lock:
-                    following = next(waiting, None)
-                if following is None:
-                    return
-                _post(connection, *following)
-        except (OSError, ApiError, http.client.HTTPException) as error:
-            errors.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=write) for _ in range(WRITERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
-def _post(connection: http.client.HTTPSConnection, path: str, document: Object) -> None:
-    connection.request(
-        "POST", path, json.dumps(document).encode(), {"Content-Type": "application/json"}
-    )
-    answer = connection.getresponse()
-    body = answer.read().decode()
-    if answer.status >= http.client.BAD_REQUEST:
-        raise ApiError(answer.status, f"{path} {document['metadata']['name']}: {body}")

@@ -19,12 +19,14 @@ StartReplica = Callable[..., Replica]
 
 @contextmanager
 def control_plane(
-    folder: Path, *, install: Callable[[Plane], None] = Plane.install
+    folder: Path, *arguments: str, install: Callable[[Plane], None] = Plane.install
 ) -> Iterator[Plane]:
-    """A control plane that keeps an audit log, with Waddle's CRDs or whatever else is installed."""
-    cluster = Cluster.start(
-        program("testcluster"), folder / "cluster", "-audit-log", str(folder / "audit.log")
-    )
+    """A control plane that keeps an audit log, with Waddle's CRDs or whatever else is installed.
+
+    ``arguments`` are testcluster's flags.
+    """
+    audit_log = ("-audit-log", str(folder / "audit.log"))
+    cluster = Cluster.start(program("testcluster"), folder / "cluster", *audit_log, *arguments)
     try:
         plane = Plane(cluster, folder)
         install(plane)

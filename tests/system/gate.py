@@ -1,0 +1,122 @@
+"""A gate on the way to the API server that holds chosen requests back, and notes the answers.
+
+It changes nothing: what it lets through, and every answer, is the real API server's. Who comes
+through it needs no credentials; it has an administrator's.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import uvloop
+import yaml
+from aiohttp import web
+
+from tests.cluster import Api
+from tests.system.replicas import until
+
+Selector = Callable[[str], bool]
+
+_HOP_BY_HOP = frozenset({"host", "connection", "transfer-encoding", "content-length"})
+
+
+class Gate:
+    """A port of loopback in front of an API server."""
+
+    def __init__(self, api: Api, folder: Path) -> None:
+        self._api = api
+        self.kubeconfig = folder / "kubeconfig-of-the-gate"
+        self.waiting = 0
+        self.answers: list[tuple[str, int]] = []
+        """Path with query, and status, of each answer."""
+        self._holds: Selector = lambda _: False
+        self._opened = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: uvloop.run(self._serve()), daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def close(self) -> None:
+        """End every connection."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def hold(self, selects: Selector) -> None:
+        """From now on, keep requests whose path with query is selected waiting."""
+        self._holds = selects
+
+    def wait_for(self, number: int) -> None:
+        """Wait until so many requests wait."""
+        until(lambda: self.waiting >= number, f"{number} requests wait at the gate")
+
+    def open(self) -> None:
+        """Let through what waits, and hold nothing back any more."""
+        assert self._loop is not None
+        self._holds = lambda _: False
+        self._loop.call_soon_threadsafe(self._opened.set)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._api.context)
+        async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
+
+            async def forward(request: web.BaseRequest) -> web.StreamResponse:
+                return await self._forward(session, request)
+
+            runner = web.ServerRunner(web.Server(forward), shutdown_timeout=0.1)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            ((host, port),) = runner.addresses
+            self._write_kubeconfig(f"http://{host}:{port}")
+            self._started.set()
+            await self._stop.wait()
+            await runner.cleanup()
+
+    def _write_kubeconfig(self, server: str) -> None:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "gate", "cluster": {"server": server}}],
+            "users": [{"name": "nobody", "user": {}}],
+            "contexts": [{"name": "gate", "context": {"cluster": "gate", "user": "nobody"}}],
+            "current-context": "gate",
+        }
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+
+    async def _forward(
+        self, session: aiohttp.ClientSession, request: web.BaseRequest
+    ) -> web.StreamResponse:
+        path = request.path_qs
+        if self._holds(path):
+            self.waiting += 1
+            await self._opened.wait()
+        headers = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() not in _HOP_BY_HOP
+        }
+        async with session.request(
+            request.method,
+            self._api.server + path,
+            headers=headers,
+            data=await request.read() or None,
+            allow_redirects=False,
+        ) as upstream:
+            self.answers.append((path, upstream.status))
+            kept = {
+                name: value
+                for name, value in upstream.headers.items()
+                if name.lower() not in _HOP_BY_HOP
+            }
+            answer = web.StreamResponse(status=upstream.status, headers=kept)
+            await answer.prepare(request)
+            async for data in upstream.content.iter_any():
+                await answer.write(data)
+            await answer.write_eof()
+            return answer

@@ -1,0 +1,179 @@
+"""Compaction of etcd in the middle of a start's lists: the place in them is gone, no policy is."""
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs import program
+from tests.system.bulk import create
+from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
+from tests.system.gate import Gate
+from tests.system.load import Load
+from tests.system.proxy import Proxy
+from tests.system.replicas import (
+    CONFIG_MAPS,
+    WORKLOADS,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+    review_of,
+    template,
+    until,
+)
+from webhook.cluster.reflector import Settings
+
+PAGES = 2
+OBJECTS = (PAGES - 1) * Settings().page_objects + 100
+"""The marker, which is last by name, is on the second page."""
+
+MARKER = "zz-marker"
+SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/paged"
+
+# Lists in pages, each read from etcd at the revision of the first: as of an API server before 1.34,
+# or of one that was told so.
+FEATURES = "--feature-gates=WatchList=false,ListFromCacheSnapshot=false"
+
+REFERENTIAL = f"""
+package paged
+violation[{{"msg": msg}}] {{
+  marker := data.inventory.namespace["{WORKLOADS}"]["v1"]["ConfigMap"]["{MARKER}"]
+  marker.data.word == input.review.object.data.deny
+  msg := sprintf("denied by %v", [input.review.object.data.deny])
+}}
+"""
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Plane]:
+    """A control plane without streamed lists."""
+    program("testcluster")
+    with control_plane(tmp_path, "-apiserver-args", FEATURES) as own:
+        yield own
+        own.cluster.kill()  # told to stop it would wait for watches
+
+
+@pytest.fixture
+def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
+    """The way to the API server for replicas that start."""
+    made = Gate(plane.api, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def compact(etcd: str) -> None:
+    """Forget every revision but the last."""
+
+    def ask(path: str, **body: Any) -> Any:
+        request = urllib.request.Request(f"{etcd}/v3/kv/{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    revision = ask("range", key="Zm9v")["header"]["revision"]
+    ask("compaction", revision=revision, physical=True)
+
+
+def put_marker(plane: Plane, word: str) -> None:
+    """Change the last of the objects."""
+    body = {**config_map("", MARKER), "data": {"word": word}}
+    plane.api.apply(f"{CONFIG_MAPS}/{MARKER}", body)
+
+
+def fill(plane: Plane) -> None:
+    """A referential template, and objects to read on two pages."""
+    objects = ((CONFIG_MAPS, config_map("", f"data-{number:04}")) for number in range(OBJECTS))
+    create(plane.api, objects)
+    put_marker(plane, "before")
+    sync_set = {
+        "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
+        "kind": "SyncSet",
+        "metadata": {"name": "paged"},
+        "spec": {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},
+    }
+    plane.api.apply(SYNC_SET, sync_set)
+    plane.put_template(template("Paged", REFERENTIAL))
+
+
+class FirstAnswers:
+    """Asks each replica from its start on, and keeps the first verdict that each gives."""
+
+    def __init__(self, replicas: list[Replica], word: str) -> None:
+        self.allowed: dict[str, bool] = {}
+        self.refusals: dict[str, int] = {}
+        self._threads = [
+            threading.Thread(target=self._ask, args=(replica, word)) for replica in replicas
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, replica: Replica, word: str) -> None:
+        body = review_of(config_map(word))
+        while (answer := replica.post(body)).status == 503:
+            self.refusals[replica.name] = self.refusals.get(replica.name, 0) + 1
+        self.allowed[replica.name] = answer.verdict["allowed"]
+
+    def join(self) -> None:
+        """Wait for all of them."""
+        for thread in self._threads:
+            thread.join()
+
+
+def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
+    plane: Plane, gate: Gate, start: StartReplica, proxy: Proxy
+) -> None:
+    """Under load, three replicas replace one; each was between two pages when etcd forgot them."""
+    fill(plane)
+    first = start("waddle-first", *ALL_OPERATIONS).wait_ready()
+    plane.put_constraint(constraint("words", "", "Paged"))
+    until(lambda: first.denies("before"), "the first enforces")
+    proxy.replicas = [first]
+    plane.register(proxy.port)
+    until(lambda: is_denied(plane, "before"), "the webhook is in place")
+
+    with Load(plane.api, "before") as load:
+        load.wait_for(20)
+        gate.hold(lambda path: "/configmaps?" in path and "continue=" in path)
+        through = f"--kubeconfig={gate.kubeconfig}"
+        three = [start(f"waddle-{number}", *ALL_OPERATIONS, through) for number in range(3)]
+        gate.wait_for(len(three))
+        load.wait_for(20)
+    assert load.wrong == []
+
+    put_marker(plane, "after")
+    compact(plane.cluster.etcd)
+    until(lambda: first.denies("after"), "the first, which was there, follows")
+    with Load(plane.api, "after") as load:
+        answers = FirstAnswers(three, "after")
+        gate.open()
+        answers.join()
+        assert answers.allowed == {replica.name: False for replica in three}
+        assert all(answers.refusals[replica.name] for replica in three)
+        cut = [status for path, status in gate.answers if "continue=" in path]
+        assert cut == [410] * len(three)
+        for replica in three:
+            replica.wait_ready()
+        until(lambda: all(replica.metric("waddle_watch_gone_total") for replica in three), "410s")
+
+        proxy.replicas = three
+        assert first.stop() == 0
+        load.wait_for(50)
+    assert load.wrong == []
+    assert len({replica.digest for replica in three}) == 1
+    until(lambda: len({replica.data_digest for replica in three}) == 1, "the data is one")
+    put_marker(plane, "later")
+    until(lambda: all(replica.denies("later") for replica in three), "each watches on")
+    plane.unregister()
+
+
+def is_denied(plane: Plane, word: str) -> bool:
+    """Whether the API server denies a ConfigMap by policy."""
+    load = Load(plane.api, word)
+    load.ask()
+    return load.denied == 1
