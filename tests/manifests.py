@@ -62,8 +62,8 @@ def helmed(*options: str) -> Objects:
     return by_identity(rendered)
 
 
-def pod_of(objects: Objects) -> Object:
-    deployment = objects["Deployment", NAMESPACE, "waddle-webhook"]
+def pod_of(objects: Objects, name: str = "waddle-webhook") -> Object:
+    deployment = objects["Deployment", NAMESPACE, name]
     template: Object = deployment["spec"]["template"]
     return template
 

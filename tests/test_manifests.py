@@ -10,6 +10,7 @@ from tests.manifests import (
     CHART,
     ENVIRONMENT,
     MANIFESTS,
+    NAMESPACE,
     Objects,
     helmed,
     kustomized,
@@ -44,7 +45,7 @@ def without_namespace(objects: Objects) -> Any:
     [
         ("base", ["--include-crds"]),
         ("overlays/fail-closed", ["--include-crds", "--set", "webhook.failClosed=true"]),
-        ("overlays/beside-gatekeeper", ["--set", "operations={webhook}"]),
+        ("overlays/beside-gatekeeper", ["--set", "operations={webhook},audit.enabled=false"]),
     ],
 )
 def test_the_chart_renders_what_kustomize_builds(folder, options):
@@ -80,6 +81,27 @@ def test_the_server_accepts_its_arguments(options):
         "health": int(settings.health_addr.removeprefix(":")),
         "metrics": settings.prometheus_port,
     }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--set", "audit.fromCache=true,audit.emitEvents=true,audit.intervalSeconds=10")],
+)
+def test_the_audit_accepts_its_arguments_and_serves_no_admission(options):
+    (container,) = pod_of(helmed(*options), "waddle-audit")["spec"]["containers"]
+    settings = read(container["args"][1:], ENVIRONMENT)
+    assert settings.notices == ()
+    assert settings.audits
+    assert not settings.serves_admission
+    assert settings.emit_audit_events == settings.audit_from_cache == bool(options)
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    health = int(settings.health_addr.removeprefix(":"))
+    assert ports == {"health": health, "metrics": settings.prometheus_port}
+
+
+def test_the_audit_is_one_and_its_successor_waits_for_its_end(base):
+    spec = base["Deployment", NAMESPACE, "waddle-audit"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
 def test_a_pod_is_given_the_time_that_its_drain_takes(base):

@@ -100,6 +100,8 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
         "webhook.matchConditions[0].expression": "1 == 1",
         "exemptNamespaces": "{one}",
         "shutdownDelaySeconds": "20",
+        "audit.readEverything": "false",
+        "audit.replicas": "2",
     }
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
     options += [
@@ -125,10 +127,11 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
 
 
 def admit_pod(api: Api, objects: Objects) -> None:
-    """The Deployment's pod, made directly: a Deployment that breaks the rules is only warned."""
-    pod = copy.deepcopy(pod_of(objects)) | {"apiVersion": "v1", "kind": "Pod"}
-    pod["metadata"] |= {"name": "tried", "namespace": NAMESPACE}
-    api.request("POST", path_of(pod, one=False) + "?dryRun=All", pod)
+    """The Deployments' pods, made directly: a Deployment that breaks the rules is only warned."""
+    for _, _, name in [identity for identity in objects if identity[0] == "Deployment"]:
+        pod = copy.deepcopy(pod_of(objects, name)) | {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"] |= {"name": "tried", "namespace": NAMESPACE}
+        api.request("POST", path_of(pod, one=False) + "?dryRun=All", pod)
 
 
 def test_the_pods_are_admitted_under_the_restricted_standard(installed, base):
@@ -309,14 +312,36 @@ FORBIDDEN = [
 ]
 
 
-def allowed(api: Api, verb: str, what: tuple[str, str, str, str]) -> bool:
+AUDIT_NEEDED = [
+    ("list", ("", "pods", "", "")),
+    ("list", ("", "secrets", "", "")),
+    ("list", ("anything.example", "anything", "", "")),
+    ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
+    ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
+    *((verb, ("", "events", "", "anywhere")) for verb in ("create", "patch")),
+    *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
+]
+AUDIT_FORBIDDEN = [
+    ("update", ("constraints.gatekeeper.sh", "anything", "c", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/status", "t", "")),
+    ("create", ("", "pods", "", NAMESPACE)),
+    ("delete", ("", "pods", "p", "")),
+    ("delete", ("", "events", "", "default")),
+    ("update", CERTIFICATE),
+    ("update", WEBHOOKS),
+    ("create", ("status.gatekeeper.sh", "constraintpodstatuses", "", "default")),
+    ("impersonate", ("", "users", "admin", "")),
+]
+
+
+def allowed(api: Api, verb: str, what: tuple[str, str, str, str], account: str = "waddle") -> bool:
     group, resource, name, namespace = what
     resource, _, subresource = resource.partition("/")
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
         "spec": {
-            "user": f"system:serviceaccount:{NAMESPACE}:waddle",
+            "user": f"system:serviceaccount:{NAMESPACE}:{account}",
             "groups": ["system:serviceaccounts", "system:authenticated"],
             "resourceAttributes": {
                 "verb": verb,
@@ -338,6 +363,12 @@ def test_the_service_account_may_do_what_it_must(installed):
 
 def test_the_service_account_may_do_nothing_else(installed):
     assert [case for case in FORBIDDEN if allowed(installed, *case)] == []
+
+
+def test_the_audit_s_account_reads_everything_and_writes_what_it_says(installed):
+    unmet = [case for case in AUDIT_NEEDED if not allowed(installed, *case, "waddle-audit")]
+    beyond = [case for case in AUDIT_FORBIDDEN if allowed(installed, *case, "waddle-audit")]
+    assert (unmet, beyond) == ([], [])
 
 
 def test_one_secret_can_be_watched_without_the_right_to_all(installed, cluster):
