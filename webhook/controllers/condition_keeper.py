@@ -42,6 +42,7 @@ class ConditionKeeper:
         self._states: dict[Subject, str] = {}
         self._behind: dict[Subject, tuple[int, float]] = {}
         self._pruned_until: dict[str, float] = {}
+        self._kinds: frozenset[str] = frozenset()
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -58,7 +59,10 @@ class ConditionKeeper:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Forget the constraints of other kinds: their objects went with their template."""
-        known = {"", *kinds}
+        known = frozenset({"", *kinds})
+        if known == self._kinds:
+            return
+        self._kinds = known
         for held in (self._states, self._behind):
             for subject in [item for item in held if item.constraint_kind not in known]:
                 del held[subject]

@@ -18,7 +18,7 @@ tells that.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.controllers import pods
@@ -47,6 +47,11 @@ FAULT_CHARACTERS_MAX: Final = 300
 """Of one replica's fault in a message; its own status has the whole."""
 
 State: TypeAlias = Literal["Active", "Degraded", "Error", "RolledBack", "Progressing"]
+
+_GOOD: Final = frozenset({"enforced", "rolledback"})
+
+_REASONS: Final = {"missing_data": "DataMissing", "suspended": "Suspended"}
+"""Of a fault that is the only one there is, by the code of its status error."""
 
 _LABELS: Final = dict(item.split("=") for item in POD_LABELS.split(","))
 
@@ -118,10 +123,11 @@ def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
 def replicas(
     pod_objects: Iterable[Mapping[str, Any]], statuses: Iterable[Mapping[str, Any]]
 ) -> list[Replica]:
-    """The replicas that count: Pods that say something of the object, and all that should.
+    """The replicas that may count: Pods that say something of the object, and all that should.
 
     A Pod that is ending is believed for as long as it says something. One that is
-    starting says nothing and answers nobody, so it is not missed until it is ready.
+    starting answers nobody, so it is not missed until it is ready. ``ready`` is
+    false for a Pod that is known not to be, and does not answer either.
     """
     speaking = {
         owner["uid"]
@@ -135,8 +141,9 @@ def replicas(
         if item.finished:
             continue
         if item.uid in speaking or (item.ready and not item.terminating and _is_webhook(pod)):
+            ready = item.terminating or not pods.is_unready(pod)
             found.append(
-                Replica(item.name, item.uid, ready=True, terminating=False, finished=False)
+                Replica(item.name, item.uid, ready=ready, terminating=False, finished=False)
             )
     return sorted(found, key=lambda item: item.name)
 
@@ -157,10 +164,10 @@ def judge(
 
     With ``overdue`` those that are behind have been for long enough.
     """
-    found = converge(document, statuses, replicas(pod_objects, statuses))
+    found = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
     if not any(standing.observed_generation for standing in found.standings):
         return None
-    good = [item for item in found.standings if item.state in ("enforced", "rolledback")]
+    good = [item for item in found.standings if item.state in _GOOD]
     faulty = [item for item in found.standings if item.state in ("error", "unenforced")]
     behind = [item for item in found.standings if item not in good and item not in faulty]
     state = _state(found, good, faulty, behind, overdue=overdue)
@@ -172,6 +179,16 @@ def judge(
         _faults_text(found, [*faulty, *behind]),
         is_awaited=bool(behind),
     )
+
+
+def _counted(found: Convergence) -> Convergence:
+    """Without those that answer nobody and do not enforce it either.
+
+    So that neither a replica that starts is trouble, nor a probe that fails now and
+    then a write for each policy. Where nobody answers, all count.
+    """
+    counted = tuple(item for item in found.standings if item.replica.ready or item.state in _GOOD)
+    return replace(found, standings=counted) if counted else found
 
 
 def _state(
@@ -198,8 +215,8 @@ def _reason(state: State, faulty: Sequence[Standing]) -> str:
             return state
     if not faulty:
         return "ReplicasBehind"
-    codes = {error.get("code") for item in faulty for error in item.errors}
-    return "DataMissing" if codes == {"missing_data"} else "NotEnforceable"
+    reasons = {_REASONS.get(error.get("code", ""), "") for item in faulty for error in item.errors}
+    return (reasons.pop() if len(reasons) == 1 else "") or "NotEnforceable"
 
 
 def _enforced_text(found: Convergence) -> str:

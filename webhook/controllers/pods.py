@@ -28,7 +28,7 @@ def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
         for pod in pods
         if (pod.get("status") or {}).get("phase") not in _FINISHED
         and not pod["metadata"].get("deletionTimestamp")
-        and not _is_unready(pod)
+        and not is_unready(pod)
     )
 
 
@@ -49,6 +49,7 @@ def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [owner for owner in owners if owner.get("kind") == "Pod"]
 
 
-def _is_unready(pod: Mapping[str, Any]) -> bool:
+def is_unready(pod: Mapping[str, Any]) -> bool:
+    """Whether the kubelet says that a Pod is not Ready; it says nothing of one that is new."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(item.get("type") == "Ready" and item.get("status") == "False" for item in conditions)

@@ -90,10 +90,23 @@ def test_none_can():
     )
 
 
-def test_data_that_is_not_synced_has_a_reason_of_its_own():
-    waiting = StatusError("missing_data", "not evaluated until its data is synced")
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        (["missing_data"], "DataMissing"),
+        (["suspended"], "Suspended"),
+        (["missing_data", "suspended"], "NotEnforceable"),
+        (["missing_data", "ingest_error"], "NotEnforceable"),
+        ([""], "NotEnforceable"),
+    ],
+)
+def test_the_reason_is_that_of_the_fault(codes, reason):
+    statuses = [
+        says(f"r{number}", active=0, errors=[StatusError(code, "why")])
+        for number, code in enumerate(codes)
+    ]
 
-    assert verdict(says("a", active=0, errors=[waiting])).reason == "DataMissing"
+    assert verdict(*statuses).reason == reason
 
 
 def test_those_behind_are_trouble_only_when_they_have_been_for_long():
@@ -158,6 +171,29 @@ def test_a_pod_that_is_ending_is_believed_and_one_that_is_gone_is_not():
     assert verdict(*statuses, pods=[pod("a"), pod("b", ending=True)]).state == "Degraded"
     assert verdict(*statuses, pods=[pod("a")]).state == "Active"
     assert verdict(*statuses, pods=[pod("a"), pod("b", phase="Failed")]).state == "Active"
+
+
+def test_a_replica_that_is_not_ready_counts_only_where_it_enforces():
+    """A start with its half-read policy is no trouble, a probe that fails once no write."""
+    statuses = [says("a"), says("b", active=0, errors=[FAULT])]
+
+    assert verdict(*statuses, pods=[pod("a"), pod("b", ready=False)]).state == "Active"
+    assert verdict(*statuses, pods=[pod("a"), pod("b", ready=True)]).state == "Degraded"
+    ending = pod("b", ready=False, ending=True)
+    assert verdict(*statuses, pods=[pod("a"), ending]).state == "Degraded"
+    good = [says("a"), says("b")]
+    steady, shaken = (
+        verdict(*good, pods=[pod("a"), pod("b", ready=ready)]) for ready in (True, False)
+    )
+    assert steady == shaken
+
+
+def test_where_nobody_is_ready_all_count():
+    """As with --readiness-retries=-1 after a restart of everything."""
+    statuses = [says(name, active=0, errors=[FAULT]) for name in ("a", "b")]
+    pods = [pod("a", ready=False), pod("b", ready=False)]
+
+    assert verdict(*statuses, pods=pods).state == "Error"
 
 
 def test_a_process_that_answers_no_admission_does_not_count():
