@@ -1,6 +1,8 @@
 """Policy reports as the audit writes them: complete, accepted by the CRDs, and never stale."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -252,6 +254,41 @@ def test_another_product_s_report_is_left_alone(plane, audit):
     replica.wait_for("another product's report has this resource's name; it is left alone")
     (found,) = reports(plane, "foreign")
     assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("mode", ["resource", "policy-namespace"])
+def test_waddle_report_shows_the_worst_whatever_the_mode(plane, audit, mode):
+    namespace = f"shown-{mode}"
+    make_namespace(plane, namespace)
+    for number in range(3):
+        put_config_map(plane, namespace, f"bad{number}", "no")
+    plane.put_constraint(constraint("denies", "no"))
+    warns = constraint("warns", "no")
+    warns["spec"]["enforcementAction"] = "warn"
+    plane.put_constraint(warns)
+    audit(f"--report-mode={mode}")
+
+    def shown(*options: str) -> str:
+        command = [sys.executable, "-m", "webhook", "report", f"-n{namespace}", *options]
+        command.append(f"--kubeconfig={plane.cluster.kubeconfig}")
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    def total() -> dict[str, int]:
+        return json.loads(shown("-o", "json"))["total"]
+
+    until(lambda: total()["warn"] == total()["fail"] == 3, "every result is counted")
+    found = json.loads(shown("-o", "json"))
+    assert [(item["rule"], item["fail"], item["warn"]) for item in found["policies"]] == [
+        ("denies", 3, 0),
+        ("warns", 0, 3),
+    ]
+    assert {item["name"] for item in found["resources"]} == {"bad0", "bad1", "bad2"}
+    table = shown("--top=1")
+    assert table.startswith("0 pass, 3 fail, 3 warn, 0 error, 0 skip, of 3 resources")
+    assert "Denied/denies" in table
+    assert "and 2 more" in table
 
 
 def test_passes_and_skips_are_stored_when_they_are_asked_for(plane, audit):

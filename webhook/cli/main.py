@@ -20,6 +20,7 @@ USAGE_EXIT: Final = 64
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
+    "report": ("webhook.cli.report", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
     "simulate": ("webhook.cli.simulate", "Show what so many replicas give."),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.cluster.errors import ApiError
 from webhook.cluster.store import key_of
 from webhook.reports.finding import Policy, Subject, digest, order
+from webhook.reports.reading import pages
 from webhook.reports.report import finding_in, is_ours, subject_in
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Key
     from webhook.reports.finding import Finding
     from webhook.reports.report_api import ReportApi
-
-PAGE_REPORTS: Final = 500
-"""As client-go asks for; 1.3 MB at 2.6 KB a report."""
 
 
 class Known(NamedTuple):
@@ -51,18 +48,8 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
     others: set[Key] = set()
     scattered: defaultdict[Subject, list[Finding]] = defaultdict(list)
     for resource in api.resources:
-        query = {"limit": str(PAGE_REPORTS)}
-        while True:
-            try:
-                page = await client.request("GET", resource.collection(), query=query)
-            except ApiError as error:
-                # A token that expired: a list begun anew overwrites what was taken in.
-                if not error.is_expired or "continue" not in query:
-                    raise
-                query.pop("continue")
-                scattered.clear()
-                continue
-            for document in page["items"]:
+        async for page in pages(client, resource):
+            for document in page:
                 if not is_ours(document):
                     continue
                 if bool(document.get("scope")) != by_resource:
@@ -73,9 +60,6 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
                         found[subject.uid] = Known(subject, digest(findings))
                     else:
                         scattered[subject] += findings
-            query["continue"] = page["metadata"].get("continue", "")
-            if not query["continue"]:
-                break
     for subject, findings in scattered.items():
         policies = frozenset(
             Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in findings

@@ -134,6 +134,15 @@ def is_ours(document: Mapping[str, Any]) -> bool:
     return ((document.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY) == SOURCE
 
 
+def of_source(document: Mapping[str, Any]) -> Json:
+    """The report with our results alone: a result's own source counts before its report's."""
+    source = document.get("source")
+    results = [
+        item for item in document.get("results") or () if item.get("source", source) == SOURCE
+    ]
+    return {**document, "results": results}
+
+
 def difference(current: Json | None, wanted: Json | None) -> Difference | None:
     """What to write so that the report says what it should; None where it does.
 

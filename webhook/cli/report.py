@@ -1,0 +1,138 @@
+"""``waddle report``: the results in a cluster's policy reports, the worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import report_view
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client
+    from webhook.reports.report_api import ReportApi
+    from webhook.reports.summary import Summary
+
+FAILED: Final = 1
+NOTHING: Final = 2
+
+_HELP = """Show the top violations by policy, namespace and resource.
+
+Read from the policy reports of a cluster, which `--reports` has the audit and the
+webhook write, whether there is one for each resource or for each policy and namespace.
+
+Exit codes: 0 shown, 1 the cluster cannot be asked, 2 it serves no policy reports.
+"""
+
+
+@click.command("report", help=_HELP)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    default=None,
+    help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
+)
+@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Resources of this namespace alone; else all, and cluster-wide kinds.",
+)
+@click.option(
+    "--report-api",
+    type=click.Choice(["wgpolicyk8s", "openreports"]),
+    default=None,
+    help="Which reports to read; else those that the cluster has, the former first.",
+)
+@click.option(
+    "--all-sources", is_flag=True, help="Count the results of other products' reports too."
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Lines of each table.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Tables for people, or everything for programs.",
+)
+def command(  # each is an option
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    report_api: str | None,
+    all_sources: bool,
+    top: int,
+    output: str,
+) -> int:
+    """Read the reports once and show what they say."""
+    # Here and not above: they bring aiohttp and the event loop.
+    import uvloop  # noqa: PLC0415
+
+    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.reports.report_api import APIS  # noqa: PLC0415
+
+    apis = [APIS[report_api]] if report_api else list(APIS.values())
+
+    async def look() -> Summary | None:
+        async with Client(load_credentials(kubeconfig, context=context)) as client:
+            return await summarize(client, apis, namespace, all_sources=all_sources)
+
+    try:
+        summary = uvloop.run(look())
+    except (ApiError, UnreachableError, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return FAILED
+    if summary is None:
+        names = ", ".join(api.namespaced.gvk.group for api in apis)
+        complain(f"the cluster serves no policy reports ({names}): see manifests/reports")
+        return NOTHING
+    if output == "json":
+        write(report_view.as_json(summary))
+    else:
+        write(report_view.as_tables(summary, top))
+    return 0
+
+
+async def summarize(
+    client: Client, apis: list[ReportApi], namespace: str, *, all_sources: bool
+) -> Summary | None:
+    """What the reports of the first API that has any say; None where none is served.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+    from webhook.reports.known import results_by_subject  # noqa: PLC0415
+    from webhook.reports.reading import pages  # noqa: PLC0415
+    from webhook.reports.report import of_source  # noqa: PLC0415
+    from webhook.reports.summary import Summary  # noqa: PLC0415
+
+    found: Summary | None = None
+    for api in apis:
+        if found is not None and found.total:
+            break
+        kinds = [api.namespaced] if namespace else api.resources
+        try:
+            for resource in kinds:
+                async for page in pages(client, resource, namespace):
+                    found = found or Summary()
+                    for document in page:
+                        shown = document if all_sources else of_source(document)
+                        for subject, findings in results_by_subject(shown):
+                            found.add(subject, findings)
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+    return found

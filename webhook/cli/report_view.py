@@ -1,0 +1,111 @@
+"""``waddle report`` on the terminal and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.cli.terminal import printable, styled
+from webhook.reports.finding import VERDICTS
+from webhook.reports.summary import BAD, in_order, severity_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.reports.finding import Policy, Subject
+    from webhook.reports.summary import Counts, Summary
+
+    Rows = list[tuple[str, Counts]]
+
+CLUSTER: Final = "(cluster-wide)"
+
+
+def as_tables(summary: Summary, top: int) -> str:
+    """The totals, and the worst policies, namespaces and resources."""
+    counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
+    lines = [f"{counts}, of {len(summary.resources)} resources"]
+    if not any(summary.total[verdict] for verdict in BAD):
+        return "\n".join([*lines, styled("no violations", fg="green")])
+    tables: tuple[tuple[str, Rows], ...] = (
+        ("POLICY", [(policy_name(key), value) for key, value in summary.policies.items()]),
+        ("NAMESPACE", [(key or CLUSTER, value) for key, value in summary.namespaces.items()]),
+        ("RESOURCE", [(resource_name(key), value) for key, value in summary.resources.items()]),
+        (
+            "POLICY IN NAMESPACE",
+            [
+                (f"{policy_name(policy)} in {namespace or CLUSTER}", value)
+                for (policy, namespace), value in summary.policy_namespaces.items()
+            ],
+        ),
+    )
+    for title, rows in tables:
+        lines += ["", *_table(title, rows, top)]
+    return "\n".join(lines)
+
+
+def _table(title: str, rows: Rows, top: int) -> list[str]:
+    bad = [item for item in rows if any(item[1][verdict] for verdict in BAD)]
+    bad.sort(key=lambda item: (severity_order(item[1]), item[0]))
+    cells = [[title, *(verdict.upper() for verdict in BAD)]]
+    for name, counts in bad[:top]:
+        cells.append([printable(name), *(str(counts[verdict]) for verdict in BAD)])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *numbers]))
+    if len(bad) > top:
+        lines.append(f"and {len(bad) - top} more")
+    return lines
+
+
+def policy_name(policy: Policy) -> str:
+    """A constraint as people name it."""
+    return f"{policy.kind}/{policy.name}" if policy.name else policy.kind
+
+
+def resource_name(subject: Subject) -> str:
+    """A resource as people name it."""
+    place = f"{subject.namespace}/" if subject.namespace else ""
+    return f"{subject.gvk.kind} {place}{subject.name}"
+
+
+def as_json(summary: Summary) -> str:
+    """Everything, for programs; the worst first."""
+    document = {
+        "total": in_order(summary.total),
+        "policies": [
+            {"policy": policy.kind, "rule": policy.name, **in_order(counts)}
+            for policy, counts in _worst(summary.policies)
+        ],
+        "namespaces": [
+            {"namespace": namespace, **in_order(counts)}
+            for namespace, counts in _worst(summary.namespaces)
+        ],
+        "resources": [
+            {
+                "apiVersion": subject.gvk.group_version,
+                "kind": subject.gvk.kind,
+                "namespace": subject.namespace,
+                "name": subject.name,
+                "uid": subject.uid,
+                **in_order(counts),
+            }
+            for subject, counts in _worst(summary.resources)
+        ],
+        "policyNamespaces": [
+            {
+                "policy": policy.kind,
+                "rule": policy.name,
+                "namespace": namespace,
+                **in_order(counts),
+            }
+            for (policy, namespace), counts in _worst(summary.policy_namespaces)
+        ],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def _worst(counts: Mapping[Any, Counts]) -> list[tuple[Any, Counts]]:
+    return sorted(counts.items(), key=lambda item: (severity_order(item[1]), item[0]))
