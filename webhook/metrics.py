@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.following_metrics import FOLLOWING_METRICS
 from webhook.metric import Metric
 from webhook.report_metrics import REPORT_METRICS
+from webhook.specialisation_metrics import SPECIALISATION_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -360,6 +361,7 @@ METRICS: Final = (
     AUDIT_UNDECIDED,
     AUDIT_EVENTS,
     *REPORT_METRICS,
+    *SPECIALISATION_METRICS,
 )
 """In the order in which documentation lists them."""
 

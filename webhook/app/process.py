@@ -21,6 +21,7 @@ from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refus
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
 from webhook.app.policies import MeteredClient, PolicyLoader
+from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
@@ -108,6 +109,7 @@ class Process:
         )
         self._serving = Serving()
         self._compile_parts = CodeProcess(self._is_answering, self._log)
+        self._specialising = self._specialising_thread()
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
@@ -195,6 +197,8 @@ class Process:
             self._cluster.stop()
         if self._admission is not None:
             self._admission.stop_compiling()
+        if self._specialising is not None:
+            self._specialising.stop()
         self._reload.stop()
         self._probes.stop()
         self._log.info("stopped")
@@ -218,6 +222,10 @@ class Process:
         )
         return Client(targets=[AdmissionTarget()], drivers=[driver])
 
+    def _specialising_thread(self) -> SpecialisingThread | None:
+        after = self._settings.specialise_after
+        return SpecialisingThread(after, self._registry, self._log) if after else None
+
     def _make_driver(self) -> RegoDriver:
         """The driver of policies in force; raises :class:`StartupError`."""
         settings = self._settings
@@ -231,6 +239,7 @@ class Process:
             disabled_builtins=settings.disable_opa_builtin,
             cache=cache,
             compile_parts=self._compile_parts,
+            specialiser=None if self._specialising is None else self._specialising.specialiser,
         )
 
     def _injected_fault(self) -> str:

@@ -46,7 +46,7 @@ __all__ = [
     "Query",
     "compile_modules",
     "compile_rule",
-    "specialise_rule",
+    "specialise_modules",
 ]
 
 
@@ -141,6 +141,12 @@ class Program:
             entry = self._entries[path] = _entrypoint(function, self._compiled.slots)
         return entry
 
+    @property
+    def size(self) -> int:
+        """Bytes that what was generated last takes in memory, about."""
+        generated = self._compiled.generated
+        return 0 if generated is None else generated.size
+
     def has_rule(self, path: str) -> bool:
         """Whether a rule with exactly this path was compiled."""
         node = self._compiled.node(path)
@@ -161,23 +167,20 @@ def compile_modules(
     return Program(compile_rules(modules, options))
 
 
-def specialise_rule(
+def specialise_modules(
     modules: Sequence[ast.Module],
-    path: str,
     parameters: Value,
     *,
     options: CompileOptions = CompileOptions(),
-) -> Entrypoint | None:
-    """The rule at ``path`` for inputs whose ``parameters`` are these, and no others.
+) -> Program | None:
+    """The modules for inputs whose ``parameters`` are these, and no others.
 
-    It answers as :func:`compile_rule`'s would, sooner; but complaints of built-ins are
+    They answer as :func:`compile_modules`'s would, sooner; but complaints of built-ins are
     undefined also in a strict evaluation. None where the modules replace the input
-    (``with input as …``). Raises what :func:`compile_rule` raises.
+    (``with input as …``). Raises :class:`~webhook.rego.errors.RegoErrors`.
     """
     compiled = compile_rules(modules, options)
-    if not specialise(compiled, parameters):
-        return None
-    return _entrypoint(compiled.document(path), compiled.slots)
+    return Program(compiled) if specialise(compiled, parameters) else None
 
 
 def compile_rule(

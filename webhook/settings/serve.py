@@ -109,6 +109,12 @@ class ServeSettings(ReportSettings):
         "made with mode 0700, and refused if others can open it. One for each replica.",
         group=_POLICIES,
     )
+    specialise_after: int = flag(
+        5000,
+        "Evaluations of a constraint after which code is compiled for it alone, with its "
+        "parameters in it (8 MiB for all such code at most); 0 for never.",
+        group=_POLICIES,
+    )
 
     host: str = flag(
         "", "Address that admission listens on; empty for all.", gatekeeper=True, group=_SERVING

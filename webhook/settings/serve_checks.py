@@ -33,6 +33,7 @@ _AT_LEAST: Final = {
     "audit_interval_seconds": 0,
     "constraint_violations_limit": 0,
     "audit_chunk_size": 0,
+    "specialise_after": 0,
 }
 
 

@@ -7,18 +7,20 @@ data.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from webhook.constraint.driver import Violation
 from webhook.constraint.drivers import references
 from webhook.constraint.drivers.budget import BudgetedContext
+from webhook.constraint.drivers.specialisation import Rules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.generate import compile_parts
-from webhook.rego.engine import CompileOptions, compile_rule
+from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.parser import parse_module
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import CodeType
 
+    from webhook.constraint.drivers.specialisation import Specialiser
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
     from webhook.rego.ast import Module, RegoVersion
@@ -41,6 +44,8 @@ NAME: Final = "Rego"
 _Shared: TypeAlias = tuple[dict[str, Any], EvaluationContext, int]
 """Data, context, and where a fresh budget looks at the clock first (0 without a budget): an
 evaluation that finds it moved begins with a renewed one."""
+
+_PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
@@ -62,12 +67,14 @@ class RegoDriver:
         external_data: ExternalData | None = None,
         cache: CodeCache | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
+        specialiser: Specialiser | None = None,
     ) -> None:
         """Without ``external_data`` a template that calls the built-in does not compile.
 
         ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
-        generated source.
+        generated source; ``specialiser`` has code of their own written for constraints.
         """
+        self._specialiser = specialiser
         self._cache = cache
         builtins = {}
         if external_data is not None:
@@ -97,25 +104,40 @@ class RegoDriver:
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
         del template
-        rego, version, libraries = _source(code.source)
-        entry = _parse(rego, references.ENTRY, version)
-        references.check_entry(entry)
-        modules = [
-            _parse(text, references.library_file(index), version)
-            for index, text in enumerate(libraries)
-        ]
-        references.check_references(modules, entry)
+        modules = _modules(code.source)
         try:
-            return RegoEvaluator(
-                compile_rule(
-                    [references.as_entry(entry), *modules],
-                    f"data.{references.ENTRY}.{references.RULE}",
-                    options=self._options,
-                    cache=self._cache,
-                )
-            )
+            violation = compile_rule(modules, _PATH, options=self._options, cache=self._cache)
         except RegoErrors as errors:
             raise CompileError(f"unable to compile modules: {errors}") from None
+        if self._specialiser is None:
+            return RegoEvaluator(violation)
+        write = partial(self._specialise, code.source)
+        return RegoEvaluator(violation, Rules(violation, write, self._specialiser))
+
+    def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
+        """The rule for these parameters alone, and the bytes it takes; None where there is none.
+
+        Read and compiled from the source again: what that leaves in memory would cost every
+        template more than it saves the few constraints that get this far.
+        """
+        try:
+            program = specialise_modules(_modules(source), parameters, options=self._options)
+            return None if program is None else (program.rule(_PATH), program.size)
+        except (RegoErrors, RecursionError):
+            return None  # larger than CPython compiles, as parameters can make it
+
+
+def _modules(source: Any) -> list[Module]:
+    """A template's modules, its own first; raises InvalidTemplate."""
+    rego, version, libraries = _source(source)
+    entry = _parse(rego, references.ENTRY, version)
+    references.check_entry(entry)
+    modules = [
+        _parse(text, references.library_file(index), version)
+        for index, text in enumerate(libraries)
+    ]
+    references.check_references(modules, entry)
+    return [references.as_entry(entry), *modules]
 
 
 def _parse(text: str, file: str, version: RegoVersion) -> Module:
@@ -147,10 +169,12 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
 class RegoEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_violation",)
+    __slots__ = ("_rules", "_violation")
 
-    def __init__(self, violation: Entrypoint) -> None:
+    def __init__(self, violation: Entrypoint, rules: Rules | None = None) -> None:
+        """``rules`` gives single constraints rules of their own."""
         self._violation = violation
+        self._rules = rules
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
         """One time and one source of chance for all constraints of the template.
@@ -172,8 +196,9 @@ class RegoEvaluator:
         data, context, untouched = state
         if untouched and context.next_check != untouched:
             cast("BudgetedContext", context).renew()
+        rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
-            found = self._violation({"review": review, "parameters": parameters}, data, context)
+            found = rule({"review": review, "parameters": parameters}, data, context)
         except EvaluationError as error:
             raise PolicyError(str(error), overrun=error.code == "eval_cancel_error") from None
         return _violations(found) if found is not UNDEFINED and len(found) else ()

@@ -31,8 +31,21 @@ LONG_TEXT: Final = 1 << 16
 """Characters from which a made text is paid for."""
 
 
-def _operands(writer: CallWriter, lit: ir.Call) -> Operands:
-    return [(writer.name_of(source), kind) for source, kind in writer.arguments(lit.args)]
+def _operands(writer: CallWriter, lit: ir.Call, *, literals: bool = False) -> Operands:
+    """The operands by name; strings by themselves, and other literals where they may stand."""
+    found = []
+    for source, kind in writer.arguments(lit.args):
+        name = writer.name_of(source)
+        if (
+            not literals
+            and kind in ("i", "b", "n")
+            and writer.value_of((source, kind)) is not MISSING
+        ):
+            name = writer.assign(
+                name
+            )  # CPython complains of 1.get and 1[0], even where not reached
+        found.append((name, kind))
+    return found
 
 
 def _slow(writer: CallWriter, lit: ir.Call, operands: Operands) -> str:
@@ -75,7 +88,7 @@ def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bo
     """A value made of operands of one kind."""
 
     def write(writer: CallWriter, lit: ir.Call) -> bool:
-        operands = _operands(writer, lit)
+        operands = _operands(writer, lit, literals=kind == "i")
         fast = form.format(*(source for source, _ in operands))
         guard = _are(operands, kind, python)
         if not guard:
@@ -124,7 +137,9 @@ def _substring(writer: CallWriter, lit: ir.Call) -> bool:
     length = lit.args[2]
     if not isinstance(length, ir.Const) or type(length.value) is not int:
         return False
-    operands = _operands(writer, lit)
+    if writer.static(lit.args[0]) is not MISSING:
+        return False
+    operands = _operands(writer, lit, literals=True)
     (source, kind), (start, start_kind), _ = operands
     end = f"{start} + {length.value}" if length.value >= 0 else ""
     tests = [f"{start} >= 0"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,6 +136,14 @@ class Generated:
     slow: dict[str, str]
     places: list[tuple[str, int, int]]
     slots: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about: twice what marshal writes, and the names that it runs with.
+
+        As measured over the templates of the public library.
+        """
+        return 2 * len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE)
 
     def function(self, builtins: Mapping[str, Builtin]) -> Callable[..., Value]:
         """Run the definitions; returns the function ``q``."""

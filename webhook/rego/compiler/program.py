@@ -123,6 +123,14 @@ class Compiled:
         unit.lenient = self.for_constraint
         return unit
 
+    def documents(self) -> Documents:
+        """A writer of the functions of a new unit."""
+        documents = Documents(self.unit())
+        if self.for_constraint:
+            documents.unit.ahead = Ahead(documents.unit, self.unit)
+            documents.unit.eager = documents.write
+        return documents
+
     def document(self, path: str) -> Callable[..., Value]:
         """The function that evaluates the document at a path; ``KeyError`` if there is none."""
         known = self._documents.get(path)
@@ -131,8 +139,8 @@ class Compiled:
         node = self.node(path)
         if node is None:
             raise KeyError(path)
-        unit = self.unit()
-        documents = Documents(unit)
+        documents = self.documents()
+        unit = documents.unit
         if node.rules and self._entry(documents, node):
             function = self.finish(unit, documents)
             self._documents[path] = function
@@ -151,9 +159,6 @@ class Compiled:
         unit = documents.unit
         if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
             return False
-        if self.for_constraint:
-            unit.ahead = Ahead(unit, self.unit)
-            unit.eager = documents.write
         documents.entry("q", node)
         return True
 
@@ -345,7 +350,8 @@ def compile_query(
     _raise(faults)
     inner = _copy_for_query(compiled)
     _replacements(inner, [lowered])
-    unit = inner.unit()
+    documents = inner.documents()
+    unit = documents.unit
     variables: set[str] = set()
     for lit in lowered:
         for term in terms_of(lit):
@@ -371,7 +377,7 @@ def compile_query(
     writer.lines.append((1, "return out"))
     unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")])
     unit.add([*((1, text) for text in writer.prologue), *writer.lines])
-    return inner.finish(unit, Documents(unit)), inner
+    return inner.finish(unit, documents), inner
 
 
 def _copy_for_query(compiled: Compiled) -> Compiled:
@@ -383,6 +389,7 @@ def _copy_for_query(compiled: Compiled) -> Compiled:
     inner.checker = compiled.checker
     inner.mocked = compiled.mocked
     inner.replaced = compiled.replaced
+    inner.for_constraint = compiled.for_constraint
     return inner
 
 

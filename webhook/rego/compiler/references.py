@@ -17,7 +17,7 @@ from webhook.rego.compiler.writer import (
     Operand,
     Writer,
 )
-from webhook.rego.runtime import MISSING, index, pairs_in_order
+from webhook.rego.runtime import MISSING, index, is_collection, pairs_in_order
 from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class ReferenceWriter(Writer):
                 if reached > at:
                     current, origin, at = self.constant(value), None, reached
                     continue
+                if not is_collection(known):
+                    raise UnreachableError
             part = path[at]
             if isinstance(part, ir.Const) and type(part.value) is str:
                 run = [part.value]
