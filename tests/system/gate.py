@@ -5,6 +5,7 @@ through it needs no credentials; it has an administrator's.
 """
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -115,8 +116,9 @@ class Gate:
                 if name.lower() not in _HOP_BY_HOP
             }
             answer = web.StreamResponse(status=upstream.status, headers=kept)
-            await answer.prepare(request)
-            async for data in upstream.content.iter_any():
-                await answer.write(data)
-            await answer.write_eof()
+            with contextlib.suppress(ConnectionResetError):  # who asked has left its watch
+                await answer.prepare(request)
+                async for data in upstream.content.iter_any():
+                    await answer.write(data)
+                await answer.write_eof()
             return answer
