@@ -59,6 +59,16 @@ def test_the_chart_renders_what_the_components_add(tmp_path):
     assert helmed(*options) == without_namespace(objects)
 
 
+def test_the_chart_renders_what_the_components_of_reports_add(tmp_path):
+    objects = with_components(tmp_path, "reports/audit", "reports/admission")
+    options = ("--include-crds", "--set", "reports.audit=true,reports.admission=true")
+
+    assert helmed(*options) == without_namespace(objects)
+    for name in ("waddle-audit", "waddle-webhook"):
+        (container,) = pod_of(objects, name)["spec"]["containers"]
+        assert read(container["args"][1:], ENVIRONMENT).reports
+
+
 @pytest.fixture(scope="module")
 def base() -> Objects:
     return kustomized(MANIFESTS / "base")

@@ -59,7 +59,14 @@ def installed(cluster: Cluster, base) -> Iterator[Api]:
 
 @pytest.mark.parametrize(
     "folder",
-    ["base", "overlays/fail-closed", "overlays/beside-gatekeeper", "decisions/exporter"],
+    [
+        "reports/wgpolicyk8s",
+        "reports/openreports",
+        "base",
+        "overlays/fail-closed",
+        "overlays/beside-gatekeeper",
+        "decisions/exporter",
+    ],
 )
 def test_the_api_server_takes_every_object(installed, folder):
     objects = kustomized(MANIFESTS / folder)
@@ -71,6 +78,7 @@ def test_the_api_server_takes_every_object(installed, folder):
     "components",
     [
         ["components/autoscaling", "components/alerts"],
+        ["reports/audit", "reports/admission"],
         ["decisions/sidecar"],
         ["decisions/sidecar", "decisions/persistent"],
         ["decisions/vector"],
