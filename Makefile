@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-audit load soak
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-audit load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -67,6 +67,12 @@ bench: setup ## against Gatekeeper, over TLS, at most 30 minutes; results in loa
 bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 	$(BIN)/python -m loadtest.bench --quick
 
+bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an hour; CURVES=--quick 15 minutes
+	$(BIN)/python -m loadtest.curves $(CURVES)
+
+flame: setup ## flame graphs of a replica under load, in loadtest/results/
+	$(BIN)/python -m loadtest.flame
+
 fuzz: setup ## search for FUZZ_SECONDS for a difference between our Rego engine and OPA
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 
@@ -91,6 +97,9 @@ load: setup .venv-load/.done ## Locust against a server of its own; LOAD="--shap
 	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-load/bin/python requirements/load.txt
 	touch $@
 
-SOAK_SECONDS ?= 600
-soak: setup ## the decision log's crash tests for SOAK_SECONDS on each transport
+SOAK_SECONDS ?= 1200
+soak: setup ## replicas under load for SOAK_SECONDS, policies that change, replicas that end; checks every verdict
+	$(BIN)/python -m loadtest.soak --seconds $(SOAK_SECONDS)
+
+soak-decisions: setup ## the decision log's crash tests for SOAK_SECONDS on each transport
 	WADDLE_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -s tests/behaviour/test_decisions_survive_crashes.py

@@ -1,0 +1,100 @@
+"""One soak, of any length."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadtest.soak.clients import Client, Crowd
+from loadtest.soak.site import REPLICAS, Policies, Replicas, rss_mib
+from loadtest.soak.verdict import Memory, Tally, broken
+from tests.cluster import Cluster
+from tests.system.replicas import Plane, until
+
+CLIENTS = 6
+SAMPLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long, and how often what happens; 150 requests a second leave room on two cores."""
+
+    seconds: float
+    change_seconds: float = 2.0
+    end_seconds: float = 30.0
+    pause_seconds: float = 0.04
+    seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(3)))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened, and what does not hold."""
+
+    plan: Plan
+    tally: Tally
+    memory: Memory
+    changes: int
+    kills: int
+    stops: int
+    broken: list[str]
+
+
+def soak(plan: Plan, program: Path, folder: Path, say: Callable[[str], None]) -> Outcome:
+    """Run it on a cluster of its own."""
+    cluster = Cluster.start(program, folder / "cluster")
+    try:
+        plane = Plane(cluster, folder)
+        plane.install()
+        return _soak(plan, plane, say)
+    finally:
+        cluster.kill()  # told to stop it would wait a minute for watches
+
+
+def _soak(plan: Plan, plane: Plane, say: Callable[[str], None]) -> Outcome:
+    crowd = Crowd()
+    policies, replicas = Policies(plane, plan.change_seconds), Replicas(plane, crowd, plan.seed)
+    clients = [Client(crowd, number, plan.pause_seconds, plan.seed) for number in range(CLIENTS)]
+    try:
+        policies.make()
+        first = replicas.start_one()
+        policies.constrain()
+        until(lambda: first.denies("forbidden") and first.denies("word-0"), "policies in force")
+        while len(crowd.members) < REPLICAS:
+            replicas.start_one()
+        for thread in (policies, *clients):
+            thread.start()
+        try:
+            samples = _watch(plan, replicas, clients, say)
+        finally:
+            for thread in (*clients, policies):
+                thread.stop()
+    finally:
+        replicas.stop()
+    tally = Tally()
+    for client in clients:
+        tally.add(client.tally)
+    memory = Memory(samples)
+    faults = [*broken(tally, memory), *policies.faults]
+    return Outcome(plan, tally, memory, policies.changes, replicas.kills, replicas.stops, faults)
+
+
+def _watch(
+    plan: Plan, replicas: Replicas, clients: list[Client], say: Callable[[str], None]
+) -> list[tuple[float, float]]:
+    """End replicas now and then; memory of the one that is left alone meanwhile."""
+    began = time.monotonic()
+    samples: list[tuple[float, float]] = []
+    due = plan.end_seconds
+    while (now := time.monotonic() - began) < plan.seconds:
+        samples.append((now, rss_mib(replicas.first.process.pid)))
+        if now >= due:
+            due += plan.end_seconds
+            replicas.end_one()
+            answered = sum(client.tally.answered for client in clients)
+            say(
+                f"{now:.0f} s: {answered} answers, {samples[-1][1]:.0f} MiB, "
+                f"{replicas.kills} kills, {replicas.stops} stops"
+            )
+        time.sleep(min(SAMPLE_SECONDS, plan.seconds / 20))
+    return samples
