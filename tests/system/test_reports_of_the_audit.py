@@ -215,8 +215,12 @@ def test_there_are_no_more_reports_than_allowed_and_it_is_said(plane, audit):
     make_namespace(plane, "capped")
     for number in range(5):
         put_config_map(plane, "capped", f"bad{number}", "no")
-    plane.put_constraint(constraint("denies", "no"))
+    denies, another = constraint("denies", "no"), constraint("another", "no")
+    for document in (denies, another):
+        document["spec"]["match"]["namespaces"] = ["capped"]  # what other tests made has no report
+    plane.put_constraint(denies)
     replica = audit("--report-max-resources=3")
+    until(lambda: len(reports(plane, "capped")) == 3, "as many as may be have reports")
     await_sweeps(replica)
     assert len(reports(plane, "capped")) == 3
     assert metric(replica, "waddle_report_limit_reached") == 1
@@ -225,7 +229,6 @@ def test_there_are_no_more_reports_than_allowed_and_it_is_said(plane, audit):
         "no report is made for more resources: --report-max-resources is reached; reports that exist are kept up to date"
     )
     kept = set(by_scope(plane, "capped"))
-    another = constraint("another", "no")
     plane.put_constraint(another)
     until(
         lambda: all(len(item["results"]) == 2 for item in reports(plane, "capped")),
