@@ -44,12 +44,11 @@ NAMESPACES = {
 def install(plane: Plane) -> None:
     """Waddle's CRDs and the reports', and templates of their own."""
     plane.install()
-    for file in MANIFESTS.glob("*/*.yaml"):
+    for file in MANIFESTS.glob("*/*reports.yaml"):
         manifest = yaml.safe_load(file.read_text())
-        if manifest["kind"] == "CustomResourceDefinition":
-            path = f"{CRD_PATH}/{manifest['metadata']['name']}"
-            plane.api.apply(path, manifest)
-            until(lambda path=path: is_established(plane, path), f"{path} is served")
+        path = f"{CRD_PATH}/{manifest['metadata']['name']}"
+        plane.api.apply(path, manifest)
+        until(lambda path=path: is_established(plane, path), f"{path} is served")
 
 
 def is_established(plane: Plane, path: str) -> bool:
