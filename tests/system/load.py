@@ -1,10 +1,18 @@
 """A load of real admissions, through the API server."""
 
+import socket
+import ssl
 import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Self
 
+from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import Api, ApiError
 from tests.system.replicas import CONFIG_MAPS, config_map, until
+
+LATE_TURN_SECONDS = 0.2
 
 
 class Load:
@@ -53,3 +61,49 @@ class Load:
         """Wait for so many more denials."""
         goal = self.denied + number
         until(lambda: self.denied >= goal, f"{number} denials more: {self.wrong[:3]}")
+
+
+class LateTrust:
+    """New connections by the CA bundle of a moment ago, as an API server makes that follows late.
+
+    The load's own connections stay open, and so meet few certificates.
+    """
+
+    def __init__(self, read_bundle: Callable[[], str], port: int, late_seconds: float) -> None:
+        """``read_bundle`` reads the configuration's bundle; the port is where webhooks are called."""
+        self._read_bundle = read_bundle
+        self._port = port
+        self._late_seconds = late_seconds
+        self.trusted = 0
+        self.refused: list[str] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        seen: deque[tuple[float, str]] = deque()
+        while not self._stop.wait(LATE_TURN_SECONDS):
+            seen.append((time.monotonic(), self._read_bundle()))
+            due = time.monotonic() - self._late_seconds
+            while len(seen) > 1 and seen[1][0] <= due:
+                seen.popleft()
+            if seen[0][0] <= due:
+                self._connect(seen[0][1])
+
+    def _connect(self, bundle: str) -> None:
+        context = ssl.create_default_context(cadata=bundle)
+        try:
+            with (
+                socket.create_connection(("127.0.0.1", self._port), PATIENCE_SECONDS) as plain,
+                context.wrap_socket(plain, server_hostname="localhost"),
+            ):
+                self.trusted += 1
+        except ssl.SSLCertVerificationError as error:
+            self.refused.append(str(error))
