@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+from loadtest import readme
 from loadtest.bench import pictures, report
 from loadtest.bench.goals import verdicts
 from loadtest.bench.measurement import FULL, QUICK, measure
@@ -35,6 +36,8 @@ def main() -> int:
         (options.output / f"{name}-{picture}.svg").write_text(text)
     page = report.markdown(result, [f"{name}-{picture}.svg" for picture in drawn])
     (options.output / f"{name}.md").write_text(page)
+    if options.output == RESULTS:
+        readme.write()
     print(page)
     print(report.verdict_lines(result["verdicts"]))
     return 0

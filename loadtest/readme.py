@@ -1,0 +1,121 @@
+"""`python -m loadtest.readme`: README's figures, each from a results file that it names.
+
+What stands between two marks of README is written here and nowhere else; a test compares.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loadtest.bench.goals import CPU, SETS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "loadtest" / "results"
+
+SECTION = re.compile(
+    r"(?P<begin><!-- figures of (?P<name>[a-z]+): python -m loadtest\.readme -->\n)"
+    r"(?P<text>.*?)(?P<end><!-- end of figures -->\n)",
+    re.DOTALL,
+)
+
+
+def sections() -> dict[str, str]:
+    """What belongs between the marks, by name."""
+    # A whole run is quoted where there is one.
+    whole = (RESULTS / "serving.json").exists()
+    name = "serving" if whole else "serving-quick"
+    return {
+        "serving": serving(json.loads((RESULTS / f"{name}.json").read_text()), f"{name}.md"),
+        "decisions": decisions(json.loads((RESULTS / "decisions.json").read_text())),
+    }
+
+
+def rendered(text: str) -> str:
+    """README with the figures of the results."""
+    found = sections()
+    return SECTION.sub(lambda match: match["begin"] + found[match["name"]] + match["end"], text)
+
+
+def serving(result: Mapping[str, Any], page: str) -> str:
+    """CPU, latency and memory of both, side by side."""
+    points = {
+        point["set"]: point
+        for point in result["points"]
+        if (point["body"], point["connections"]) == ("pod", 8)
+    }
+    latency = {one["set"]: one for one in result["schedule"]}
+    rows = [
+        _row(SETS[name], point, latency[name], result["memory"][name])
+        for name, point in points.items()
+    ]
+    link = f"[all figures, the machine and each goal's verdict](loadtest/results/{page})"
+    return (
+        f"Gatekeeper {result['machine']['gatekeeper']} and Waddle on one core of the same machine, "
+        "in turn, over TLS with keep-alive, 8 connections, the same policies and the same pod "
+        f"(`{result['command']}`, {link}):\n\n"
+        "| | CPU for each request | | ratio | p99 at the same load | | resident memory | |\n"
+        "|---|---|---|---|---|---|---|---|\n"
+        "| | Waddle | Gatekeeper | | Waddle | Gatekeeper | Waddle | Gatekeeper |\n"
+        + "".join(rows)
+        + ("\nOf the 1,000 constraints 12 match.\n" if "p1000" in points else "")
+        + "\nThe load is half of what Gatekeeper can do; memory is that after "
+        f"{result['memory']['p12']['requests']:,} requests to each.\n"
+    )
+
+
+def _row(
+    name: str, point: Mapping[str, Any], load: Mapping[str, Any], memory: Mapping[str, float]
+) -> str:
+    ours, theirs = point["waddle"], point["gatekeeper"]
+    return (
+        f"| {name} | {_ms(ours[CPU])} | {_ms(theirs[CPU])} | {ours[CPU] / theirs[CPU]:.2g} "
+        f"| {_ms(load['waddle']['p99_ms'])} | {_ms(load['gatekeeper']['p99_ms'])} "
+        f"| {memory['waddle']:.0f} MiB | {memory['gatekeeper']:.0f} MiB |\n"
+    )
+
+
+def _ms(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f} ms"
+
+
+def decisions(result: Mapping[str, Any]) -> str:
+    """What the decision log promises, and what it was measured to cost."""
+    more = {
+        log: sorted(
+            (one["cpu_ratio"] - 1) * 100 for one in result["admission"] if one["log"] == log
+        )
+        for log in ("on", "hung")
+    }
+    cost = (
+        f"{more['on'][0]:.1f} to {more['on'][-1]:.1f} % more CPU at 12 policies, "
+        f"{more['hung'][0]:.1f} to {more['hung'][-1]:.1f} % with a hung sidecar"
+    )
+    rate = ", ".join(
+        f"{one['durable_per_second']:,.0f}{' records a second' if number == 0 else ''} over "
+        f"`{one['transport']}://`"
+        for number, one in enumerate(result["stream"])
+    )
+    return f"""\
+The decision log, off unless chosen ([what is promised](docs/decisions.md), [figures](loadtest/results/decisions.md), `make bench-decisions`):
+
+| | Gatekeeper 3.24's disk export promises | Waddle promises | measured |
+|---|---|---|---|
+| on record | violations | every decision, allowed ones too | |
+| delivery | best effort, one attempt | at least once from acknowledgement on, in order for each replica; what was dropped before is counted by reason | kills of either side at random moments on a disk that forgets what was not synced: no acknowledged record lost |
+| cost to an admission | a bounded queue | never waits, a bounded queue | {cost} |
+| throughput | | durable before acknowledged | {rate} |
+"""
+
+
+def write() -> None:
+    """Bring README up to date."""
+    README.write_text(rendered(README.read_text()))
+
+
+if __name__ == "__main__":
+    write()
