@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from webhook.constraint.driver import Violation
 from webhook.constraint.drivers import references
-from webhook.constraint.drivers.budget import BudgetedContext
+from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
 from webhook.constraint.drivers.specialisation import Rules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
@@ -189,7 +189,8 @@ class RegoEvaluator:
             return data, plain, 0
         context = BudgetedContext(limits.deadline, steps=budget.steps, print_=limits.print_)
         context.budget = budget
-        return data, context, context.next_check
+        context.next_check = untouched = budget.steps - FIRST_STEPS
+        return data, context, untouched
 
     def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[Violation]:
         """The violations of one constraint, in OPA's order: by details, then by message."""

@@ -221,6 +221,7 @@ class CallWriter(UnificationWriter):
         given = ", ".join(([f"{self.state}[2]"] if builtin.context else []) + args)
         result = self.new()
         self.may_complain()
+        self.work()
         self.line(f"try: {result} = {self.unit.builtin(name)}({given})")
         self.line(f"except BuiltinError as e: {result} = fail({self.state}, {name!r}, e, {place})")
         self.condition(f"{result} is not U")

@@ -252,6 +252,7 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
             operands.append((name if name.isidentifier() else writer.assign(name), kind))
         else:
             operands.append((repr(argument_text(known)), "constant"))
+    writer.work()
     parts = [repr(pieces[0])]
     strings = []
     for piece, verb, (source, kind) in zip(pieces[1:], verbs, operands, strict=True):

@@ -96,7 +96,13 @@ class Documents:
             if size(name) > MANY_CALLED:
                 if word == "with":
                     lines.append("    X = S[2]")
-                lines.append(f"    X.left -= {CALL_STEPS}")
+                # It pays for those that do not pay themselves.
+                free = sum(
+                    known
+                    for callee in self.unit.callees[name]
+                    if (known := size(callee)) <= MANY_CALLED
+                )
+                lines.append(f"    X.left -= {CALL_STEPS * (1 + free)}")
                 lines.append("    if X.left < X.next_check: X.check()")
         self.unit.lines = lines
 

@@ -135,13 +135,19 @@ class BodyWriter(CallWriter):
         name = self.name_of(source)
         if kind == "":
             self.line(f"if type({name}) is str: {result}[{name}] = {name}")
-            self.line(f"else: {result}.setdefault(key({name}), {name})")
+            self.line("else:")
+            self.indent += 1
+            self.line(f"{result}.setdefault(key({name}), {name})")
+            self.work()
+            self.indent -= 1
         else:
             self.line(f"{result}.setdefault(key({name}), {name})")
+            self.work()
 
     def _add_entry(self, result: str, name: Operand, value: Operand) -> None:
         self.effects += 1
         self.line(f"put({result}, {name[0]}, {value[0]}, {self._place()})")
+        self.work()
 
     def template(self, term: ir.Template) -> Operand:
         """A template string."""

@@ -36,6 +36,10 @@ CPython allows 100 levels.
 MAX_ITEMS: Final = 1_000_000
 """Members of a collection that nested iterations may make: some 100 MB."""
 
+WORK_STEPS: Final = 20
+"""What a call of a built-in, or making a member's key, is paid with within a loop: a microsecond. A
+loop is paid for when it begins, a step a turn; without this a turn's work would be free."""
+
 STRING, INT, BOOL, LIST, DICT, SET, NULL = "s", "i", "b", "l", "d", "S", "n"
 
 Operand = tuple[str, str]
@@ -163,6 +167,12 @@ class Writer:
         self.line("if X.left < X.next_check: X.check()")
         if self.collecting and self.loops:
             self.line(f"if len({self.collecting}) > {MAX_ITEMS}: too_large()")
+
+    def work(self) -> None:
+        """Pay, within a loop, for what takes longer than a turn of it was paid for."""
+        if self.loops:
+            self.line(f"X.left -= {WORK_STEPS}")
+            self.line("if X.left < X.next_check: X.check()")
 
     def snapshot(self) -> tuple[Any, ...]:
         """What a nested body changes and must give back."""
