@@ -1,6 +1,8 @@
 """The last good revision outlives every replica, and an older one is asked for by annotation."""
 
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import yaml
 
 from tests.cluster import ApiError
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.gate import Gate
 from tests.system.replicas import (
     CONSTRAINTS,
     CRD_PATH,
@@ -142,6 +145,45 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
     until(lambda: kept(plane, "ConstraintTemplate", "kept") == [], "they go with the template")
     until(lambda: kept(plane, "Kept", "words") == [], "and with the constraint", seconds=100)
     kill(replicas)
+
+
+@pytest.fixture
+def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
+    """What holds a list back."""
+    made = Gate(plane.api, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_no_replica_is_ready_before_it_knows_what_is_kept(
+    plane: Plane, start: StartReplica, gate: Gate
+) -> None:
+    """However long the list takes: without it a broken template would not be enforced."""
+    before = start("before", *ALL_OPERATIONS).wait_ready()
+    plane.put_template(template("Awaited"))
+    plane.put_constraint(constraint("words", "awaited", "Awaited"))
+    until(lambda: before.denies("awaited"), "it denies")
+    until(lambda: kept(plane, "ConstraintTemplate", "awaited") == [1], "it is kept")
+    plane.put_template(template("Awaited", BROKEN))
+    until(lambda: "Error" in states(plane, f"{TEMPLATES}/awaited", 2), "it is broken")
+    kill([before])
+
+    gate.hold(lambda path: "/policyrevisions" in path)
+    after = start("after", *ALL_OPERATIONS, f"--kubeconfig={gate.kubeconfig}")
+    gate.wait_for(1)
+    until(
+        lambda: b"the list of PolicyRevision" in after.get("health", "/readyz?verbose").body,
+        "readiness names the list",
+    )
+    assert after.post(review_of(config_map("awaited"))).status == 503
+    assert not after.is_ready
+    gate.open()
+    verdict = first_verdict(after, "awaited")
+    assert verdict["status"]["message"] == "[words] denied by awaited"
+    plane.delete_template("awaited")
+    kill([after])
 
 
 def states(plane: Plane, path: str, generation: int) -> set[str]:
