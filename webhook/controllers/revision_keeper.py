@@ -59,6 +59,7 @@ PROBE_SECONDS: Final = 0.5
 WRITES_AT_ONCE: Final = 8
 
 _FORBIDDEN: Final = 403
+_METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 Key = tuple[str, str]
 """A constraint kind, or :data:`~webhook.controllers.policies.TEMPLATES`, and a name."""
@@ -89,7 +90,7 @@ class RevisionKeeper:
         self._limit = limit
         self._tell = tell
         self._writers = writers
-        self._reflector = Reflector(client, REVISIONS, self, settings=settings)
+        self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, Revision]] = {}
         self._wanted: dict[Key, InForce] = {}
         self._due: dict[Key, float] = {}
@@ -306,6 +307,14 @@ class RevisionKeeper:
         self._log.warning(
             "revision not written", kind=key[0], name=key[1], error=str(error), seconds=seconds
         )
+
+
+def _slim(item: Json) -> Json:
+    """What is needed of a revision: there may be some 10,000 of them."""
+    metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
+    spec = item.get("spec") or {}
+    subject = {name: spec.get("subject", {}).get(name, "") for name in ("kind", "name", "uid")}
+    return {"metadata": metadata, "spec": spec | {"subject": subject}}
 
 
 def _key_of(subject: Mapping[str, Any]) -> Key:
