@@ -68,7 +68,9 @@ class AdmissionPort:
                 transport, settings.client_cn_name
             )
         self._compilation = (
-            CompileThread(make_plain_client) if settings.validate_templates == "compile" else None
+            CompileThread(make_plain_client, serving, settings.evaluation_budget_seconds)
+            if settings.validate_templates == "compile"
+            else None
         )
         seconds = settings.evaluation_budget_seconds
         self._serving = serving
@@ -94,7 +96,12 @@ class AdmissionPort:
             settings.exempt_namespace_suffix,
         )
         application = make_application(
-            admission, exemptions, registry, log, body_max=settings.max_body_bytes
+            admission,
+            exemptions,
+            registry,
+            log,
+            body_max=settings.max_body_bytes,
+            validator=self._compilation,
         )
         self.listener = Listener(
             self._hub,

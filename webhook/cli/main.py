@@ -19,11 +19,13 @@ USAGE_EXIT: Final = 64
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
+    "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "report": ("webhook.cli.report", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
     "simulate": ("webhook.cli.simulate", "Show what so many replicas give."),
+    "size": ("webhook.cli.size", "Say how many replicas a load needs."),
     "status": ("webhook.cli.status", "Show which replicas enforce which policies."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
     "verify": ("webhook.cli.verify", "Run the test suites of policies."),

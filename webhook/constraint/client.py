@@ -107,6 +107,13 @@ class Client:
         other._digest = self._digest.copy()
         return other
 
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Begin with what a snapshot has in force, data included; by any thread, since it is fixed."""
+        self._entries = {entry.template.name: entry for entry in snapshot.entries}
+        self._inventory.adopt(snapshot.inventory)
+        self._namespaces, self._namespaces_published = dict(snapshot.namespaces), False
+        self._snapshot = None
+
     # --- templates ---------------------------------------------------------------------------
 
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:

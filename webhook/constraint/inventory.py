@@ -37,6 +37,11 @@ class Inventory:
             level = below
         level[path[-1]] = value
 
+    def adopt(self, root: Mapping[str, Any]) -> None:
+        """Begin with a tree that was published; it is not changed."""
+        self._root = dict(root)
+        self._own = {}
+
     def publish(self) -> Mapping[str, Any]:
         """The tree as it is, which nobody will change."""
         self._own.clear()

@@ -184,7 +184,7 @@ class Admission:
             return
         reader, compiler = preparations.namespaces, preparations.templates
         lacks = reader is not None and self._lacks_namespace(request, revision)
-        source = None if compiler is None else submission.source_to_compile(request)
+        source = None if compiler is None else submission.policy_to_try(request)
         if not lacks and source is None:
             return
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -11,9 +11,10 @@ from starlette.routing import Match, Route
 from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
+from webhook.server.validation import ValidationEndpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,12 +23,26 @@ if TYPE_CHECKING:
     from webhook.metrics import Registry
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
+    from webhook.server.validation import PolicyValidator
+
+
+Endpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+"""Plain ASGI."""
 
 
 def make_application(
-    admit: Decide, exemptions: Exemptions, registry: Registry, log: Logger, *, body_max: int
+    admit: Decide,
+    exemptions: Exemptions,
+    registry: Registry,
+    log: Logger,
+    *,
+    body_max: int,
+    validator: PolicyValidator | None = None,
 ) -> Starlette:
-    """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for."""
+    """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
+
+    Policies are validated where there is a ``validator``.
+    """
 
     def admit_label(
         request: AdmissionRequest,
@@ -36,11 +51,17 @@ def make_application(
     ) -> AdmissionResponse:
         return namespace_label.decide(request, exemptions)
 
+    others: dict[str, Endpoint] = {}
+    if validator is not None:
+        others["/v1/validate-policy"] = ValidationEndpoint(
+            validator, registry, log, body_max=body_max
+        )
     return AdmissionApplication(
         {
             "/v1/admit": ReviewEndpoint(admit, registry, log, body_max=body_max),
             "/v1/admitlabel": ReviewEndpoint(admit_label, registry, log, body_max=body_max),
-        }
+        },
+        others,
     )
 
 
@@ -61,11 +82,15 @@ class AdmissionApplication(Starlette):
     its own faults, and the connection answers 500 for what is left.
     """
 
-    def __init__(self, endpoints: Mapping[str, ReviewEndpoint]) -> None:
+    def __init__(
+        self, endpoints: Mapping[str, ReviewEndpoint], others: Mapping[str, Endpoint]
+    ) -> None:
+        """``others`` may wait, and are found by routing."""
+        every: dict[str, Endpoint] = {**endpoints, **others}
         super().__init__(
             routes=[
                 ExactRoute(path, endpoint, name=path.rpartition("/")[2])
-                for path, endpoint in endpoints.items()
+                for path, endpoint in every.items()
             ]
         )
         self.at_once = endpoints
@@ -79,6 +104,6 @@ class AdmissionApplication(Starlette):
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    message = f"no such path: {scope['path']}; there are /v1/admit and /v1/admitlabel"
+    message = f"no such path: {scope['path']}; there are /v1/admit, /v1/admitlabel and /v1/validate-policy"
     response = Response(failure(404, message), 404, media_type="application/json")
     await response(scope, receive, send)

@@ -68,13 +68,16 @@ def check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bo
         raise Refused(422, "config resource must have name 'config'")
 
 
-def source_to_compile(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The template whose source a request brings in; None where it brings none, or no new one.
+def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
+    """The template or constraint that a request brings in; None where it brings none, or no new one.
 
-    A template that does not compile must remain deletable, and may lose a
-    finalizer or gain a label.
+    One that cannot work must remain deletable, and may lose a finalizer or gain a
+    label.
     """
-    if request.kind.group != template.GROUP or request.kind.kind != template.KIND:
+    group = request.kind.group
+    if group != constraint.GROUP and (
+        group != template.GROUP or request.kind.kind != template.KIND
+    ):
         return None
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
@@ -85,7 +88,7 @@ def source_to_compile(request: AdmissionRequest) -> dict[str, Any] | None:
 
 
 def check_compiled(fault: str) -> None:
-    """Refuse a template whose source does not compile; raises :class:`Refused`."""
+    """Refuse a policy that does not compile, or did not end; raises :class:`Refused`."""
     if fault:
         raise Refused(422, fault)
 

@@ -1,0 +1,135 @@
+"""What a policy would do is told before it is applied: at admission, by request, in a pipeline."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
+from tests.webhook.cli.in_process import waddle
+
+PATH = "/v1/validate-policy"
+TEMPLATE = yaml.safe_load(REQUIRED_LABELS)
+ENDLESS = """
+package requiredlabel
+violation[{"msg": "m"}] {
+  r := numbers.range(1, 3000)
+  count([1 | r[i]; r[j]; r[k]; i + j + k == -1]) > 0
+}
+"""
+SYNCED = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+"""
+
+
+def endless() -> dict[str, Any]:
+    """The template, never ending."""
+    document: dict[str, Any] = yaml.safe_load(REQUIRED_LABELS)
+    document["spec"]["targets"][0]["rego"] = ENDLESS
+    return document
+
+
+def named(label: str, name: str = "new") -> dict[str, Any]:
+    """A constraint of the template, of any kind of object."""
+    document: dict[str, Any] = yaml.safe_load(constraint(name, label))
+    document["spec"].pop("match", None)
+    return document
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a constraint in force."""
+    folder = tmp_path_factory.mktemp("policies")
+    policies = write_policies(folder, REQUIRED_LABELS, constraint("x", "owner"), SYNCED)
+    with Server(policies, "--evaluation-budget=100ms") as started:
+        yield started.ready()
+
+
+def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:
+    """A template is tried with the constraints in force, a constraint with its template."""
+    verdict = server.admit(endless())
+    assert verdict["allowed"] is False
+    assert "RequiredLabel/x: does not end within its budget" in verdict["status"]["message"]
+    assert server.admit(named("owner"))["allowed"] is True
+    bad = named("owner")
+    bad["metadata"]["annotations"] = {"waddle.dev/rollout": "deny"}
+    assert "dryrun or warn" in server.admit(bad)["status"]["message"]
+
+
+def test_policies_are_validated_by_request_and_nothing_is_kept(server: Server) -> None:
+    """Problems by object; and how many violations would come, of what is synced."""
+    answer = server.post({"items": [named("team"), named("cost", "other")]}, PATH)
+    assert answer.status == 200
+    found = answer.json()
+    assert found["valid"] is True
+    assert found["problems"] == []
+    first = found["effect"]["constraints"][0]
+    assert (first["name"], first["violationsBefore"], first["added"]) == ("new", 0, 1)
+    assert found["effect"]["complete"] is True
+    # Whoever reaches the port need not have the right to read the objects.
+    assert "settings" not in answer.body.decode()
+    assert server.admit(pod(owner="me"))["allowed"] is True
+
+    broken = yaml.safe_load(REQUIRED_LABELS.replace("msg := sprintf", "msg := sprintff"))
+    found = server.post(broken, PATH).json()
+    assert found["valid"] is False
+    assert "template:4: rego_type_error" in found["problems"][0]["message"]
+    text = f"{REQUIRED_LABELS}\n---\n{constraint('plain', 'owner')}".encode()
+    assert server.post(text, PATH).json()["valid"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "method", "status"),
+    [
+        (b"{", "POST", 400),
+        (b"[]", "POST", 400),
+        (b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}', "POST", 400),
+        (
+            b'{"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate"}',
+            "POST",
+            400,
+        ),
+        (b"", "PUT", 405),
+    ],
+)
+def test_what_is_no_policy_is_refused(
+    server: Server, body: bytes, method: str, status: int
+) -> None:
+    """With what was expected."""
+    answer = server.post(body, PATH, method=method)
+    assert answer.status == status
+    assert answer.json()["message"]
+
+
+def test_reviews_are_answered_while_policies_are_validated(server: Server) -> None:
+    """Validation has a thread of its own."""
+    connection = server.connect()
+    try:
+        connection.request("POST", PATH, yaml.safe_dump(endless()))
+        for _ in range(5):
+            assert server.post(review(pod(owner="me"))).verdict["allowed"] is True
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+
+
+def test_check_says_in_a_pipeline_what_admission_would(tmp_path: Path) -> None:
+    """By its exit code; and the effect on the manifests beside the policies."""
+    good = tmp_path / "good.yaml"
+    good.write_text(f"{REQUIRED_LABELS}\n---\n{yaml.safe_dump(named('owner'))}\n---{SYNCED}")
+    found = waddle("check", "-f", good)
+    assert found.returncode == 0
+    assert "2 policies can be used" in found.stdout
+    assert "RequiredLabel/new: 0 violations now, 1 then (+1 -0)" in found.stdout
+    assert "ConfigMap default/settings: label <owner> is missing" in found.stdout
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(yaml.safe_dump_all([endless(), named("owner")]))
+    found = waddle("check", "-f", bad)
+    assert found.returncode == 1
+    assert "error: RequiredLabel/new: does not end within its budget" in found.stdout
+    (tmp_path / "none.yaml").write_text(SYNCED)
+    assert waddle("check", "-f", tmp_path / "none.yaml").returncode == 2

@@ -1,0 +1,59 @@
+"""What policies would change for objects that are there already."""
+
+from typing import Any
+
+from tests.webhook.constraint.policies import client, constraint, template
+from webhook.policies.effect import EXAMPLES_MAX, Effect, concerned, effect_on_data, only
+
+NAMED = """package p
+violation[{"msg": msg}] { msg := sprintf("%v", [input.review.object.metadata.name]) }"""
+
+
+def config_map(number: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"c{number:03}", "namespace": "shop"},
+    }
+
+
+def test_what_comes_and_what_goes_is_counted_and_the_first_that_come_are_shown() -> None:
+    """For the constraints concerned alone; by the data that a snapshot has."""
+    count = EXAMPLES_MAX + 5
+    before, after = client(), client()
+    for one in (before, after):
+        one.add_template(template(rego='package p\nviolation[{"msg": "all"}] { true }'))
+        one.add_constraint(constraint())
+        for number in range(count):
+            one.add_data(config_map(number))
+    after.add_template(template(rego=NAMED))
+    keys = concerned([template()], [constraint_key()])
+    effect, whole = effect_on_data(only(before, keys), only(after, keys), keys, 60)
+    assert whole
+    assert effect.objects == count
+    found = effect.constraints[constraint_key()]
+    assert (found.before, found.after, found.added, found.removed) == (count,) * 4
+    assert len(found.examples) == EXAMPLES_MAX
+    assert found.examples[0].object == "ConfigMap c000"
+    assert "examples" not in effect.document(examples=False)["constraints"][0]
+
+
+def test_an_effect_that_takes_too_long_says_that_it_is_not_whole() -> None:
+    """It ends, whatever there is to look at."""
+    one = client()
+    one.add_data(config_map(1))
+    effect, whole = effect_on_data(one.snapshot, one.snapshot, (), -1)
+    assert not whole
+    assert effect.objects == 0
+
+
+def test_a_template_concerns_its_constraints_and_no_others() -> None:
+    """And a constraint itself."""
+    other = ("Other", "x")
+    assert concerned([template()], [constraint_key(), other]) == {constraint_key()}
+    assert concerned([constraint()], [constraint_key(), other]) == {constraint_key()}
+    assert Effect([other]).document()["constraints"][0]["name"] == "x"
+
+
+def constraint_key() -> tuple[str, str]:
+    return constraint()["kind"], constraint()["metadata"]["name"]

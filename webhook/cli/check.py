@@ -1,0 +1,154 @@
+"""``waddle check``: whether policies can be used, and what they would change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import check_report
+from webhook.cli.check_run import (
+    Checked,
+    effect_on_cluster,
+    effect_on_decisions,
+    effect_on_manifests,
+    prepare,
+    read_policies,
+)
+from webhook.cli.clients import new_client
+from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
+from webhook.cli.review_run import CannotTest, read_sources
+from webhook.cli.terminal import complain, write
+from webhook.decisions.source import Source
+from webhook.policies.validation import is_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.policies.manifests import Manifest
+
+REFUSED: Final = 1
+UNKNOWN: Final = 2
+BUDGET_MILLISECONDS: Final = 100
+
+_HELP = """Check templates and constraints before they are applied.
+
+Each is compiled and checked as admission does it, and tried on sample objects within a
+budget. Other manifests in the files are objects that the policies would be asked about.
+
+\b
+  waddle check -f policies/
+  waddle check -f policy.yaml --cluster                # what in the cluster would violate it
+  waddle check -f policy.yaml --decisions queue/       # which admissions it would have changed
+
+Exit codes: 0 the policies can be used, 1 they cannot, 2 the check could not be made.
+An effect changes no exit code: it is for whoever decides.
+"""
+
+
+@click.command("check", help=_HELP)
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    metavar="FILE",
+    multiple=True,
+    help="A file, a folder, or - for standard input. Repeatable.",
+)
+@click.option(
+    "--cluster", "on_cluster", is_flag=True, help="Show the effect on what is in a cluster."
+)
+@cluster_options
+@click.option(
+    "--decisions",
+    metavar="SOURCE",
+    default=None,
+    help="Show the effect on recorded decisions: a file, a sidecar's queue, or -.",
+)
+@click.option(
+    "--evaluation-budget-ms",
+    "budget_milliseconds",
+    metavar="MS",
+    default=BUDGET_MILLISECONDS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="What one evaluation of one constraint may take.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+def command(
+    filenames: tuple[str, ...],
+    *,
+    on_cluster: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    decisions: str | None,
+    budget_milliseconds: int,
+    output: str,
+) -> int:
+    """Check and report."""
+    del namespace  # Of no meaning here: no replica is asked.
+    try:
+        sources = read_sources([Path(name) for name in filenames or ("-",)], any_value=False)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return UNKNOWN
+    manifests = sources.manifests
+    if not any(is_policy(item.document) for item in manifests):
+        complain("no template and no constraint in what was given")
+        return UNKNOWN
+    seconds = budget_milliseconds / 1000
+    if on_cluster:
+        checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions)
+    else:
+        checked = Checked()
+        policies = prepare(manifests, new_client(), seconds, checked)
+        if any(not is_policy(item.document) for item in manifests):
+            checked.manifests = effect_on_manifests(policies, manifests)
+        if decisions is not None:
+            effect_on_decisions(policies, _records(decisions), checked)
+    if checked is None:
+        return UNKNOWN
+    write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
+    for line in checked.missing:
+        complain(line)
+    return 0 if checked.ok else REFUSED
+
+
+def _records(source: str) -> Source:
+    return Source(Path(source))
+
+
+def _with_cluster(
+    kubeconfig: str | None,
+    context: str | None,
+    manifests: Sequence[Manifest],
+    seconds: float,
+    decisions: str | None,
+) -> Checked | None:
+    """The check on top of a cluster's policies; None where the cluster cannot be asked."""
+    # Here and not above: they bring aiohttp and the event loop.
+    import uvloop  # noqa: PLC0415
+
+    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+
+    async def run() -> Checked:
+        checked = Checked()
+        async with Client(load_credentials(kubeconfig, context=context)) as client:
+            policies = prepare(manifests, await read_policies(client), seconds, checked)
+            if decisions is not None:
+                effect_on_decisions(policies, _records(decisions), checked)
+            checked.cluster = await effect_on_cluster(client, policies, checked, PAGE_OBJECTS)
+        return checked
+
+    try:
+        return uvloop.run(run())
+    except (ApiError, UnreachableError, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return None

@@ -1,0 +1,95 @@
+"""``waddle check`` on the terminal and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.encoding import encode
+from webhook.cli.terminal import printable, styled
+
+if TYPE_CHECKING:
+    from webhook.cli.check_run import Checked
+    from webhook.policies.effect import Effect
+    from webhook.policies.replay import Replay
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def as_json(checked: Checked) -> str:
+    """Everything."""
+    found: dict[str, Any] = {
+        "valid": checked.ok,
+        "policies": checked.policies,
+        "problems": [problem.document() for problem in checked.problems],
+        "missing": checked.missing,
+    }
+    for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
+        if effect is not None:
+            found[name] = effect.document()
+    if checked.decisions is not None:
+        found["decisions"] = _decisions(checked.decisions)
+    return encode(found, indent=True).decode()
+
+
+def _decisions(found: Replay) -> dict[str, Any]:
+    return {
+        "replayed": found.replayed,
+        "withoutObject": found.without_object,
+        "changes": [
+            {
+                "id": str(change.record.get("id", "")),
+                "before": change.before,
+                "after": change.after,
+                "added": [list(item) for item in change.added],
+                "removed": [list(item) for item in change.removed],
+            }
+            for change in found.changes
+        ],
+    }
+
+
+def as_table(checked: Checked) -> str:
+    """For people: what is wrong, then what would change."""
+    lines = [
+        f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: {printable(str(problem))}"
+        for problem in checked.problems
+    ]
+    verdict = "can be used" if checked.ok else "cannot be used as they are"
+    lines.append(f"{checked.policies} policies {verdict}")
+    for title, effect in (
+        ("the manifests", checked.manifests),
+        ("the cluster", checked.cluster),
+    ):
+        if effect is not None:
+            lines += ["", *_effect(title, effect)]
+    if checked.decisions is not None:
+        lines += ["", *_replayed(checked.decisions)]
+    return "\n".join(lines)
+
+
+def _effect(title: str, effect: Effect) -> list[str]:
+    lines = [f"{effect.objects} objects of {title}:"]
+    for (kind, name), one in effect.constraints.items():
+        counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
+        lines.append(f"  {printable(f'{kind}/{name}')}: {counts}")
+        lines += [
+            f"    {printable(item.object)}: {printable(item.message)}" for item in one.examples
+        ]
+        if more := one.added - len(one.examples):
+            lines.append(f"    … and {more} more")
+    return lines
+
+
+def _replayed(found: Replay) -> list[str]:
+    lines = [f"{found.replayed} recorded decisions, {len(found.changes)} would be another:"]
+    for change in found.changes:
+        record = change.record
+        place = str(record.get("resourceNamespace") or "")
+        name = str(record.get("resourceName") or "")
+        shown = f"{record.get('resourceKind', '')} {place}/{name}" if place else name
+        lines.append(f"  {printable(shown)}: {change.before} then {change.after}")
+        lines += [f"    + {printable(f'{kind}/{who}: {text}')}" for kind, who, text in change.added]
+        lines += [
+            f"    - {printable(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
+        ]
+    return lines

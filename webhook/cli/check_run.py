@@ -1,0 +1,224 @@
+"""What ``waddle check`` does: policies validated, and their effect on objects and decisions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import log
+from webhook.api import timestamp
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.cli.clients import new_client
+from webhook.constraint import constraint, enforcement
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject
+from webhook.policies.effect import Effect, concerned, only
+from webhook.policies.replay import replay
+from webhook.policies.validation import is_policy, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.cluster.client import Client
+    from webhook.constraint.client import Client as PolicyClient
+    from webhook.constraint.result import Result
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.policies.manifests import Manifest
+    from webhook.policies.replay import Replay
+    from webhook.policies.validation import Problem
+
+REVIEW_SECONDS: Final = 10.0
+"""As much as an admission may have by default."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check found; an effect is None where it was not asked for."""
+
+    problems: list[Problem] = field(default_factory=list)
+    policies: int = 0
+    manifests: Effect | None = None
+    """The effect on the manifests that were given beside the policies."""
+    cluster: Effect | None = None
+    decisions: Replay | None = None
+    missing: list[str] = field(default_factory=list)
+    """What of the effect could not be found out."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the policies can be used."""
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies in force, and what they become with those to check."""
+
+    before: PolicyClient
+    after: PolicyClient
+    keys: frozenset[tuple[str, str]]
+    """The constraints that change, or whose template does."""
+
+
+def prepare(
+    manifests: Sequence[Manifest], base: PolicyClient, budget_seconds: float, checked: Checked
+) -> Policies:
+    """Validate the policies among the manifests on top of those in force."""
+    documents = [item.document for item in manifests if is_policy(item.document)]
+    checked.policies = len(documents)
+    after = base.copy()
+    checked.problems = validate(after, documents, budget_seconds)
+    keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
+    return Policies(base, after, concerned(documents, keys))
+
+
+def effect_on_manifests(policies: Policies, manifests: Iterable[Manifest]) -> Effect:
+    """What changes for the objects among the manifests; they are the data, too."""
+    objects = [item.document for item in manifests if not is_policy(item.document)]
+    for client in (policies.before, policies.after):
+        for item in objects:
+            client.add_data(item)
+    before, after = policies.before.snapshot, policies.after.snapshot
+    effect = Effect(policies.keys)
+    for item in objects:
+        namespace = after.namespaces.get(namespace_of(item))
+        subject = AugmentedObject(item, namespace)
+        effect.take(_shown(item), _results(before, subject), _results(after, subject))
+    return effect
+
+
+def _results(snapshot: Snapshot, subject: AugmentedObject) -> tuple[Result, ...]:
+    found = snapshot.review(
+        subject, enforcement_point=enforcement.AUDIT, limits=Limits(_deadline())
+    )
+    return tuple(found.results)
+
+
+def _deadline() -> float:
+    return time.monotonic() + REVIEW_SECONDS
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    place = namespace_of(document)
+    name = f"{place}/{name_of(document)}" if place else name_of(document)
+    return f"{gvk_of(document).kind} {name}"
+
+
+def effect_on_decisions(
+    policies: Policies, records: Iterable[Mapping[str, Any]], checked: Checked
+) -> None:
+    """Review again what was recorded with its object, by the policies to come."""
+    found = checked.decisions = replay(records, policies.after.snapshot)
+    # What other policies once said, and are not here to say again, is no effect of these.
+    changes = [
+        replace(
+            change,
+            added=tuple(item for item in change.added if item[:2] in policies.keys),
+            removed=tuple(item for item in change.removed if item[:2] in policies.keys),
+        )
+        for change in found.changes
+    ]
+    found.changes = [change for change in changes if change.added or change.removed]
+    if not checked.decisions.replayed:
+        checked.missing.append("no decision was recorded with its object (includeObjects)")
+
+
+# --- a cluster ------------------------------------------------------------------------------------
+
+
+async def read_policies(client: Client) -> PolicyClient:
+    """What is in force in a cluster, as far as it can be used.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    from webhook.cli.cluster_access import TEMPLATES, list_objects  # noqa: PLC0415  # see check
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see check
+
+    policies = new_client()
+    _add(await list_objects(client, TEMPLATES), policies.add_template)
+    for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
+        _add(await list_objects(client, resource), policies.add_constraint)
+    return policies
+
+
+def _add(documents: Iterable[Mapping[str, Any]], add: Any) -> None:
+    """Add what can be; what is broken in the cluster already is not what is checked."""
+    for document in documents:
+        try:
+            add(document)
+        except ConstraintFrameworkError:
+            continue
+
+
+class _Comparison:
+    """A sink that reviews each object by the policies in force as well."""
+
+    def __init__(self, effect: Effect, before: Snapshot, checked: Checked) -> None:
+        self._effect = effect
+        self._before = before
+        self._checked = checked
+
+    async def start(self, start: SweepStart) -> None:
+        """Nothing is known yet."""
+
+    async def audited(self, audited: Audited) -> None:
+        """Compare one object."""
+        if audited.excluded:
+            return
+        namespaces = audited.snapshot.namespaces
+        namespace = namespaces.get(audited.identity.namespace)
+        subject = AugmentedObject(audited.object, namespace)
+        after = audited.responses.results
+        self._effect.take(_shown(audited.object), _results(self._before, subject), after)
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: a sweep does not tell of it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Say what could not be looked at."""
+        missing = self._checked.missing
+        missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
+        missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
+        missing += [f"no verdict by {kind}/{name}" for kind, name in sorted(end.undecided)]
+
+
+async def effect_on_cluster(
+    client: Client, policies: Policies, checked: Checked, page_objects: int
+) -> Effect:
+    """What changes for what is in the cluster, listed page by page as an audit does it.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    from webhook.audit.namespaces import NAMESPACES, Namespaces  # noqa: PLC0415  # see check
+    from webhook.audit.scope import Scope  # noqa: PLC0415  # see check
+    from webhook.audit.source import ListSource  # noqa: PLC0415  # see check
+    from webhook.audit.sweep import Sweep  # noqa: PLC0415  # see check
+    from webhook.cli.cluster_access import list_objects  # noqa: PLC0415  # see check
+
+    for namespace in await list_objects(client, NAMESPACES):
+        policies.before.set_namespace(name_of(namespace), namespace)
+        policies.after.set_namespace(name_of(namespace), namespace)
+    before, after = only(policies.before, policies.keys), only(policies.after, policies.keys)
+    effect = Effect(policies.keys)
+    logger = log.Log(_nowhere).logger("check")
+    sweep = Sweep(
+        timestamp.now(),
+        Scope(after),
+        ListSource(client, page_objects),
+        Namespaces(client, after.namespaces),
+        _Comparison(effect, before, checked),
+        logger,
+        limits=lambda: Limits(_deadline()),
+    )
+    await sweep.run()
+    return effect
+
+
+def _nowhere(line: bytes) -> None:
+    """The log of a sweep whose end says all that is missing."""
+    del line

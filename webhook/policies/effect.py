@@ -1,0 +1,154 @@
+"""What policies would change for objects that are there already.
+
+Each object is reviewed by the policies in force and by those to come, as an audit
+does it; what one finds and the other does not is the effect.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint import enforcement, template
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.constraint.client import Client
+    from webhook.constraint.result import Result
+    from webhook.constraint.snapshot import Snapshot
+
+EXAMPLES_MAX: Final = 20
+"""Violations that are shown of each constraint; all are counted."""
+
+Key = tuple[str, str]
+"""A constraint's kind and name."""
+
+
+class Example(NamedTuple):
+    """A violation that comes or goes, and the object."""
+
+    object: str
+    message: str
+
+
+@dataclass(slots=True)
+class ConstraintEffect:
+    """What changes for one constraint."""
+
+    before: int = 0
+    """Violations by the policies in force."""
+    after: int = 0
+    added: int = 0
+    removed: int = 0
+    examples: list[Example] = field(default_factory=list)
+    """The first of those added."""
+
+    def document(self, *, examples: bool) -> dict[str, Any]:
+        """As JSON."""
+        found: dict[str, Any] = {
+            "violationsBefore": self.before,
+            "violationsAfter": self.after,
+            "added": self.added,
+            "removed": self.removed,
+        }
+        if examples:
+            found["examples"] = [
+                {"object": item.object, "message": item.message} for item in self.examples
+            ]
+        return found
+
+
+class Effect:
+    """Collects what changes, object by object; memory is bounded by the constraints."""
+
+    def __init__(self, keys: Collection[Key]) -> None:
+        """``keys`` are the constraints that the new policies hold or concern."""
+        self.constraints = {key: ConstraintEffect() for key in sorted(keys)}
+        self.objects = 0
+        """How many were reviewed."""
+
+    def take(self, shown: str, before: Iterable[Result], after: Iterable[Result]) -> None:
+        """Compare the results of one object, which ``shown`` names."""
+        self.objects += 1
+        old, new = self._messages(before), self._messages(after)
+        for key, one in self.constraints.items():
+            ours, theirs = new.get(key, set()), old.get(key, set())
+            one.before += len(theirs)
+            one.after += len(ours)
+            one.removed += len(theirs - ours)
+            fresh = sorted(ours - theirs)
+            one.added += len(fresh)
+            room = EXAMPLES_MAX - len(one.examples)
+            one.examples += [Example(shown, message) for message in fresh[:room]]
+
+    def _messages(self, results: Iterable[Result]) -> dict[Key, set[str]]:
+        found: dict[Key, set[str]] = {}
+        for result in results:
+            key = result.constraint.key
+            if key in self.constraints:
+                found.setdefault(key, set()).add(result.msg)
+        return found
+
+    def document(self, *, examples: bool = True) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "objects": self.objects,
+            "constraints": [
+                {"kind": kind, "name": name, **one.document(examples=examples)}
+                for (kind, name), one in self.constraints.items()
+            ],
+        }
+
+
+def effect_on_data(
+    before: Snapshot, after: Snapshot, keys: Collection[Key], seconds: float
+) -> tuple[Effect, bool]:
+    """What changes for the synced objects of the snapshot in force, and whether all were looked at.
+
+    It ends after so many seconds.
+    """
+    effect, until = Effect(keys), time.monotonic() + seconds
+    for item in objects_of(before.inventory):
+        if time.monotonic() > until:
+            return effect, False
+        namespace = before.namespaces.get(namespace_of(item))
+        subject = AugmentedObject(item, namespace)
+        old, new = (
+            snapshot.review(subject, enforcement_point=enforcement.AUDIT, limits=Limits(until))
+            for snapshot in (before, after)
+        )
+        effect.take(f"{gvk_of(item).kind} {name_of(item)}", old.results, new.results)
+    return effect, True
+
+
+def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every object of ``data.inventory``: by scope, namespace, group and version, kind and name."""
+    places = [inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()]
+    for place in places:
+        for kinds in place.values():
+            for objects in kinds.values():
+                yield from objects.values()
+
+
+def concerned(documents: Iterable[Mapping[str, Any]], keys: Iterable[Key]) -> frozenset[Key]:
+    """The constraints among these keys that documents bring, or whose template they bring."""
+    own: set[Key] = set()
+    templates: set[str] = set()
+    for item in documents:
+        own.add((gvk_of(item).kind, name_of(item)))
+        if gvk_of(item).group == template.GROUP:
+            templates.add(name_of(item))
+    return frozenset(key for key in keys if key in own or key[0].lower() in templates)
+
+
+def only(client: Client, keys: Collection[Key]) -> Snapshot:
+    """The client's policies, after its other constraints were removed: nothing is asked of those."""
+    for item in client.snapshot.constraints:
+        if item.key not in keys:
+            client.remove_constraint(*item.key)
+    return client.snapshot

@@ -1,0 +1,153 @@
+"""What is wrong with policies before anybody applies them.
+
+Templates are compiled, constraints checked as admission checks them, and each is
+tried on a few objects of the kinds it is about (:mod:`webhook.policies.samples`)
+within a budget: a policy that does not end there would end nowhere. An error of
+evaluation on such an object is a warning, since a real one may have what it lacks.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.errors import (
+    ConstraintFrameworkError,
+    InvalidTemplate,
+    PolicyError,
+    ReviewError,
+)
+from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.review import AugmentedObject
+from webhook.policies.samples import NAMESPACE, samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.constraint.client import Client
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.entry import Entry
+
+TRIAL_SECONDS: Final = 2.0
+"""For all trials of a call: an admission waits for them."""
+
+_DEFAULT_NAMESPACE: Final = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": NAMESPACE, "labels": {"kubernetes.io/metadata.name": NAMESPACE}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a policy.
+
+    ``code`` is that of a template's status error, ``invalid`` for what a
+    constraint says, ``overrun`` for one that does not end in its budget and
+    ``evaluation`` for an error on a sample. The message has line and column
+    where the source is wrong.
+    """
+
+    kind: str
+    name: str
+    severity: Literal["error", "warning"]
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}: {self.message}"
+
+    def document(self) -> dict[str, str]:
+        """As JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+        }
+
+
+def is_policy(document: Mapping[str, Any]) -> bool:
+    """Whether this is what is validated here: a template or a constraint."""
+    gvk = gvk_of(document)
+    return gvk.group_kind == (template.GROUP, template.KIND) or gvk.group == constraint.GROUP
+
+
+def validate(
+    client: Client, documents: Iterable[Mapping[str, Any]], budget_seconds: float
+) -> list[Problem]:
+    """Put templates and constraints into a client, and say what is wrong with them.
+
+    The client may hold others already, that these replace or belong to; what is
+    refused it does not get. ``budget_seconds`` is what each evaluation may take.
+    """
+    ordered = sorted(documents, key=lambda item: gvk_of(item).group == constraint.GROUP)
+    problems: list[Problem] = []
+    tried: set[tuple[str, str]] = set()
+    for document in ordered:
+        kind, name = gvk_of(document).kind, name_of(document)
+        try:
+            _add(client, document)
+        except InvalidTemplate as error:
+            problems.append(Problem(kind, name, "error", error.code, str(error)))
+        except ConstraintFrameworkError as error:
+            problems.append(Problem(kind, name, "error", "invalid", str(error)))
+        else:
+            tried.add((kind, name))
+    until = time.monotonic() + TRIAL_SECONDS
+    for entry in client.snapshot.entries:
+        of_template = (template.KIND, entry.template.name) in tried
+        for item in entry.constraints:
+            if item.broken is None and (of_template or item.key in tried):
+                problems += _try(entry, item, budget_seconds, until)
+    return problems
+
+
+def _add(client: Client, document: Mapping[str, Any]) -> None:
+    if gvk_of(document).group != constraint.GROUP:
+        client.add_template(document)
+        return
+    enforcement.validate(document)
+    client.add_constraint(document)
+
+
+def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterator[Problem]:
+    """What an evaluation of each sample says; each kind of problem once."""
+    told: set[str] = set()
+    spec = item.document.get("spec") or {}
+    for sample in samples(spec.get("match")):
+        left = until - time.monotonic()
+        if left <= 0:
+            return  # Trying is an effort; what was tried before it was within bounds.
+        shown = f"on a sample {sample['kind']}"
+        try:
+            _evaluate(entry, item, sample, min(seconds, left))
+        except PolicyError as error:
+            if error.overrun and left < seconds:
+                return  # It had less than it may take.
+            if str(error) in told:
+                continue
+            told.add(str(error))
+            if error.overrun:
+                message = f"does not end within its budget {shown}: {error}"
+                yield Problem(item.kind, item.name, "error", "overrun", message)
+                return
+            message = f"fails {shown}: {error}"
+            yield Problem(item.kind, item.name, "warning", "evaluation", message)
+        except ReviewError:
+            continue
+
+
+def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: float) -> None:
+    namespaces = {NAMESPACE: _DEFAULT_NAMESPACE}
+    value = AugmentedObject(sample, _DEFAULT_NAMESPACE, operation="CREATE")
+    review = entry.target.handle_review(value, namespaces)
+    if review is None or entry.evaluator is None:
+        return
+    state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
+    for _ in entry.evaluator.evaluate(item.parameters, review.document, state):
+        pass
