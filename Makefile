@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-audit load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -82,11 +82,17 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 bench-enforcement: setup ## from a change of policy to its enforcement on three replicas, beside Gatekeeper, 8 minutes
 	$(BIN)/python -m loadtest.enforcement --save
 
+bench-hostile: setup ## what hostile policies cost the other requests, about 12 minutes
+	$(BIN)/python -m loadtest.hostile --save
+
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions
 
 bench-audit: setup ## the audit beside Gatekeeper's at 1,000 and 10,000 Pods, about 12 minutes
 	$(BIN)/python -m loadtest.audit --save
+
+bench-reports: setup ## policy reports of 1,000 violating Pods: bytes in etcd, and writes as they roll, about 8 minutes
+	$(BIN)/python -m loadtest.reports --save
 
 LOAD ?= --shape average --run-time 20s
 load: setup .venv-load/.done ## Locust against a server of its own; LOAD="--shape spike --rate 200", see loadtest/README.md

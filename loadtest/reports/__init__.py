@@ -1,0 +1,1 @@
+"""What policy reports cost the cluster: bytes in etcd, and writes."""
