@@ -21,6 +21,8 @@ CANARY = "canary"
 
 CANARY_KIND = "ZCanary"
 
+SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/data"
+
 PACKAGE = re.compile(r"^package \S+", re.MULTILINE)
 
 
@@ -104,6 +106,16 @@ def config_maps(count: int, namespace: str) -> Iterator[tuple[str, Object]]:
                 "data": {"owner": f"owner-{number}", "note": "x" * 200},
             },
         )
+
+
+def sync_set() -> Object:
+    """What has them synced."""
+    return {
+        "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
+        "kind": "SyncSet",
+        "metadata": {"name": "data"},
+        "spec": {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},
+    }
 
 
 def template_requests(content: Content) -> Iterator[tuple[str, Object]]:

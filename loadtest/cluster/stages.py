@@ -22,7 +22,6 @@ REPLICAS = 3
 CONTENT_SECONDS_MAX = 600.0
 SETTLED_SECONDS_MAX = 900.0
 
-SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/data"
 STATUS_KINDS = ("constrainttemplatepodstatuses", "constraintpodstatuses")
 
 
@@ -86,13 +85,7 @@ class Site:
     def fill_data(self, objects: int) -> None:
         """Make objects, and have them synced."""
         create(self.plane.api, content.config_maps(objects, WORKLOADS))
-        sync_set = {
-            "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
-            "kind": "SyncSet",
-            "metadata": {"name": "data"},
-            "spec": {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},
-        }
-        self.plane.api.apply(SYNC_SET, sync_set)
+        self.plane.api.apply(content.SYNC_SET, content.sync_set())
 
     def measure_start(self, program: str, stage: Stage) -> dict[str, Any]:
         """One start, up to where every status is written."""

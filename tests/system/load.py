@@ -63,6 +63,13 @@ class Load:
         until(lambda: self.denied >= goal, f"{number} denials more: {self.wrong[:3]}")
 
 
+def is_denied(api: Api, word: str) -> bool:
+    """Whether the API server denies a ConfigMap by policy."""
+    load = Load(api, word)
+    load.ask()
+    return load.denied == 1
+
+
 class LateTrust:
     """New connections by the CA bundle of a moment ago, as an API server makes that follows late.
 

@@ -1,7 +1,6 @@
 """Compaction of etcd in the middle of a start's lists: the place in them is gone, no policy is."""
 
 import json
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,21 +11,22 @@ import pytest
 from tests.programs import program
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
+from tests.system.first_answers import FirstAnswers
 from tests.system.gate import Gate
-from tests.system.load import Load
+from tests.system.load import Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONFIG_MAPS,
     WORKLOADS,
     Plane,
-    Replica,
     config_map,
     constraint,
-    review_of,
     template,
     until,
 )
 from webhook.cluster.reflector import Settings
+
+pytestmark = pytest.mark.timeout(300)
 
 PAGES = 2
 OBJECTS = (PAGES - 1) * Settings().page_objects + 100
@@ -101,30 +101,6 @@ def fill(plane: Plane) -> None:
     plane.put_template(template("Paged", REFERENTIAL))
 
 
-class FirstAnswers:
-    """Asks each replica from its start on, and keeps the first verdict that each gives."""
-
-    def __init__(self, replicas: list[Replica], word: str) -> None:
-        self.allowed: dict[str, bool] = {}
-        self.refusals: dict[str, int] = {}
-        self._threads = [
-            threading.Thread(target=self._ask, args=(replica, word)) for replica in replicas
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _ask(self, replica: Replica, word: str) -> None:
-        body = review_of(config_map(word))
-        while (answer := replica.post(body)).status == 503:
-            self.refusals[replica.name] = self.refusals.get(replica.name, 0) + 1
-        self.allowed[replica.name] = answer.verdict["allowed"]
-
-    def join(self) -> None:
-        """Wait for all of them."""
-        for thread in self._threads:
-            thread.join()
-
-
 def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
     plane: Plane, gate: Gate, start: StartReplica, proxy: Proxy
 ) -> None:
@@ -135,7 +111,7 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
     until(lambda: first.denies("marked"), "the first enforces")
     proxy.replicas = [first]
     plane.register(proxy.port)
-    until(lambda: is_denied(plane, "marked"), "the webhook is in place")
+    until(lambda: is_denied(plane.api, "marked"), "the webhook is in place")
 
     with Load(plane.api, "marked") as load:
         gate.hold(lambda path: "/configmaps?" in path and "continue=" in path)
@@ -145,7 +121,9 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
         # An object of the first page: only a list can tell of those of the second.
         plane.api.apply(f"{CONFIG_MAPS}/data-0000", config_map("changed", "data-0000"))
         compact(plane.cluster.etcd)
-        answers = FirstAnswers(three, "marked")
+        answers = FirstAnswers("marked")
+        for replica in three:
+            answers.of(replica)
         gate.open()
         answers.join()
         assert answers.allowed == {replica.name: False for replica in three}
@@ -165,10 +143,3 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
     put_marker(plane, "later")
     until(lambda: all(replica.denies("later") for replica in three), "each watches on")
     plane.unregister()
-
-
-def is_denied(plane: Plane, word: str) -> bool:
-    """Whether the API server denies a ConfigMap by policy."""
-    load = Load(plane.api, word)
-    load.ask()
-    return load.denied == 1

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
-from tests.system.load import Load
+from tests.system.load import Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -22,6 +23,8 @@ from tests.system.replicas import (
     try_request,
     until,
 )
+
+pytestmark = pytest.mark.timeout(300)
 
 ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/expiring"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
@@ -113,7 +116,7 @@ def test_tokens_expire_under_load_and_their_successors_are_used(
         proxy.replicas = replicas
         stack.callback(plane.unregister)
         plane.register(proxy.port)
-        until(lambda: is_denied(plane, "expiring"), "the webhook is in place")
+        until(lambda: is_denied(plane.api, "expiring"), "the webhook is in place")
 
         with Load(plane.api, "expiring") as load:
             load.wait_for(20)
@@ -164,13 +167,6 @@ def shown(plane: Plane, replicas: list[Replica]) -> bool:
         and status["status"]["observedGeneration"] == found["metadata"]["generation"]
         for status in statuses
     )
-
-
-def is_denied(plane: Plane, word: str) -> bool:
-    """Whether the API server denies a ConfigMap by policy."""
-    load = Load(plane.api, word)
-    load.ask()
-    return load.denied == 1
 
 
 def changing_until(plane: Plane, condition: Callable[[], bool]) -> str:
