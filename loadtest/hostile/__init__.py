@@ -1,0 +1,1 @@
+"""What hostile policies cost the requests that they do not match."""
