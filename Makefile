@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-cluster bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -81,6 +81,9 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 
 bench-enforcement: setup ## from a change of policy to its enforcement on three replicas, beside Gatekeeper, 8 minutes
 	$(BIN)/python -m loadtest.enforcement --save
+
+bench-cluster: setup ## starts and memory with 500 templates, 2,000 constraints and with 10,000 objects, beside Gatekeeper, about 25 minutes
+	$(BIN)/python -m loadtest.cluster --save
 
 bench-hostile: setup ## what hostile policies cost the other requests, about 12 minutes
 	$(BIN)/python -m loadtest.hostile --save

@@ -47,6 +47,10 @@ class Server:
     ready_seconds: float = 0.0
     ready_cpu_seconds: float = 0.0
     first_answer_denies: bool = False
+    """Whether its first verdict, ready or not, knew the last of all constraints."""
+
+    ready_answer_denies: bool = False
+    """The same of its first verdict once it said that it was ready."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -80,6 +84,7 @@ class Server:
                 ready = True
                 self.ready_seconds = time.monotonic() - self.began
                 self.ready_cpu_seconds = self.cpu_seconds
+                self.ready_answer_denies = self.ask(CANARY) is True
             time.sleep(POLL_SECONDS)
 
     def ask(self, word: str) -> bool | None:

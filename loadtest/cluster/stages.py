@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,7 @@ class Site:
                 "ready_seconds": server.ready_seconds,
                 "ready_cpu_seconds": server.ready_cpu_seconds,
                 "first_answer_denies": server.first_answer_denies,
+                "ready_answer_denies": server.ready_answer_denies,
                 "ready_rss_mib": ready_mib,
                 "told_seconds": time.monotonic() - server.began,
                 "told_cpu_seconds": server.cpu_seconds,
@@ -120,8 +122,8 @@ class Site:
         """Three replicas started at once: memory, digests, and writes once all is said."""
         with ExitStack() as stack:
             servers = [stack.enter_context(self.start("waddle")) for _ in range(REPLICAS)]
-            for server in servers:
-                server.wait_ready()
+            with ThreadPoolExecutor(REPLICAS) as asking:
+                list(asking.map(Server.wait_ready, servers))
             until(
                 lambda: all(self._told(server, stage) for server in servers),
                 "every status",
