@@ -1,0 +1,125 @@
+"""Policies that want all of a replica's time or memory, and what becomes of others meanwhile."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import yaml
+
+from loadtest.hostile.policies import REGO, documents
+from tests.behaviour.serving import (
+    REQUIRED_LABELS,
+    Server,
+    await_true,
+    constraint,
+    pod,
+    review,
+    thing,
+    write_policies,
+)
+
+
+@pytest.fixture(scope="module")
+def beset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a good policy and five hostile ones, which match by label."""
+    policies = write_policies(
+        tmp_path_factory.mktemp("policies"),
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        *(yaml.safe_dump(document) for document in documents()),
+    )
+    with Server(policies) as running:
+        yield running.ready()
+
+
+def victim(name: str) -> dict[str, Any]:
+    """What a hostile policy matches."""
+    found = thing("ConfigMap")
+    found["metadata"]["labels"] = {"hostile": name}
+    return found
+
+
+class Others:
+    """Requests that no hostile policy matches, one after the other until stopped."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.answered = 0
+        self.wrong: list[Any] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            for document, is_allowed in ((pod(owner="me"), True), (pod(), False)):
+                answer = self.server.admit(document)
+                self.answered += 1
+                if answer["allowed"] is not is_allowed:
+                    self.wrong.append(answer)
+
+
+def suspended(server: Server, name: str) -> bool:
+    """Whether a policy's breaker is open."""
+    kind = f"Hostile{name.title()}"
+    series = f'constraint_kind="{kind}",constraint_name="{name}"'
+    return server.metric(f"waddle_constraint_suspended{{{series}}}") == 1
+
+
+@pytest.mark.parametrize("name", REGO)
+def test_a_hostile_policy_is_refused_and_suspended_while_others_are_decided(
+    beset: Server, name: str
+) -> None:
+    with Others(beset) as others:
+        first = beset.admit(victim(name))
+        await_true(lambda: not beset.admit(victim(name))["allowed"] and suspended(beset, name))
+        last = beset.admit(victim(name))
+        before = others.answered
+        await_true(lambda: beset.metric("waddle_ready") == 1 and others.answered > before)
+    assert others.wrong == []
+    for answer in (first, last):
+        assert answer["allowed"] is False
+        assert (answer["status"]["code"], answer["status"]["reason"]) == (500, "PolicyFault")
+        assert answer["status"]["message"].startswith(f"[{name}] Hostile{name.title()} could not")
+    assert "(overrun)" in first["status"]["message"]
+    (opened,) = [
+        event
+        for event in beset.events
+        if event.get("breaker") == "open" and event["constraint_name"] == name
+    ][:1]
+    assert "eval_cancel_error" in opened["error"]
+    assert not [event for event in beset.events if "stacktrace" in event]
+
+
+def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> None:
+    """Others are answered while it runs, and it ends when its own time does."""
+    policies = write_policies(
+        tmp_path,
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        *(yaml.safe_dump(document) for document in documents()),
+    )
+    with Server(policies, "--evaluation-budget=1m") as server:
+        server.ready()
+        answers: list[int] = []
+        slow = threading.Thread(
+            target=lambda: answers.append(
+                server.post(review(victim("recursion")), "/v1/admit?timeout=4s").status
+            )
+        )
+        slow.start()
+        await_true(lambda: server.metric("waddle_slow_reviews_total") == 1)
+        assert server.admit(pod(owner="me"))["allowed"] is True
+        assert server.admit(pod())["allowed"] is False
+        assert answers == []
+        slow.join()
+        assert answers == [504]
