@@ -34,6 +34,8 @@ from webhook.settings.serve import read
 # Kinds that the test cluster does not serve: the Prometheus operator brings them.
 FOREIGN = {"PrometheusRule"}
 
+KUSTOMIZATION = "kustomization.yaml"
+
 
 @pytest.fixture(scope="module")
 def base() -> Objects:
@@ -57,33 +59,41 @@ def installed(cluster: Cluster, base) -> Iterator[Api]:
                     raise
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "reports/wgpolicyk8s",
-        "reports/openreports",
-        "base",
-        "overlays/fail-closed",
-        "overlays/beside-gatekeeper",
-        "decisions/exporter",
-    ],
+WHOLE = (
+    "reports/wgpolicyk8s",
+    "reports/openreports",
+    "base",
+    "overlays/fail-closed",
+    "overlays/beside-gatekeeper",
+    "decisions/exporter",
 )
+"""What is applied as it is."""
+
+ADDED = (
+    ("components/autoscaling", "components/alerts"),
+    ("reports/audit", "reports/admission"),
+    ("decisions/sidecar",),
+    ("decisions/sidecar", "decisions/persistent"),
+    ("decisions/vector",),
+)
+"""What is added to the base."""
+
+
+def test_no_folder_of_the_manifests_is_left_out_here():
+    found = {str(file.parent.relative_to(MANIFESTS)) for file in MANIFESTS.rglob(KUSTOMIZATION)}
+    tried = {*WHOLE, *(name for names in ADDED for name in names)}
+
+    assert found - {"crds"} == tried, "the CRDs are in the base"
+
+
+@pytest.mark.parametrize("folder", WHOLE)
 def test_the_api_server_takes_every_object(installed, folder):
     objects = kustomized(MANIFESTS / folder)
     for item in objects.values():
         apply(installed, item, dry_run=True)
 
 
-@pytest.mark.parametrize(
-    "components",
-    [
-        ["components/autoscaling", "components/alerts"],
-        ["reports/audit", "reports/admission"],
-        ["decisions/sidecar"],
-        ["decisions/sidecar", "decisions/persistent"],
-        ["decisions/vector"],
-    ],
-)
+@pytest.mark.parametrize("components", ADDED)
 def test_the_api_server_takes_every_component(installed, components, tmp_path):
     objects = with_components(tmp_path, *components)
     for item in objects.values():

@@ -5,10 +5,12 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from tests.conformance.gatekeeper import waddle
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -86,6 +88,9 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
         plane.put_constraint(constraint("words", "second", "Hung"))
         until(lambda: generations(plane) == [1, 2, 2], "the next in turn has written")
         assert entry_of(plane, first)["observedGeneration"] == 1
+        waited = wait(plane, "2s")
+        assert waited.returncode == 1
+        assert f"{first.name}: at generation 1" in waited.stderr
 
         plane.mark_pod(first.name, ready=False)
         plane.put_constraint(constraint("words", "third", "Hung"))
@@ -94,9 +99,16 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     until(lambda: generations(plane) == [3, 3, 3], "the one that hung has followed")
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
+    assert wait(plane, "60s").returncode == 0
     until(lambda: is_quiet(plane), "nobody writes any more")
     assert generations(plane) == [3, 3, 3]
     assert third.metric(WRITES) == idle, "the one after the next never had a turn"
+
+
+def wait(plane: Plane, timeout: str) -> CompletedProcess[str]:
+    """As a pipeline does after the constraint was applied."""
+    kubeconfig = str(plane.cluster.kubeconfig)
+    return waddle("wait", "Hung/words", f"--timeout={timeout}", "--kubeconfig", kubeconfig)
 
 
 def are_counted(plane: Plane, replicas: list[Replica]) -> bool:
