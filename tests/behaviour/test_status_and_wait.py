@@ -78,6 +78,7 @@ class Stage:
             subject = pod_status.constraint_subject(document)
             options.setdefault("enforced", True)
         additions = {"since": "2026-01-02T03:04:05Z", "activeGeneration": 1}
+        additions |= options.pop("additions", {})
         made = pod_status.pod_status(pod, subject, additions=additions, **options)
         path = f"{STATUSES}/{self.name}/{subject.status.plural}/{made['metadata']['name']}"
         self.api.apply(path, made)
@@ -238,6 +239,26 @@ def test_status_shows_objects_by_replicas(stage):
     assert lines[-1] == f"{stage.kind}/{stage.name} on waddle-webhook-b: no such field"
 
 
+def test_status_shows_which_generation_is_in_force_where_it_is_not_the_newest(stage):
+    """The last good one after a fault, or that which an annotation asks for; neither is waited out."""
+    broken, rolled = stage.replica("waddle-webhook-a"), stage.replica("waddle-webhook-b")
+    stage.change()
+    fault = StatusError("ingest_error", "does not compile")
+    stage.say(broken, stage.constraint, errors=[fault], additions={"activeDigest": "d1"})
+    stage.say(rolled, stage.constraint, additions={"rolledBackTo": "1"})
+    table = waddle("status", *stage.options())
+    lines = table.stdout.splitlines()
+    row, *faults = [line for line in lines if line.startswith(f"{stage.kind}/{stage.name} ")]
+
+    assert row.split()[1:3] == ["2", "0/2"]
+    assert "error, 1 in force" in row
+    assert "rolled back to 1" in row
+    assert faults[-1].endswith("waddle-webhook-b: rolled back to generation 1 by annotation")
+    wait = stage.wait()
+    assert wait.returncode == 1
+    assert "rolled back to generation 1 by annotation" in wait.stderr
+
+
 def test_status_gives_programs_everything(stage):
     pod = stage.replica("a")
     stage.replica("b", ready=False)
@@ -259,6 +280,7 @@ def test_status_gives_programs_everything(stage):
         "state": "enforced",
         "observedGeneration": 1,
         "activeGeneration": 1,
+        "activeDigest": None,
         "since": "2026-01-02T03:04:05Z",
         "errors": [],
     }

@@ -85,6 +85,10 @@ def _cell(standing: Standing) -> str:
             return "yes"
         case "behind":
             return standing.reason
+        case "rolledback":
+            return f"rolled back to {standing.active_generation}"
+        case "error" if 0 < (standing.active_generation or 0) < standing.observed_generation:
+            return f"error, {standing.active_generation} in force"
         case state:
             return state
 
@@ -97,7 +101,7 @@ def _faults(item: Convergence) -> list[str]:
     return [
         f"{item.kind}/{item.name} on {standing.replica.name}: {standing.reason}"
         for standing in item.standings
-        if standing.errors
+        if standing.errors or standing.state == "rolledback"
     ]
 
 
@@ -139,6 +143,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "state": standing.state,
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation,
+        "activeDigest": standing.active_digest or None,
         "since": standing.since or None,
         "errors": list(standing.errors),
     }
