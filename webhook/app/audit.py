@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from webhook.app.decisions import DecisionLog
     from webhook.audit.sink import Sink
-    from webhook.audit.source import Source
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Revision, Serving
@@ -203,12 +202,13 @@ class Sweeps:
         """One sweep by a revision of policies; what fails is logged and counted."""
         audit_id = dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
-            expansion = await read_expansion(self._client, self._log)
+            kinds = await self._lists.look()
+            expansion = await read_expansion(self._client, kinds, self._log)
             scope = Scope(revision.snapshot, revision.is_excluded_from_audit, expansion)
             sweep = Sweep(
                 audit_id,
                 scope,
-                await self._source(),
+                CacheSource(kinds) if self._settings.audit_from_cache else self._lists,
                 Namespaces(self._client, revision.snapshot.namespaces),
                 self._sink,
                 self._log,
@@ -226,8 +226,3 @@ class Sweeps:
     def _limits(self) -> Limits:
         deadline = time.monotonic() + self._settings.review_timeout_seconds
         return Limits(deadline=deadline, budget=self._budget)
-
-    async def _source(self) -> Source:
-        if not self._settings.audit_from_cache:
-            return self._lists
-        return CacheSource(await self._lists.kinds())

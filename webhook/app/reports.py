@@ -9,6 +9,7 @@ from webhook import report_metrics as metrics
 from webhook.app.reports_assessor import Findings, SnapshotAssessor
 from webhook.app.reports_kinds import PreferredKinds
 from webhook.audit.expansions import read_expansion
+from webhook.audit.kinds import listable
 from webhook.audit.scope import Scope
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.expansion import Expansion
@@ -105,7 +106,8 @@ class Reports:
 
     async def _read_expansion(self) -> None:
         try:
-            self._expansion = await read_expansion(self.client, self._log)
+            kinds = await listable(self.client)
+            self._expansion = await read_expansion(self.client, kinds, self._log)
         except (ApiError, UnreachableError) as error:
             self._log.warning("ExpansionTemplates not read", error=str(error))
 

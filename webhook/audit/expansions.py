@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.api.gvk import name_of
 from webhook.audit.pages import ListStatistics, Pages
+from webhook.audit.patience import FORBIDDEN
 from webhook.cluster.errors import ApiError
-from webhook.cluster.resource import Resource
 from webhook.constraint.expansion import (
     GROUP,
     KIND,
@@ -17,24 +17,29 @@ from webhook.constraint.expansion import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from webhook.cluster.client import Client
+    from webhook.cluster.resource import Resource
     from webhook.constraint.expansion import ExpansionTemplate
     from webhook.log import Logger
 
-RESOURCE: Final = Resource(
-    GroupVersionKind(GROUP, "v1beta1", KIND), "expansiontemplate", namespaced=False
-)
+_PAGE_OBJECTS: Final = 500
 
 
-async def read_expansion(client: Client, log: Logger) -> Expansion:
-    """The templates there are; a broken one, or those in a circle, are left out and logged.
+async def read_expansion(client: Client, kinds: Iterable[Resource], log: Logger) -> Expansion:
+    """The templates there are, if ``kinds`` has them: those that the API server lists.
 
-    Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`; a cluster without the kind
-    has none.
+    A broken one, one that closes a circle, and all of them where they may not be
+    read, are left out and logged. Raises
+    :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
     """
+    resource = next((item for item in kinds if item.gvk.group_kind == (GROUP, KIND)), None)
+    if resource is None:
+        return Expansion()
     found: list[ExpansionTemplate] = []
-    pages = Pages(client, RESOURCE, page_objects=500, statistics=ListStatistics())
+    pages = Pages(client, resource, page_objects=_PAGE_OBJECTS, statistics=ListStatistics())
     try:
         async for page in pages:
             for item in reversed(page):
@@ -46,6 +51,7 @@ async def read_expansion(client: Client, log: Logger) -> Expansion:
                 else:
                     found.append(template)
     except ApiError as error:
-        if not error.is_absent:
+        if error.status != FORBIDDEN and not error.is_absent:
             raise
+        log.warning("ExpansionTemplates not used", error=str(error))
     return Expansion(found)

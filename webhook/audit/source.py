@@ -54,13 +54,20 @@ class ListSource:
         self._client = client
         self._page_objects = page_objects
         self.statistics = ListStatistics()
+        self._looked: tuple[Resource, ...] | None = None
         self._refused: set[GroupVersionKind] = set()
         self._readable: set[GroupVersionKind] = set()
+
+    async def look(self) -> tuple[Resource, ...]:
+        """Every kind that can be listed, which the next call of :meth:`kinds` gives too."""
+        self._looked = await patiently(lambda: listable(self._client))
+        return self._looked
 
     async def kinds(self, snapshot: Snapshot | None = None) -> tuple[Resource, ...]:
         """Every kind that can be listed."""
         del snapshot
-        return await patiently(lambda: listable(self._client))
+        looked, self._looked = self._looked, None
+        return await patiently(lambda: listable(self._client)) if looked is None else looked
 
     async def pages(
         self, snapshot: Snapshot, resource: Resource

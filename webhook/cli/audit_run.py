@@ -131,14 +131,16 @@ async def audit(client: Client, request: Request, progress: Sink | None = None) 
         for pattern in config.excluded_namespaces(document, AUDIT_PROCESS)
     ]
     snapshot = policies.snapshot
-    scope = Scope(snapshot, wildcard.any_of(patterns), await read_expansion(client, logger))
+    source = ListSource(client, request.page_objects)
+    expansion = await read_expansion(client, await source.look(), logger)
+    scope = Scope(snapshot, wildcard.any_of(patterns), expansion)
     sinks: list[Sink] = [outcome, Totals(0, [outcome])]
     if progress is not None:
         sinks.append(progress)
     sweep = Sweep(
         dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         scope,
-        ListSource(client, request.page_objects),
+        source,
         Namespaces(client, snapshot.namespaces),
         Sinks(sinks),
         logger,
