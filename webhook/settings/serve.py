@@ -84,7 +84,7 @@ class ServeSettings(ReportSettings):
         "Failed loads that are waited for before the process is ready without what is broken; 0 "
         "for none, -1 for ever. It is never ready with no policy of --policies at all. With "
         "--kubernetes: 0 gives up on broken objects at once, anything else waits until they are "
-        "repaired or deleted.",
+        "repaired or deleted; one whose last good revision is enforced is not waited for.",
         gatekeeper=True,
         group=_POLICIES,
     )
