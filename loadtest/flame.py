@@ -25,6 +25,10 @@ ADMISSION = "Runner.run (asyncio/runners.py"
 OTHER_THREADS = "Thread._bootstrap (threading.py"
 
 
+class ForbiddenError(Exception):
+    """The kernel lets no process look at another."""
+
+
 def main() -> int:
     """One graph for each set of policies; 1 when it cannot be done here."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.flame", description=__doc__)
@@ -72,7 +76,7 @@ def profile(name: str, certificates: Path, folder: Path, seconds: int) -> Iterat
                 expected="allowed",
             )
             if watching.wait(30) != 0:
-                raise RuntimeError("py-spy may not look at the process: see its --help")
+                raise ForbiddenError("py-spy may not look at another process here: try as root")
         yield from raw.read_text().splitlines()
 
 
