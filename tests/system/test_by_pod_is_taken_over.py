@@ -23,9 +23,9 @@ from tests.system.replicas import (
     try_request,
     until,
 )
+from webhook import rendezvous
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
-from webhook.controllers import by_pod
 from webhook.controllers.aggregation import TURN_SECONDS, Subject
 
 PATH = f"{CONSTRAINTS}/hung/words"
@@ -53,7 +53,7 @@ def ranked(empty_plane: Plane) -> Iterator[list[Replica]]:
         empty_plane.put_template(template("Hung"))
         empty_plane.put_constraint(constraint("words", "first", "Hung"))
         until(lambda: generations(empty_plane) == [1, 1, 1], "three entries are shown")
-        yield sorted(started, key=lambda item: by_pod.rank("/".join(SUBJECT), uids, item.uid))
+        yield sorted(started, key=lambda item: rendezvous.rank("/".join(SUBJECT), uids, item.uid))
 
 
 def generations(plane: Plane) -> list[int]:
@@ -139,7 +139,7 @@ def test_statuses_of_a_finished_pod_are_deleted_though_the_one_whose_turn_it_is_
     name = next(
         name
         for name in names
-        if by_pod.writer(pod_status.pack_name(name, "hung"), uids) == first.uid
+        if rendezvous.chosen(pod_status.pack_name(name, "hung"), uids) == first.uid
     )
     uid = plane.make_pod(name)
     try:

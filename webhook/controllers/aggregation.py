@@ -2,7 +2,7 @@
 
 Watches the status objects of all replicas and the Pods of their namespace, and
 reads templates, constraints and Config as the watches of policy have them. For
-each object one replica is chosen to write (:mod:`webhook.controllers.by_pod`);
+each object one replica is chosen to write (:mod:`webhook.rendezvous`);
 the next in turn takes over where it does not. A write is a compare-and-swap of
 the status subresource, so that audit's fields are never lost. The conditions of
 templates and constraints go with it (:mod:`webhook.controllers.conditions`), and
@@ -16,6 +16,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import rendezvous
 from webhook.api import pod_status
 from webhook.api.config import CONFIG
 from webhook.api.gvk import GroupVersionKind
@@ -315,7 +316,7 @@ class Aggregation:
         if before != held:
             since = now  # Somebody writes, and is given the time for this difference, too.
         self._since[subject] = since, held
-        turn = since + TURN_SECONDS * by_pod.rank("/".join(subject), writers, self._pod.uid)
+        turn = since + TURN_SECONDS * rendezvous.rank("/".join(subject), writers, self._pod.uid)
         if turn > now:
             self._due[subject] = turn
             return
@@ -371,7 +372,7 @@ class Aggregation:
         }
         for kind, item in found:
             metadata = item["metadata"]
-            turn = self._orphaned_since[metadata["uid"]] + TURN_SECONDS * by_pod.rank(
+            turn = self._orphaned_since[metadata["uid"]] + TURN_SECONDS * rendezvous.rank(
                 metadata["name"], writers, self._pod.uid
             )
             if turn > now:

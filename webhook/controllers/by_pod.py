@@ -8,7 +8,6 @@ moment write the same thing; nothing is written when nothing differs.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
@@ -17,29 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import Json, StatusKind
-
-
-def writer(key: str, replicas: Iterable[str]) -> str | None:
-    """Which replica writes the object of this key; None when there are none.
-
-    The highest hash of replica and key wins (Thaler and Ravishankar's rendezvous).
-    """
-    return max(replicas, key=lambda replica: _weight(key, replica), default=None)
-
-
-def rank(key: str, replicas: Iterable[str], replica: str) -> int:
-    """How many replicas come before this one as writers of the object of this key.
-
-    The first writes at once; the others wait, each longer than the one before it,
-    for the case that those before them are dead and nobody has noticed yet.
-    """
-    own = _weight(key, replica)
-    return sum(_weight(key, other) > own for other in replicas)
-
-
-def _weight(key: str, replica: str) -> tuple[bytes, str]:
-    digest = hashlib.blake2b(f"{replica}\0{key}".encode(), digest_size=16)
-    return digest.digest(), replica
 
 
 def merged_status(

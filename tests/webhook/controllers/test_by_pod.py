@@ -14,7 +14,8 @@ from webhook.api.pod_status import (
     pod_status,
     template_subject,
 )
-from webhook.controllers.by_pod import merged_status, orphans, writer
+from webhook.controllers.by_pod import merged_status, orphans
+from webhook.rendezvous import chosen
 
 REPLICAS = st.sets(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=8)
 
@@ -30,26 +31,26 @@ def template_status(pod, errors=()):
 
 
 def test_there_is_no_writer_without_replicas():
-    assert writer("key", []) is None
+    assert chosen("key", []) is None
 
 
 @given(REPLICAS, st.text())
-def test_every_replica_chooses_the_same_writer(replicas, key):
-    assert writer(key, sorted(replicas)) == writer(key, sorted(replicas, reverse=True))
-    assert writer(key, replicas) in replicas
+def test_every_replica_chooses_the_same_chosen(replicas, key):
+    assert chosen(key, sorted(replicas)) == chosen(key, sorted(replicas, reverse=True))
+    assert chosen(key, replicas) in replicas
 
 
 @given(REPLICAS, st.text(), st.data())
 def test_only_the_share_of_a_replica_that_goes_moves(replicas, key, data):
     gone = data.draw(st.sampled_from(sorted(replicas)))
-    before = writer(key, replicas)
-    after = writer(key, replicas - {gone})
+    before = chosen(key, replicas)
+    after = chosen(key, replicas - {gone})
 
     assert before in {after, gone}
 
 
 def test_the_shares_are_about_equal():
-    counts = Counter(writer(f"constraint-{number}", ["a", "b", "c"]) for number in range(3000))
+    counts = Counter(chosen(f"constraint-{number}", ["a", "b", "c"]) for number in range(3000))
 
     assert all(800 < count < 1200 for count in counts.values())
 

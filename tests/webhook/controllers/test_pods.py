@@ -1,7 +1,7 @@
 """Which Pods count, and which of them may write for all."""
 
-from webhook.controllers.by_pod import rank, writer
 from webhook.controllers.pods import live, working, writers
+from webhook.rendezvous import chosen, rank
 
 
 def pod(uid, phase="Running", *, ready="", ending=False):
@@ -41,5 +41,5 @@ def test_ranks_are_one_order_that_all_replicas_agree_on():
     for key in ("x", "y", "z"):
         order = sorted(replicas, key=lambda replica, key=key: rank(key, replicas, replica))
         assert [rank(key, replicas, replica) for replica in order] == [0, 1, 2]
-        assert writer(key, replicas) == order[0]
-        assert writer(key, order[1:]) == order[1]
+        assert chosen(key, replicas) == order[0]
+        assert chosen(key, order[1:]) == order[1]
