@@ -27,8 +27,11 @@ ACTIVE = {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo"}
 ADDITIONS = {
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
-    "constraintpodstatuses": {"since", "enforcementAction", "lastViolation", *ACTIVE},
-    "constrainttemplatepodstatuses": {"since", "missingData", *ACTIVE},
+    "constraintpodstatuses": {
+        *("since", "enforcementAction", "lastViolation", "fault", "breaker"),
+        *ACTIVE,
+    },
+    "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
     "constrainttemplates": {"conditions"},
     "syncsets": set(),
 }
