@@ -34,6 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m loadtest.curves", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter points")
     parser.add_argument("--again", action="store_true", help="also points that are there already")
+    parser.add_argument("--draw", action="store_true", help="only draw what is there, and fit")
     parser.add_argument("--only", action="append", choices=list(CURVES), help="one curve")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder")
     options = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> int:
         folder = Path(scratch)
         certificates = make_certificates(folder / "certificates")
         stand = Stand(store, folder, certificates, Cores.of_this_machine(), say)
-        for name in options.only or CURVES:
+        for name in () if options.draw else options.only or CURVES:
             measure, quick, full = CURVES[name]
             try:
                 measure(stand, quick if options.quick else full)

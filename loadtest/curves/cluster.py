@@ -179,7 +179,8 @@ def _replicas(made: Site, program: str, count: int) -> dict[str, Any]:
         shared = [_pss_mib(server.process.pid) for server in servers]
         _, constraints = policies.read("p12")
         one = json.loads(json.dumps(constraints[1]))
-        one["spec"]["parameters"]["cpu"] = "3"
+        # Not what the program before it has set: an apply without a change changes nothing.
+        one["spec"]["parameters"]["cpu"] = str(3 + PROGRAMS.index(program))
         made.plane.api.apply(_path(one), one)
         _await_rest(writes, program)
         return {

@@ -12,11 +12,18 @@ HELD_CONSTRAINTS = 30
 HELD_LOAD = 0.6
 
 
+CORES_MIN = 0.85
+"""What a server that has all it can do uses of its core on a quiet machine; less is what others took,
+and latencies measured then are those of the others."""
+
+
 def figures(store: Store) -> dict[str, Any] | None:
-    """The figures, None while points are missing."""
+    """The figures, None while points are missing or tell of other work on the machine."""
     matching = [one for one in store.points("matching") if one["at"] != HELD_CONSTRAINTS]
     load = [one for one in store.points("load") if one["at"] != HELD_LOAD]
     if len(matching) < 3 or len(load) < 3:
+        return None
+    if any(one["peak"]["server_cores"] < CORES_MIN for one in load):
         return None
     service = load[0]["peak"]["server_cpu_ms_per_request"]
     alone, waiting = _line(

@@ -19,6 +19,7 @@ FIGURES = (
     "p50_ms",
     "p99_ms",
     "server_rss_mib",
+    "server_cores",
 )
 
 

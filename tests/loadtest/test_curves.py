@@ -17,6 +17,7 @@ FIGURES = {
     "p50_ms": 1.0,
     "p99_ms": 2.0,
     "server_rss_mib": 60.0,
+    "server_cores": 0.95,
 }
 
 
@@ -81,7 +82,7 @@ def test_the_fit_finds_what_the_points_were_made_of(tmp_path: Path) -> None:
     assert fit.figures(store) is None
     for part in (0.2, 0.4, 0.6, 0.8):
         waited = 1000.0 if part == fit.HELD_LOAD else 1.5 + 2.5 * part / (1 - part)
-        peak = {"server_cpu_ms_per_request": 2.0}
+        peak = {"server_cpu_ms_per_request": 2.0, "server_cores": 0.95}
         figures = {"peak": peak, "waddle": {**FIGURES, "p99_ms": 2.0 * waited}}
         store.keep("load", part, figures)
     found = fit.figures(store)
@@ -89,3 +90,6 @@ def test_the_fit_finds_what_the_points_were_made_of(tmp_path: Path) -> None:
     assert found["p99_alone"] == pytest.approx(1.5, abs=0.01)
     assert found["p99_waiting"] == pytest.approx(2.5, abs=0.01)
     assert Figures.read(found).request_cpu_ms(30) == pytest.approx(3.0)
+    busy = {"peak": {**peak, "server_cores": 0.5}, "waddle": FIGURES}
+    store.keep("load", 0.9, busy)
+    assert fit.figures(store) is None
