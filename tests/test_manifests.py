@@ -28,7 +28,7 @@ ADDITIONS = {
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
     "constraintpodstatuses": {
-        *("since", "enforcementAction", "lastViolation", "fault", "breaker"),
+        *("since", "enforcementAction", "lastViolation", "fault", "breaker", "audit"),
         *ACTIVE,
     },
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from webhook.api import audit_shard
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -173,10 +175,11 @@ def by_pod(statuses: Iterable[Mapping[str, Any]], kind: StatusKind, subject_uid:
     """``status.byPod`` of a subject: the statuses about this very object, sorted by pod.
 
     A status about an earlier object of the same name has another UID and is left
-    out. Statuses are copied whole, as Gatekeeper does.
+    out. Statuses are copied whole, as Gatekeeper does, but for a shard of the
+    audit: that is merged into the subject's own results.
     """
     current = [
-        dict(item["status"])
+        {name: value for name, value in item["status"].items() if name != audit_shard.FIELD}
         for item in statuses
         if item.get("status", {}).get(kind.uid_field) == subject_uid
     ]

@@ -24,7 +24,7 @@ from webhook.api.pod_status import LABEL_PREFIX
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.resource import Resource
-from webhook.controllers import by_pod, pods
+from webhook.controllers import audit_keeper, by_pod, pods
 from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
@@ -304,6 +304,7 @@ class Aggregation:
         wanted = by_pod.merged_status(document, statuses, index.kind, live)
         if subject.kind != CONFIG_STATUS:
             wanted = self.conditions.merged(subject, document, wanted, statuses, self._pods.store)
+            wanted = audit_keeper.merged(subject, document, wanted, statuses, self._pods.store)
             wanted = self.rollouts.merged(subject, document, wanted, statuses, self._pods.store)
             for again in (self.conditions.due(subject), self.rollouts.due(subject)):
                 if again is not None:

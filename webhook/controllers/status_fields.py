@@ -29,7 +29,8 @@ _POLICY_FIELDS: Final = frozenset(
 
 OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
     pod_status.TEMPLATE: _POLICY_FIELDS | {"missingData"},
-    pod_status.CONSTRAINT: _POLICY_FIELDS | {"breaker", "enforcementAction", "lastViolation"},
+    pod_status.CONSTRAINT: _POLICY_FIELDS
+    | {"audit", "breaker", "enforcementAction", "lastViolation"},
     pod_status.CONFIG: frozenset(),
 }
 """What is written beyond Gatekeeper's fields."""

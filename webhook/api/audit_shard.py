@@ -1,0 +1,74 @@
+"""What one of several audits found: the field ``audit`` of its own status of a constraint.
+
+Each audit looks at its share of kinds and namespaces, and says what it found
+there, and among which members shares were made. The whole is the sum, once every
+member has spoken of the same shares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import Json
+
+FIELD: Final = "audit"
+
+_ORDER: Final = ("group", "version", "kind", "namespace", "name", "message", "enforcementAction")
+
+
+def members_digest(uids: Iterable[str]) -> str:
+    """The members, by the UIDs of their Pods, in a few characters."""
+    return hashlib.blake2b("\0".join(sorted(uids)).encode(), digest_size=8).hexdigest()
+
+
+def shard(
+    timestamp: str,
+    members: str,
+    total: int,
+    violations: Sequence[Mapping[str, Any]],
+    *,
+    limit: int,
+) -> Json:
+    """A shard's results.
+
+    ``violations`` are the first ones in the form of a constraint's status, no more
+    than ``limit``, which is that of the status too.
+    """
+    found: Json = {
+        "auditTimestamp": timestamp,
+        "members": members,
+        "totalViolations": total,
+        "limit": limit,
+    }
+    if violations:
+        found["violations"] = list(violations)
+    return found
+
+
+def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Json | None:
+    """The whole audit's status fields; None while some member has not spoken of these shares.
+
+    ``shards`` are the members' results by the UID of their Pod, ``live`` the
+    members there are. Violations are in the order of a constraint's status: the
+    first ones, last one first.
+    """
+    wanted = members_digest(live)
+    found = [item for uid in live if (item := shards.get(uid)) and item.get("members") == wanted]
+    if not found or len(found) < len(live):
+        return None
+    violations = sorted(
+        (entry for item in found for entry in item.get("violations") or ()), key=_place
+    )
+    return {
+        "auditTimestamp": min(item["auditTimestamp"] for item in found),
+        "totalViolations": sum(item["totalViolations"] for item in found),
+        "violations": violations[: min(item["limit"] for item in found)][::-1],
+    }
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(entry.get(name, "")) for name in _ORDER)

@@ -1,0 +1,71 @@
+"""The results of several audits, merged into the constraint's status.
+
+Only where there are several: a single one writes its totals itself. While shares
+move from one audit to another the old total stays; it is replaced when all
+members have spoken of the same shares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import audit_shard, pod_status
+from webhook.controllers import pods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import Json
+    from webhook.controllers.statuses import Subject
+
+AUDIT_OPERATION: Final = "audit"
+
+
+def merged(
+    subject: Subject,
+    document: Mapping[str, Any],
+    status: Json | None,
+    statuses: Sequence[Mapping[str, Any]],
+    pod_objects: Iterable[Mapping[str, Any]],
+) -> Json | None:
+    """The whole status with the audits' results; None where the object has it.
+
+    ``status`` is the one without, None where nothing else differs.
+    """
+    if subject.kind != pod_status.CONSTRAINT.kind:
+        return status
+    working = pods.working(pod_objects)
+    shards: dict[str, Mapping[str, Any]] = {}
+    live: set[str] = set()
+    metadata = document["metadata"]
+    for item in statuses:
+        found = item.get("status") or {}
+        auditors = {owner["uid"] for owner in pods.owners_of(item)} & working
+        if AUDIT_OPERATION not in (found.get("operations") or ()) or not auditors:
+            continue
+        live |= auditors
+        is_of_now = (found.get("constraintUID"), found.get("observedGeneration")) == (
+            metadata.get("uid"),
+            metadata.get("generation", 0),
+        )
+        if is_of_now and audit_shard.FIELD in found:
+            shards |= dict.fromkeys(auditors, found[audit_shard.FIELD])
+    results = audit_shard.merged(shards, live) if len(live) > 1 else None
+    if results is None:
+        return status
+    before: Json = dict(document.get("status") or {})
+    if _same(before, results):
+        return status
+    whole = (before if status is None else status) | results
+    if not results["violations"]:
+        whole.pop("violations")
+    return whole
+
+
+def _same(status: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
+    """Whether the status says this already, by the same audits or later ones."""
+    return bool(
+        status.get("totalViolations") == results["totalViolations"]
+        and (status.get("violations") or []) == results["violations"]
+        and str(status.get("auditTimestamp", "")) >= results["auditTimestamp"]
+    )
