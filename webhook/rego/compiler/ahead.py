@@ -16,6 +16,7 @@ from webhook.rego.compiler.constants import UnreachableError, cost, is_computabl
 from webhook.rego.compiler.documents import Documents
 from webhook.rego.compiler.generate import generate
 from webhook.rego.compiler.literals import BodyWriter
+from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.uses import Uses
 from webhook.rego.compiler.variables import everything
 from webhook.rego.errors import EvaluationError, RegoErrors
@@ -96,8 +97,9 @@ class Ahead:
         try:
             writer.attempt(lambda: writer.line(f"return {writer.operand(term)[0]}"))
             writer.lines.append((1, "return U"))
-            unit.add([(0, "def q(S):"), (1, "X = S[2]")])
-            unit.add([*((1, text) for text in writer.prologue), *writer.lines])
+            lines = [(0, "def q(S):"), (1, "X = S[2]")]
+            lines += [*((1, text) for text in writer.prologue), *writer.lines]
+            unit.add(share(lines) if writer.split else lines)
             Documents(unit).run()
             function = generate(unit).function(unit.builtins)
             found = function(new_state(UNDEFINED, {}, context, unit.slots))

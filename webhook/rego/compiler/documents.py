@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.literals import BodyWriter
+from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.uses import Uses
 from webhook.rego.values import UNDEFINED, equal
 
@@ -170,7 +171,7 @@ class Documents:
             lines.append((1, f"# {'and' if charges else 'with'} {name}"))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
-        self.unit.add(lines)
+        self.unit.add(share(lines) if writer.split else lines)
 
     def _cached(self, name: str, inner: str, node: Node, slot: int, *, guard: bool = True) -> None:
         """The function that computes a document once, unless a modifier replaces it."""
@@ -411,7 +412,8 @@ class Documents:
             nonlocal found
             self._open(writer, rule)
             value = self._value(writer, rule)
-            if not writer.loops or isinstance(rule.value, ir.Const):
+            constant = isinstance(rule.value, ir.Const) and not writer.split
+            if constant or not writer.loops:
                 writer.line(f"return {value}")
                 return
             value = writer.name_of(value)

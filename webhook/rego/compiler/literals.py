@@ -44,6 +44,7 @@ class BodyWriter(CallWriter):
         self.collecting = ""
         try:
             write()
+            self.close()
         finally:
             found = self.lines, self.pending
             self.lines, self.pending = lines, pending
@@ -66,7 +67,7 @@ class BodyWriter(CallWriter):
                 straight = True
             elif self.lines:
                 self.line(f"{flag} = True")
-                self._leave(flag)
+                self.leave(flag)
 
         lines, pending = self.nested(solve)
         holds = f"({' and '.join(pending)})" if pending else str(possible)
@@ -81,14 +82,6 @@ class BodyWriter(CallWriter):
         self.line(f"{flag} = False")
         self.lines.extend(lines)
         return flag
-
-    def _leave(self, flag: str) -> None:
-        """Break out of all loops of the nested body once its flag is set."""
-        if not self.loops:
-            return
-        self.line("break")
-        for indent in reversed(self.loops[1:]):
-            self.lines.append((indent, f"if {flag}: break"))
 
     def comprehension(self, term: ir.Comprehension) -> Operand:
         """The collection of a comprehension's solutions."""

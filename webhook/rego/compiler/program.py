@@ -26,6 +26,7 @@ from webhook.rego.compiler.generate import generate
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.lower import Lowering
 from webhook.rego.compiler.names import globals_of, head_name, module_globals, package_path
+from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.safety import Safety
 from webhook.rego.compiler.scope import declared_in
 from webhook.rego.compiler.tree import Node, Tree
@@ -374,9 +375,11 @@ def compile_query(
         writer.line(f"out.append({{{items}}})")
 
     writer.attempt(solve)
+    writer.close()
     writer.lines.append((1, "return out"))
-    unit.add([(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")])
-    unit.add([*((1, text) for text in writer.prologue), *writer.lines])
+    lines = [(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")]
+    lines += [*((1, text) for text in writer.prologue), *writer.lines]
+    unit.add(share(lines) if writer.split else lines)
     return inner.finish(unit, documents), inner
 
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.uses import Uses
     from webhook.rego.values import Value
 
-MAX_BLOCKS: Final = 17
-"""Loops and ``try`` inside each other in one function: CPython allows 20."""
+MAX_BLOCKS: Final = 16
+"""Loops inside each other in one function, from which on a function inside of it goes on: CPython
+allows 20 blocks, of which a ``try`` is one, too."""
 
 FLAT_FROM: Final = 30
 """Levels of indentation from which conditions leave a loop instead of opening a block.
@@ -67,8 +68,12 @@ class Writer:
         self.pending: list[str] = []
         self.env: dict[str, Operand] = {}
         self.state = "S"
-        self.loops: list[int] = []
+        self.loops: list[int | tuple[int, str]] = []
+        """Indentation of the loops that the body is inside of; of an inner function with its name."""
         self.blocks = 0
+        """Loops that the place is inside of, in its own function."""
+        self.split = False
+        """Whether there are inner functions."""
         self.known: dict[tuple[Any, ...], Operand] = {}
         self.repeats = True
         """Whether the same solution may be found twice without harm."""
@@ -100,12 +105,13 @@ class Writer:
 
     def attempt(self, write: Callable[[], None]) -> bool:
         """Write a body; of one that turns out to have no solution only effects are left."""
-        start, effects = len(self.lines), self.effects
+        start, effects, depth = len(self.lines), self.effects, len(self.loops)
         try:
             write()
         except UnreachableError:
             if self.effects == effects:
                 del self.lines[start:]
+                del self.loops[depth:]
                 self.pending = []
             else:
                 self.line("pass")
@@ -137,12 +143,41 @@ class Writer:
 
     def loop(self, targets: str, source: str) -> None:
         """Open a loop."""
+        if self.blocks >= MAX_BLOCKS:
+            name = self.new()
+            self.line(f"def {name}():")
+            self.loops.append((self.indent, name))
+            self.indent += 1
+            self.blocks = 0
+            self.flat = False
+            self.split = True
         self.line(f"for {targets} in {source}:")
         self.loops.append(self.indent)
+        self.blocks += 1
         self.looping = True
         self.indent += 1
-        if len(self.loops) > MAX_BLOCKS:
-            raise self.unit.refuse("rule has too many nested iterations", self.location)
+
+    def close(self) -> None:
+        """End the body: its inner functions are called where they stand."""
+        for loop in reversed(self.loops):
+            if isinstance(loop, tuple):
+                self.lines.append((loop[0], f"{loop[1]}()"))
+        self.loops = []
+
+    def leave(self, flag: str) -> None:
+        """End the body, leaving all its loops: its flag is set."""
+        loops = self.loops
+        for at in range(len(loops) - 1, -1, -1):
+            loop = loops[at]
+            word = "return" if at and isinstance(loops[at - 1], tuple) else "break"
+            if at == len(loops) - 1:
+                self.line("break")
+            if isinstance(loop, tuple):
+                self.lines.append((loop[0], f"{loop[1]}()"))
+            if at:
+                indent = loop if isinstance(loop, int) else loop[0]
+                self.lines.append((indent, f"if {flag}: {word}"))
+        self.loops = []
 
     def assign(self, source: str) -> str:
         """A local holding the value of an expression that cannot be undefined."""
@@ -186,12 +221,15 @@ class Writer:
             self.looping,
             self.flat,
             self.collecting,
+            self.blocks,
         )
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Give it back."""
+        if self.loops is not saved[3]:
+            self.close()
         self.env, self.known, self.indent, self.loops, *rest = saved
-        self.state, self.repeats, self.looping, self.flat, self.collecting = rest
+        self.state, self.repeats, self.looping, self.flat, self.collecting, self.blocks = rest
 
     # --- whether variables are bound ---------------------------------------------------------
 
