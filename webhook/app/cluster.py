@@ -31,6 +31,7 @@ from webhook.cluster.store import slim
 from webhook.constraint import constraint
 from webhook.controllers.aggregation import PODS, Aggregation
 from webhook.controllers.constraint_crds import CRDS, SELECTION, overlay_crd
+from webhook.controllers.crd_waits import CrdWaits
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.pods import STATUS_OPERATION
 from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
@@ -288,6 +289,7 @@ class Following:
         )
         self._writers = StatusWriters(client, pod, log)
         self._registry = registry
+        self._waits = CrdWaits(time.monotonic)
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
@@ -381,6 +383,10 @@ class Following:
             policies = self._policies
             policies.take_violations()
             policies.take_breakers()
+            if self._crds.is_synced:
+                policies.policy.take_unestablished(
+                    self._waits.look(policies.policy.crds, self._crds.store)
+                )
             self._publish()
             policies.log_news()
             self._tell(policies.awaited(), policies.faults)

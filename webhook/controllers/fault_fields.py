@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 SUSPENDED: Final = "suspended"
 """Code of the status error of a constraint that is not evaluated."""
 
+UNESTABLISHED: Final = "crd_not_established"
+"""Code of the status error of a template whose constraints have no place yet."""
+
 MISSING_DATA: Final = "data"
 """The cause of a template's fault whose data is not synced yet."""
 
 
 def fault_fields(
-    fault: FaultView | None, breaker: BreakerView | None, absent: Requirements
+    fault: FaultView | None,
+    breaker: BreakerView | None,
+    absent: Requirements,
+    *,
+    no_crd: bool = False,
 ) -> Json:
     """The fields of a template's or constraint's status; none where nothing is wrong.
 
-    ``absent`` is the data that a template waits for.
+    ``absent`` is the data that a template waits for; with ``no_crd`` it waits
+    for the CRD of its constraints.
     """
     fields: Json = {}
     if absent:
@@ -46,6 +54,8 @@ def fault_fields(
             "answer": fault.answer,
             "retry": "permanent",
         }
+    elif no_crd:
+        fields["fault"] = {"cause": "crd", "retry": "transient"}
     if breaker is not None:
         fields["breaker"] = {"state": breaker.state, "message": breaker.message}
     return fields

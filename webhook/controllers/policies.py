@@ -21,15 +21,17 @@ from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate,
 from webhook.constraint.rollout import stage_of, staged, violation_time
 from webhook.constraint.template import kind_of
 from webhook.controllers.constraint_crds import owned
-from webhook.controllers.fault_fields import SUSPENDED, fault_fields
+from webhook.controllers.fault_fields import SUSPENDED, UNESTABLISHED, fault_fields
 from webhook.controllers.requirements import missing, missing_text, read_requirements
 from webhook.controllers.revisions import (
     MISSING_REVISION,
     InForce,
     NoRevisions,
     attempts,
+    origin_fields,
     rollback_of,
 )
+from webhook.controllers.statuses import keep_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -108,6 +110,7 @@ class PolicyController:
         self._good: dict[tuple[str, str], InForce | None] = {}
         self._violated: dict[str, str] = {}
         self._breakers: Mapping[tuple[str, str], BreakerView] = {}
+        self._unestablished: Mapping[str, str] = {}
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -246,6 +249,14 @@ class PolicyController:
             and name in self._constraints.get(kind, {})
         }
 
+    def take_unestablished(self, crds: Mapping[str, str]) -> None:
+        """The constraint CRDs that are not established, by name, with the reason."""
+        before, self._unestablished = self._unestablished, crds
+        for crd in {*before, *crds}:
+            name = crd.removesuffix(f".{constraints.GROUP}")
+            if before.get(crd) != crds.get(crd) and name in self._templates:
+                self._touched.add((TEMPLATES, name))
+
     def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Revisions of these objects came or went: see whether one was waited for.
 
@@ -315,7 +326,7 @@ class PolicyController:
         else:
             self._client.add_template(attempt.document)
         self._requirements[name] = requirements
-        self._crds[crd["metadata"]["name"]] = owned(crd, state.document)
+        self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
         return _State(state.document, None if absent else attempt, missing=absent)
 
     def _kept_template(self, state: _State) -> _State:
@@ -416,7 +427,7 @@ class PolicyController:
         before = self._statuses.pop(status_name, None) if status_name is not None else None
         document = self._status(group, state) if state is not None else None
         if document is not None:
-            _keep_since(document, before)
+            keep_since(document, before)
             status_name = document["metadata"]["name"]
             self._status_names[group, name] = status_name
             self._statuses[status_name] = document
@@ -424,7 +435,9 @@ class PolicyController:
     def _status(self, group: str, state: _State) -> Json | None:
         name = state.document["metadata"]["name"]
         breaker = self._breakers.get((group, name))
+        no_crd = ""
         if group == TEMPLATES:
+            no_crd = self._unestablished.get(f"{name}.{constraints.GROUP}", "")
             fault = self._client.fault_of(name)
             subject, enforced = pod_status.template_subject(state.document), None
         else:
@@ -441,14 +454,16 @@ class PolicyController:
             errors.append(StatusError(SUSPENDED, breaker.message))
         active = 0 if in_force is None else in_force.generation
         additions: Json = {"activeGeneration": active, "since": self._now()}
-        additions |= _origin(in_force)
-        additions |= fault_fields(fault, breaker, state.missing)
+        additions |= origin_fields(in_force)
+        additions |= fault_fields(fault, breaker, state.missing, no_crd=bool(no_crd))
         if state.action:
             additions["enforcementAction"] = state.action
             if (violated := self._violated.get(subject.uid)) is not None:
                 additions["lastViolation"] = violated
         if state.missing:
             errors.append(StatusError("missing_data", missing_text(state.missing)))
+        if no_crd:
+            errors.append(StatusError(UNESTABLISHED, f"its constraints' CRD: {no_crd}"))
         try:
             return pod_status.pod_status(
                 self._pod, subject, errors=errors, enforced=enforced, additions=additions
@@ -468,26 +483,6 @@ def _same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         and one.get("spec") == other.get("spec")
         and stage_of(one) == stage_of(other)
     )
-
-
-def _keep_since(document: Json, before: Json | None) -> None:
-    """Let a state go on since when it began, while nothing but the time would differ."""
-    if before is not None:
-        since = {"since": before["status"]["since"]}
-        if before["status"] == document["status"] | since:
-            document["status"] |= since
-
-
-def _origin(in_force: InForce | None) -> Json:
-    """The status fields that say where what is in force came from."""
-    if in_force is None:
-        return {}
-    fields = {
-        "activeDigest": in_force.digest,
-        "activeRevision": in_force.revision,
-        "rolledBackTo": in_force.rollback,
-    }
-    return {name: value for name, value in fields.items() if value}
 
 
 def _kind_of(state: _State) -> str | None:

@@ -17,6 +17,8 @@ from webhook.api.revision import ROLLBACK, InvalidRevision, Revision, digest_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from webhook.api.pod_status import Json
+
 MISSING_REVISION = "missing_revision"
 """Code of the status error of a roll back to what is not kept."""
 
@@ -135,3 +137,15 @@ def surplus(
         and (item.generation, item.digest) != (in_force.generation, in_force.digest)
         and (target is None or item.name != target.name)
     ]
+
+
+def origin_fields(in_force: InForce | None) -> Json:
+    """The status fields that say where what is in force came from."""
+    if in_force is None:
+        return {}
+    fields = {
+        "activeDigest": in_force.digest,
+        "activeRevision": in_force.revision,
+        "rolledBackTo": in_force.rollback,
+    }
+    return {name: value for name, value in fields.items() if value}

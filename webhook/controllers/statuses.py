@@ -51,3 +51,11 @@ def kept(document: Json, fields: frozenset[str]) -> Json:
     """The status object as the API server will keep it."""
     status = {name: value for name, value in document["status"].items() if name in fields}
     return {**document, "status": status}
+
+
+def keep_since(document: Json, before: Json | None) -> None:
+    """Let a state go on since when it began, while nothing but the time would differ."""
+    if before is not None:
+        since = {"since": before["status"]["since"]}
+        if before["status"] == document["status"] | since:
+            document["status"] |= since

@@ -1,0 +1,160 @@
+"""What statuses say of policies at fault: the generation in force, onError, retry, breakers."""
+
+import pytest
+
+from tests.isolation_table import UNSAFE
+from tests.webhook.controllers.test_policies import (
+    BROKEN,
+    CONSTRAINT_STATUS,
+    KIND,
+    TEMPLATE_STATUS,
+    Bench,
+    constraint,
+    template,
+)
+from webhook.constraint.breaker import BreakerView
+from webhook.constraint.isolation import ANNOTATION
+from webhook.controllers.crd_waits import WAIT_SECONDS, CrdWaits
+
+CRD = "k8salways.constraints.gatekeeper.sh"
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def on_error(value):
+    return {ANNOTATION: value}
+
+
+def fault(cause, on_error, answer):
+    return {"cause": cause, "onError": on_error, "answer": answer, "retry": "permanent"}
+
+
+def test_the_last_good_generation_in_force_is_said_to_be(bench):
+    bench.apply([template()], [constraint()])
+    bench.apply([template(BROKEN, generation=2)])
+
+    found = bench.status(TEMPLATE_STATUS)
+    assert (found["observedGeneration"], found["activeGeneration"]) == (2, 1)
+    assert found["fault"] == fault("parse", "lastGood", "lastGood")
+    assert len(found["errors"]) == 1
+    theirs = bench.status(CONSTRAINT_STATUS)
+    assert theirs["enforced"] is True
+    assert theirs["fault"] == fault("parse", "lastGood", "lastGood")
+
+
+@pytest.mark.parametrize(("value", "answer"), [("reject", "reject"), ("allow", "warn")])
+def test_a_template_that_wants_no_last_good_generation_has_none_in_force(bench, value, answer):
+    bench.apply([template()], [constraint()])
+    bench.apply([template(UNSAFE, generation=2, annotations=on_error(value))])
+
+    found = bench.status(TEMPLATE_STATUS)
+    assert found["activeGeneration"] == 0
+    assert "activeDigest" not in found
+    assert found["fault"] == fault("compile", value, answer)
+    theirs = bench.status(CONSTRAINT_STATUS)
+    assert (theirs["enforced"], theirs["activeGeneration"]) == (False, 0)
+    assert theirs["fault"] == fault("compile", value, answer)
+    assert [error["code"] for error in theirs["errors"]] == ["compile"]
+
+
+def test_without_a_good_generation_the_action_says_what_requests_get(bench):
+    bench.apply([template(BROKEN)], [constraint(action="warn")])
+
+    found = bench.status(CONSTRAINT_STATUS)
+    assert found["enforced"] is False
+    assert found["fault"] == fault("parse", "lastGood", "warn")
+
+
+def test_a_repaired_policy_has_no_fault(bench):
+    bench.apply([template(BROKEN)], [constraint()])
+    bench.apply([template(generation=2)])
+
+    assert "fault" not in bench.status(TEMPLATE_STATUS)
+    assert "fault" not in bench.status(CONSTRAINT_STATUS)
+    assert bench.enforced == ["all"]
+
+
+def test_a_permanent_fault_is_not_tried_again_until_the_object_changes(bench):
+    """Nothing else that is applied compiles it anew."""
+    bench.apply([template(BROKEN)], [constraint()])
+    tried = []
+    add = bench.client.add_template
+    bench.client.add_template = lambda document: tried.append(document) or add(document)
+
+    bench.apply(constraints=[constraint(generation=2)])
+    bench.controller.synced([])
+    bench.apply([template(BROKEN)])
+    assert tried == []
+
+    bench.apply([template(generation=2)])
+    assert len(tried) == 1
+
+
+def test_a_suspended_constraint_says_so(bench):
+    bench.apply([template()], [constraint()])
+    view = BreakerView(KIND, "all", "open", 3, "too long")
+
+    bench.controller.take_breakers({view_key(view): view})
+    assert bench.controller.published()
+
+    found = bench.status(CONSTRAINT_STATUS)
+    assert found["enforced"] is False
+    assert found["breaker"] == {"state": "open", "message": "too long"}
+    assert found["errors"] == [{"code": "suspended", "message": "too long"}]
+
+    bench.controller.take_breakers({})
+    assert bench.controller.published()
+    assert bench.status(CONSTRAINT_STATUS)["enforced"] is True
+    assert "breaker" not in bench.status(CONSTRAINT_STATUS)
+
+
+def view_key(view):
+    return view.kind, view.name
+
+
+def test_a_crd_that_is_not_established_is_awaited(bench):
+    bench.apply([template()])
+    bench.controller.take_unestablished({CRD: "names are taken"})
+    assert bench.controller.published()
+
+    found = bench.status(TEMPLATE_STATUS)
+    assert found["fault"] == {"cause": "crd", "retry": "transient"}
+    assert found["errors"] == [
+        {"code": "crd_not_established", "message": "its constraints' CRD: names are taken"}
+    ]
+
+    bench.controller.take_unestablished({})
+    assert bench.controller.published()
+    assert "fault" not in bench.status(TEMPLATE_STATUS)
+
+
+def crd(**conditions):
+    """A CRD as the API server has it."""
+    listed = [
+        {"type": name, "status": status, "message": f"{name} is {status}"}
+        for name, status in conditions.items()
+    ]
+    return {"metadata": {"name": CRD}, "status": {"conditions": listed}}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ([], "no replica with --operation=generate has made it"),
+        ([crd()], "has not established it yet"),
+        ([crd(NamesAccepted="False", Established="False")], "NamesAccepted is False"),
+    ],
+)
+def test_a_crd_is_awaited_once_it_has_been_wanted_for_a_while(found, reason):
+    now = [100.0]
+    waits = CrdWaits(lambda: now[0])
+
+    assert waits.look({CRD}, found) == {}
+    now[0] += WAIT_SECONDS
+    assert reason in waits.look({CRD}, found)[CRD]
+    assert waits.look({CRD}, [crd(NamesAccepted="True", Established="True")]) == {}
+    assert waits.look({CRD}, found) == {}
+    assert waits.look((), found) == {}

@@ -1,0 +1,55 @@
+"""Constraint CRDs that the API server has not established: which, and what it says of them.
+
+A new one is established within a moment, so only one that has been wanted for a
+while is said to be awaited. The CRD is written again, and its kind's watch tried
+again, by whoever does that anyway, with a jittered back-off of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from webhook.api.pod_status import Json
+
+WAIT_SECONDS: Final = 5.0
+"""The API server takes a tenth of a second; a loaded one, or one that starts, some."""
+
+
+class CrdWaits:
+    """Since when each CRD is wanted and not established."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """``clock`` gives seconds that never go back."""
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def look(self, wanted: Collection[str], found: Iterable[Json]) -> Mapping[str, str]:
+        """Why wanted CRDs are not established, by name, of those that have been for a while."""
+        there = {crd["metadata"]["name"]: crd for crd in found}
+        reasons = {name: _reason(there.get(name)) for name in wanted}
+        now = self._clock()
+        self._since = {
+            name: self._since.get(name, now) for name, reason in reasons.items() if reason
+        }
+        return {
+            name: reasons[name]
+            for name, since in self._since.items()
+            if now - since >= WAIT_SECONDS
+        }
+
+
+def _reason(crd: Json | None) -> str:
+    """Why a CRD is not established; an empty text where it is."""
+    if crd is None:
+        return "there is no such CRD: no replica with --operation=generate has made it"
+    conditions = {item["type"]: item for item in (crd.get("status") or {}).get("conditions") or ()}
+    if conditions.get("Established", {}).get("status") == "True":
+        return ""
+    for name in ("NamesAccepted", "Established"):
+        condition = conditions.get(name, {})
+        if condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "not established")
+    return "the API server has not established it yet"
