@@ -1,6 +1,7 @@
 """Conditions, Events and metrics tell what all replicas together do about a policy."""
 
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -8,16 +9,21 @@ import pytest
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONSTRAINTS,
+    CRD_PATH,
     TEMPLATES,
     Plane,
     Replica,
     constraint,
     template,
+    try_request,
     until,
 )
 from webhook.app.fault_injection import VARIABLE
 
 EVENTS = "/api/v1/namespaces/default/events"
+QUIET_SECONDS = 3.0
+"""How long it is watched that nobody writes: a contest writes some hundred times a second."""
+
 BROKEN = "package broken\nviolation[{"
 
 
@@ -163,3 +169,43 @@ def test_a_replica_that_does_not_follow_is_named_as_behind(
         until(lambda: holds(plane, path, "Active", "Enforced"), "it has followed")
     finally:
         plane.delete_template("lagging")
+
+
+def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
+    plane: Plane, trio: list[Replica], start: StartReplica
+) -> None:
+    """It enforces the generation before, whose CRD is another; the newest one's stays."""
+    start("waddle-older", *ALL_OPERATIONS, "--disable-opa-builtin=count").wait_ready()
+    document = template("Contested")
+    plane.put_template(document)
+    path = f"{CRD_PATH}/contested.constraints.gatekeeper.sh"
+    try:
+        until(
+            lambda: holds(plane, f"{TEMPLATES}/contested", "Active", "Enforced"), "all enforce it"
+        )
+        newer = template("Contested", "package contested\nviolation[{}] { count(input) == 0 }")
+        schema = newer["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
+        schema["properties"]["new"] = {"type": "string"}
+        plane.put_template(newer)
+        until(lambda: holds(plane, f"{TEMPLATES}/contested", "Degraded"), "one cannot follow")
+        message = conditions(plane, f"{TEMPLATES}/contested")["Degraded"]["message"]
+        assert message.startswith("3/4 replicas at generation 2; 1/4 enforce generation 1 (")
+        assert "waddle-older: " in message
+        before = len(plane.writes())
+        # Taken away, the CRD is made by whoever is first: then by one that could follow.
+        plane.api.request("DELETE", path)
+
+        def is_new() -> bool:
+            found = try_request(plane.api, "GET", path)
+            if found is None or "deletionTimestamp" in found["metadata"]:
+                return False
+            version = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+            return "new" in version["properties"]["spec"]["properties"]["parameters"]["properties"]
+
+        until(is_new, "the newest schema is there again")
+        time.sleep(QUIET_SECONDS)
+        assert is_new()
+        written = [line for line in plane.writes()[before:] if "customresourcedefinitions" in line]
+        assert len(written) <= len(trio) + 2, written
+    finally:
+        plane.delete_template("contested")

@@ -2,7 +2,9 @@
 
 The API server fills in much that a template does not say, and others may label
 what they did not make; so a CRD is right when it has everything that is wanted
-of it, whatever else it has.
+of it, whatever else it has. And it is left alone where it was made from a newer
+generation of the template than the one in force here: a replica that is behind,
+or cannot use the newest, must not undo what the others made.
 """
 
 from __future__ import annotations
@@ -26,12 +28,18 @@ CRDS: Final = Resource(
 
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 
+GENERATION: Final = "waddle.dev/template-generation"
+"""The annotation of a CRD that says which generation of its template last changed it."""
+
 SELECTION: Final = Selection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
 
 
 def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
-    """The CRD with its template as its owner, so that it goes when the template goes."""
+    """The CRD with its template as its owner, so that it goes when the template goes.
+
+    And with the generation that the template has.
+    """
     owner = {
         "apiVersion": template["apiVersion"],
         "kind": template["kind"],
@@ -40,17 +48,50 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    return {**crd, "metadata": {**crd["metadata"], "ownerReferences": [owner]}}
+    annotations = {
+        **crd["metadata"].get("annotations", {}),
+        GENERATION: str(template["metadata"].get("generation", 0)),
+    }
+    metadata = {**crd["metadata"], "annotations": annotations, "ownerReferences": [owner]}
+    return {**crd, "metadata": metadata}
 
 
 def overlay_crd(wanted: Json, current: Json) -> Json | None:
-    """The wanted CRD over the current one; None where the current one has all of it."""
+    """The wanted CRD over the current one; None where the current one has all of it.
+
+    Or is of the same template, and newer.
+    """
+    if _is_newer(current, wanted):
+        return None
     changed = {
         **current,
         "metadata": _over(wanted["metadata"], current["metadata"]),
         "spec": _over(wanted["spec"], current["spec"]),
     }
-    return None if changed == current else changed
+    return None if _says_the_same(changed, current) else changed
+
+
+def _is_newer(current: Json, wanted: Json) -> bool:
+    ours, theirs = wanted["metadata"], current["metadata"]
+    same_owner = ours.get("ownerReferences") == theirs.get("ownerReferences")
+    return same_owner and _generation(theirs) > _generation(ours)
+
+
+def _generation(metadata: Mapping[str, Any]) -> int:
+    text = (metadata.get("annotations") or {}).get(GENERATION, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _says_the_same(one: Json, other: Json) -> bool:
+    """Whether CRDs differ in nothing but the generation: most generations change no schema."""
+    return _without_generation(one) == _without_generation(other)
+
+
+def _without_generation(crd: Json) -> Json:
+    metadata = crd["metadata"]
+    annotations = dict(metadata.get("annotations") or {})
+    annotations.pop(GENERATION, None)
+    return {**crd, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _over(wanted: Any, current: Any) -> Any:

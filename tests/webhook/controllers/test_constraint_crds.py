@@ -13,7 +13,7 @@ from webhook.cluster.resource import Resource
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.constraint_crds import overlay_crd, owned
+from webhook.controllers.constraint_crds import GENERATION, overlay_crd, owned
 
 POLICIES = Path(__file__).parents[3] / "policies"
 CRD = Resource(
@@ -107,6 +107,41 @@ def test_what_others_add_is_kept_and_what_is_ours_is_put_right():
     assert changed["metadata"]["labels"]["gatekeeper.sh/constraint"] == "yes"
     assert changed["metadata"]["resourceVersion"] == "7"
     assert overlay_crd(crd, changed) is None
+
+
+def at(generation, uid="t"):
+    """A CRD of a schema of its own, as a replica wants it that enforces this generation."""
+    template = templates()[0]
+    template["metadata"] |= {"generation": generation, "uid": uid}
+    crd = wanted(template)
+    crd["metadata"]["ownerReferences"][0]["uid"] = uid
+    crd["metadata"]["annotations"][GENERATION] = str(generation)
+    crd["spec"]["names"]["shortNames"] = [f"g{generation}"]
+    return crd
+
+
+def test_a_replica_with_an_earlier_generation_leaves_the_crd_alone():
+    """Two that did not agree would write it again and again."""
+    assert overlay_crd(at(2), at(1))["spec"]["names"]["shortNames"] == ["g2"]
+    assert overlay_crd(at(1), at(2)) is None
+    assert overlay_crd(at(10), at(9)) is not None
+    assert overlay_crd(at(1, "made anew"), at(9)) is not None
+
+
+def test_a_generation_that_changes_no_schema_is_no_write():
+    later = at(1)
+    later["metadata"]["annotations"][GENERATION] = "2"
+
+    assert overlay_crd(later, at(1)) is None
+
+
+def test_a_crd_that_another_product_made_is_put_right():
+    """It has no such annotation, or one that somebody wrote by hand."""
+    for annotations in ({}, {GENERATION: "newest"}, {"note": "x"}):
+        foreign = at(7)
+        foreign["metadata"]["annotations"] = annotations
+        changed = overlay_crd(at(1), foreign)
+        assert changed["metadata"]["annotations"] == annotations | {GENERATION: "1"}
 
 
 def test_a_property_that_the_template_lost_goes():
