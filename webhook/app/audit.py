@@ -19,6 +19,7 @@ from webhook import metrics
 from webhook.app.audit_metrics import AuditMetrics
 from webhook.app.reports import Reports
 from webhook.app.reports_audit import AuditReports
+from webhook.audit.events import AuditEvents
 from webhook.audit.expansions import read_expansion
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
@@ -129,6 +130,8 @@ class AuditThread:
                     )
                     if sweeps.reports is not None:
                         tasks.create_task(sweeps.reports.run())
+                    if sweeps.events is not None:
+                        tasks.create_task(sweeps.events.run())
                     tasks.create_task(self._sweep_forever(sweeps))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(metrics.AUDIT_SWEEPS, "failed")
@@ -188,6 +191,7 @@ class Sweeps:
         sinks: list[Sink] = [violations, self._metrics]
         if decisions is not None and (records := decisions.audit_sink()) is not None:
             sinks.append(records)
+        self.events: AuditEvents | None = None
         self.reports: Reports | None = None
         if settings.reports:
             self.reports = Reports(
@@ -195,6 +199,14 @@ class Sweeps:
             )
             series_max = settings.max_constraint_series
             sinks.append(AuditReports(self.reports, registry, log, series_max=series_max))
+        if settings.emit_audit_events:
+            self.events = AuditEvents(
+                client,
+                settings.pod_namespace,
+                log,
+                in_violating_namespace=settings.audit_events_involved_namespace,
+            )
+            sinks.append(self.events)
         sinks.append(Totals(settings.constraint_violations_limit, receivers))
         self._sink = Sinks(sinks)
 
@@ -208,7 +220,11 @@ class Sweeps:
             sweep = Sweep(
                 audit_id,
                 scope,
-                CacheSource(kinds) if self._settings.audit_from_cache else self._lists,
+                (
+                    CacheSource(kinds, revision.unsynced)
+                    if self._settings.audit_from_cache
+                    else self._lists
+                ),
                 Namespaces(self._client, revision.snapshot.namespaces),
                 self._sink,
                 self._log,
@@ -221,7 +237,7 @@ class Sweeps:
             self._log.error(
                 "no sweep: the cluster cannot be asked", error=str(error), process="audit"
             )
-        self._metrics.refresh(self._statuses)
+        self._metrics.refresh(self._statuses, self.events)
 
     def _limits(self) -> Limits:
         deadline = time.monotonic() + self._settings.review_timeout_seconds

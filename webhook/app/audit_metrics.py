@@ -11,6 +11,7 @@ from webhook import following_metrics, metrics
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.audit.events import AuditEvents
     from webhook.audit.pages import ListStatistics
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
@@ -70,12 +71,16 @@ class AuditMetrics:
             metrics.AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
         )
 
-    def refresh(self, statuses: ConstraintStatuses) -> None:
+    def refresh(self, statuses: ConstraintStatuses, events: AuditEvents | None) -> None:
         """Bring up to date what others count."""
         self._count(following_metrics.API_WRITES, statuses.writes, "audit")
         self._count(following_metrics.API_WRITE_FAILURES, statuses.failures, "audit")
         self._count(metrics.AUDIT_LISTS, self._lists.continued, "continued")
         self._count(metrics.AUDIT_LISTS, self._lists.restarted, "restarted")
+
+        if events is not None:
+            for outcome, number in events.outcomes.items():
+                self._count(metrics.AUDIT_EVENTS, number, outcome)
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels), 0)

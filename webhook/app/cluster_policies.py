@@ -100,11 +100,16 @@ class ClusterPolicies:
         """Let the client's snapshot answer admissions, if it is another."""
         snapshot = self._client.snapshot
         before = self._serving.revision
-        excluded = self.data.is_excluded
-        if before is not None and before.snapshot is snapshot and before.is_excluded is excluded:
+        excluded, unsynced = self.data.is_excluded, self.data.kinds - self.data.synced
+        if (
+            before is not None
+            and before.snapshot is snapshot
+            and before.is_excluded is excluded
+            and before.unsynced == unsynced
+        ):
             return
         self._serving.revision = Revision(
-            snapshot, self._client, excluded, self.data.is_excluded_from_audit, self.data.synced
+            snapshot, self._client, excluded, self.data.is_excluded_from_audit, unsynced
         )
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts

@@ -8,7 +8,7 @@ from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import FORBIDDEN, FORBIDDEN_SECONDS, patiently
-from webhook.cluster.errors import ApiError
+from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
@@ -102,13 +102,20 @@ class ListSource:
 class CacheSource:
     """The synced data of the snapshot under audit: what Config and SyncSets ask for."""
 
-    def __init__(self, resources: Iterable[Resource]) -> None:
-        """``resources`` say the plurals, as far as they are known."""
+    def __init__(
+        self, resources: Iterable[Resource], unsynced: frozenset[GroupVersionKind] = frozenset()
+    ) -> None:
+        """``resources`` say the plurals, as far as they are known.
+
+        ``unsynced`` are kinds of which some objects are not there yet: nothing is
+        told of them.
+        """
         self._resources = {resource.gvk: resource for resource in resources}
+        self._unsynced = unsynced
 
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
-        """The kinds that have an object."""
-        found: dict[GroupVersionKind, bool] = {}
+        """The kinds that have an object, or will have."""
+        found = dict.fromkeys(self._unsynced, False)
         for namespaced, level in _levels(snapshot.inventory):
             for group_version, kinds in level.items():
                 for kind in kinds:
@@ -123,6 +130,8 @@ class CacheSource:
         self, snapshot: Snapshot, resource: Resource
     ) -> AsyncGenerator[list[Object], None]:
         """The kind's objects."""
+        if resource.gvk in self._unsynced:
+            raise UnreachableError(f"{resource.gvk}: not every object has been synced yet")
         page: list[Object] = []
         for _, level in _levels(snapshot.inventory):
             kinds = level.get(resource.gvk.group_version) or {}

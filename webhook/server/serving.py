@@ -39,8 +39,8 @@ class Revision:
     """Whether Config excludes a namespace from the webhook."""
     is_excluded_from_audit: Callable[[str], bool] = field(default=_nothing_excluded)
     """Whether Config excludes a namespace from the audit."""
-    synced: frozenset[GroupVersionKind] = frozenset()
-    """The kinds of which every object is in the snapshot's data."""
+    unsynced: frozenset[GroupVersionKind] = frozenset()
+    """The kinds that policies may read and of which not every object is in the snapshot yet."""
 
 
 @dataclass(slots=True)

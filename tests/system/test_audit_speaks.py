@@ -1,0 +1,146 @@
+"""What an audit says besides statuses: Events, the log, the decision log, metrics, synced data."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.decisions.process import Sidecar
+from tests.system import audited
+from tests.system.replicas import NAMESPACE, Plane, Replica, until
+
+FLAGS = ("--operation=audit", "--operation=generate", "--audit-interval=1")
+NAMES = ("dry", "at-the-audit", "cluster-scoped")
+SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/audited"
+
+
+@pytest.fixture(scope="module")
+def policies(audited_plane: Plane) -> Iterator[Plane]:
+    """The mixed set, with a few of its constraints in force."""
+    with Replica(audited_plane, "audit-maker", *FLAGS) as maker:
+        maker.wait_ready()
+        audited_plane.put_template(audited.TEMPLATE)
+        for constraint in audited.constraints():
+            if constraint["metadata"]["name"] in NAMES:
+                audited_plane.put_constraint(constraint)
+        until(lambda: None not in audited.totals(audited_plane).values(), "totals are told")
+    audited_plane.delete_pod("audit-maker")
+    yield audited_plane
+    audited_plane.delete_templates()
+
+
+def audit(stack: ExitStack, plane: Plane, name: str, *flags: str) -> Replica:
+    """An audit that has ended a sweep."""
+    stack.callback(plane.delete_pod, name)
+    replica = stack.enter_context(Replica(plane, name, *FLAGS, *flags))
+    replica.wait_for("auditing is complete")
+    return replica
+
+
+def test_the_log_the_decision_log_and_the_metrics_have_what_the_statuses_count(
+    policies: Plane, tmp_path: Path
+) -> None:
+    """One sweep, four accounts of it, all of the same violations."""
+    target = tmp_path / "decisions.ndjson"
+    sink = {"name": "file", "type": "file", "settings": {"path": str(target)}}
+    with ExitStack() as stack:
+        sidecar = stack.enter_context(Sidecar(tmp_path / "sidecar", [sink]))
+        configuration = tmp_path / "decisions.yaml"
+        configuration.write_text(json.dumps({"sidecarURL": sidecar.url}))
+        flag = f"--decision-log-config={configuration}"
+        replica = audit(stack, policies, "audit-accounts", flag)
+        end = replica.wait_for("auditing is complete")
+        totals = audited.totals(policies)
+        assert end["violations"] == sum(totals.values())
+        actions = {"dryrun": totals["dry"], "scoped": totals["at-the-audit"]}
+        actions["deny"] = totals["cluster-scoped"]
+        for action, number in actions.items():
+            series = f'gatekeeper_violations{{enforcement_action="{action}"}}'
+            until(lambda s=series, n=number: replica.metric(s) == n, f"{series} is {number}")
+        assert (replica.metric("gatekeeper_audit_duration_seconds_count") or 0) >= 1
+        assert (replica.metric("gatekeeper_audit_last_run_time") or 0) > 0
+        assert replica.stop() == 0
+        logged = [event for event in replica.events if is_violation(event, end["audit_id"])]
+        sidecar.stop()
+    assert {event["process"] for event in logged} == {"audit"}
+    records = [json.loads(line) for line in target.read_text().splitlines()]
+    types = [record["eventType"] for record in records if record.get("auditID") == end["audit_id"]]
+    assert (types[0], types[-1]) == ("audit_started", "audit_finished")
+    recorded = [
+        (record["resourceKind"], record["resourceNamespace"], record["resourceName"], item)
+        for record in records
+        if record.get("auditID") == end["audit_id"] and record["eventType"] == "decision"
+        for item in (result["constraint"]["name"] for result in record["results"])
+    ]
+    keys = ("resource_kind", "resource_namespace", "resource_name", "constraint_name")
+    assert sorted(recorded) == sorted(tuple(event[key] for key in keys) for event in logged)
+    assert len(recorded) == len(set(recorded)) == sum(totals.values())
+    details = [
+        result["details"]
+        for record in records
+        if record["eventType"] == "decision"
+        for result in record["results"]
+    ]
+    assert all(item == {"missing": "owner"} for item in details)
+
+
+def is_violation(event: dict[str, Any], audit_id: str) -> bool:
+    """Whether a line of the log is a violation of a sweep."""
+    return event.get("event_type") == "violation_audited" and event["audit_id"] == audit_id
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_event_tells_of_each_violation_and_is_counted_up_when_it_is_found_again(
+    policies: Plane, *, inside: bool
+) -> None:
+    """In our namespace, or in the object's where that is asked for."""
+    found: list[dict[str, Any]] = []
+    name = f"audit-events-{inside}".lower()
+
+    def events() -> bool:
+        path = "/api/v1/events?fieldSelector=reason%3DAuditViolation"
+        found[:] = [
+            item
+            for item in policies.api.request("GET", path)["items"]
+            if (item["metadata"]["namespace"] != NAMESPACE) is inside
+            and item["metadata"]["annotations"]["constraint_name"] == "at-the-audit"
+        ]
+        return len(found) == 2 and all(item["count"] > 1 for item in found)
+
+    flags = ["--emit-audit-events"]
+    flags += ["--audit-events-involved-namespace"] if inside else []
+    with ExitStack() as stack:
+        audit(stack, policies, name, *flags)
+        until(events, "two Events, counted up")
+    subject = found[0]["involvedObject"]
+    assert found[0]["source"] == {"component": "gatekeeper-audit"}
+    assert found[0]["type"] == "Warning"
+    assert found[0]["metadata"]["annotations"]["event_type"] == "violation_audited"
+    text = f"Constraint: at-the-audit, Message: ConfigMap {subject['name']} has no label owner"
+    if inside:
+        assert subject["namespace"] == "audited-b"
+        assert found[0]["message"] == text
+    else:
+        assert subject["uid"] == f"ConfigMap/audited-b/{subject['name']}/Labelled//at-the-audit"
+        assert found[0]["message"] == f"Resource Namespace: audited-b, {text}"
+
+
+def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
+    """Only what Config and SyncSets ask for: of other kinds there is nothing to count."""
+    before = audited.totals(policies)
+    sync_set = {
+        "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
+        "kind": "SyncSet",
+        "metadata": {"name": "audited"},
+        "spec": {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},
+    }
+    policies.api.apply(SYNC_SET, sync_set)
+    with ExitStack() as stack:
+        replica = audit(stack, policies, "audit-cached", "--audit-from-cache")
+        expected = {**before, "cluster-scoped": 0}
+        until(lambda: audited.totals(policies) == expected, "totals of what is synced")
+        assert all(event.get("kinds_failed", []) == [] for event in replica.events)
+    policies.api.request("DELETE", SYNC_SET)

@@ -1,0 +1,198 @@
+"""Events of violations (``--emit-audit-events``), with Gatekeeper's reason, words and annotations.
+
+They are for people who look at an object, not a record: the API server drops
+them after an hour, and they are bounded here. A violation that is found again
+is the same Event, counted up; what is more than the queue holds, or than one
+sweep may make, is dropped and counted (the decision log has everything).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.audit.tally import truncated
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+from webhook.constraint.constraint import GROUP
+
+if TYPE_CHECKING:
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.cluster.client import Client
+    from webhook.constraint.result import Result
+    from webhook.log import Logger
+
+EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
+
+REASON: Final = "AuditViolation"
+COMPONENT: Final = "gatekeeper-audit"
+"""What Gatekeeper's Events say that they come from; readers select by it."""
+
+SWEEP_EVENTS_MAX: Final = 1000
+"""Events of one sweep. Each is a write to etcd: a cluster with more violations has reports."""
+
+QUEUE_MAX: Final = SWEEP_EVENTS_MAX
+"""Events that wait for the API server, 1.5 KB each. The sweep waits for none of them."""
+
+KNOWN_MAX: Final = 10_000
+"""Events remembered so that they are counted up, 0.2 KB each; the oldest are forgotten."""
+
+_NAME_MAX: Final = 253
+
+
+class AuditEvents:
+    """A sink that makes Events; :meth:`run` writes them in a task of its own."""
+
+    def __init__(
+        self, client: Client, namespace: str, log: Logger, *, in_violating_namespace: bool
+    ) -> None:
+        """``namespace`` is the audit's own, for Events of cluster-scoped objects at least."""
+        self._client = client
+        self._namespace = namespace
+        self._log = log
+        self._in_violating_namespace = in_violating_namespace
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(QUEUE_MAX)
+        self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._of_sweep = 0
+        self.outcomes: Counter[str] = Counter()
+        """Events by what became of them: written, dropped or failed."""
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep has its own bound."""
+        del start
+        self._of_sweep = 0
+
+    async def audited(self, audited: Audited) -> None:
+        """Queue an Event of each violation, as long as there is room."""
+        for result in audited.responses.results:
+            if self._of_sweep >= SWEEP_EVENTS_MAX or self._queue.full():
+                self.outcomes["dropped"] += 1
+                continue
+            self._of_sweep += 1
+            self._queue.put_nowait(self._event(audited, result))
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: Events go by themselves."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Nothing: what is queued is written."""
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._write(event)
+            except (ApiError, UnreachableError) as error:
+                self.outcomes["failed"] += 1
+                self._log.warning(
+                    "Event not written", name=event["metadata"]["name"], error=str(error)
+                )
+            else:
+                self.outcomes["written"] += 1
+
+    async def _write(self, event: dict[str, Any]) -> None:
+        """Make it, or count it up where it was made before."""
+        metadata = event["metadata"]
+        key = metadata["namespace"], metadata["name"]
+        count = self._counts.pop(key, 0)
+        if count:
+            patch = {
+                "count": count + 1,
+                "lastTimestamp": event["lastTimestamp"],
+                "metadata": {"annotations": metadata["annotations"]},
+            }
+            try:
+                await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+                count = 0  # it has expired
+        if not count:
+            try:
+                await self._client.create(EVENTS, event, metadata["namespace"])
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+                # Another process made it, or an earlier one of ours.
+                patch = {"lastTimestamp": event["lastTimestamp"]}
+                await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
+        self._counts[key] = count + 1
+        if len(self._counts) > KNOWN_MAX:
+            self._counts.popitem(last=False)
+
+    def _event(self, audited: Audited, result: Result) -> dict[str, Any]:
+        identity, message = audited.identity, truncated(result.msg)
+        constraint = result.constraint
+        inside = self._in_violating_namespace and bool(identity.namespace)
+        namespace = identity.namespace if inside else self._namespace
+        text = f"Constraint: {constraint.name}, Message: {message}"
+        if not self._in_violating_namespace:
+            text = f"Resource Namespace: {identity.namespace}, {text}"
+        now = dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": _name(identity, result),
+                "namespace": namespace,
+                "annotations": _annotations(audited, result),
+            },
+            "involvedObject": self._reference(identity, result, namespace),
+            "type": "Warning",
+            "reason": REASON,
+            "message": text,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+    def _reference(self, identity: Identity, result: Result, namespace: str) -> dict[str, str]:
+        """The object; in our own namespace under a UID that says which, as in Gatekeeper."""
+        found = {"kind": identity.kind, "name": identity.name, "namespace": namespace}
+        if self._in_violating_namespace:
+            if identity.uid and identity.resource_version:
+                found |= {"uid": identity.uid, "resourceVersion": identity.resource_version}
+            return found
+        key = result.constraint
+        place = f"{identity.kind}/{identity.namespace}/{identity.name}"
+        found["uid"] = f"{place}/{key.kind}//{key.name}"
+        return found
+
+
+def _name(identity: Identity, result: Result) -> str:
+    """The same for the same violation, whoever finds it."""
+    parts = (*identity.gvk, identity.namespace, identity.name, identity.uid)
+    text = "\0".join((*parts, *result.constraint.key, result.msg))
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    # Names of RBAC's objects may have colons, which those of Events may not.
+    stem = identity.name.lower().replace(":", "-")[: _NAME_MAX - len(digest) - 1].rstrip("-.")
+    return f"{stem}.{digest}"
+
+
+def _annotations(audited: Audited, result: Result) -> dict[str, str]:
+    gvk, constraint = audited.identity.gvk, result.constraint
+    version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+    return {
+        "process": "audit",
+        "auditTimestamp": audited.audit_id,
+        "event_type": "violation_audited",
+        "constraint_group": GROUP,
+        "constraint_api_version": version,
+        "constraint_kind": constraint.kind,
+        "constraint_name": constraint.name,
+        "constraint_namespace": "",
+        "constraint_action": result.enforcement_action,
+        "constraint_enforcement_actions": ",".join(result.scoped_actions),
+        "resource_group": gvk.group,
+        "resource_api_version": gvk.version,
+        "resource_kind": gvk.kind,
+        "resource_namespace": audited.identity.namespace,
+        "resource_name": audited.identity.name,
+    }
