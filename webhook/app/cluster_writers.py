@@ -24,6 +24,25 @@ moment to serve by it. What it pruned until then would be missing; where nothing
 written."""
 
 
+class _Handed:
+    """Status objects with the fields that the cluster keeps; one that is the same stays the same."""
+
+    def __init__(self, fields: frozenset[str]) -> None:
+        self.fields = fields
+        self._made: dict[str, tuple[Json, Json]] = {}
+
+    def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
+        """What these documents are as the API server keeps them."""
+        made, before = {}, self._made
+        for name, document in documents.items():
+            known = before.get(name)
+            if known is None or known[0] is not document:
+                known = document, kept(document, self.fields)
+            made[name] = known
+        self._made = made
+        return {name: pair[1] for name, pair in made.items()}
+
+
 class StatusWriters:
     """A writer for each kind of status object."""
 
@@ -40,6 +59,7 @@ class StatusWriters:
         self._can_write = {kind: asyncio.Event() for kind in STATUS_KINDS}
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
+        self._handed: dict[StatusKind, _Handed] = {}
 
     @property
     def writes(self) -> int:
@@ -66,11 +86,12 @@ class StatusWriters:
         fields = self._fields[kind].kept
         if fields is None:
             return
-        wanted = {
-            name: kept(document, fields)
-            for name, document in self._wanted.items()
-            if document["kind"] == kind.kind
-        }
+        handed = self._handed.get(kind)
+        if handed is None or handed.fields != fields:
+            handed = self._handed[kind] = _Handed(fields)
+        wanted = handed.follow(
+            {name: one for name, one in self._wanted.items() if one["kind"] == kind.kind}
+        )
         self._writers[kind].want(wanted, prune=self._prune)
 
     def _declared(self, kind: StatusKind) -> None:
@@ -79,7 +100,7 @@ class StatusWriters:
         self._hand_over(kind)
         loop = asyncio.get_running_loop()
         for seconds in SETTLED_SECONDS:
-            loop.call_later(seconds, self._hand_over, kind)
+            loop.call_later(seconds, self._writers[kind].compare_all)
 
     async def run(self) -> None:
         """Watch and write until cancelled."""

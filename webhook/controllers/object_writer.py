@@ -1,8 +1,8 @@
 """Keeps the objects of one kind as they are wanted: writes what differs, and nothing else.
 
 It watches the objects, compares them with those wanted, and brings them in step:
-one request for each difference, none in a steady state. What somebody else
-changed or deleted is put right. Several replicas may want the same object: the
+one request for each difference, none in a steady state. A change costs a comparison
+of what changed, not of all. What somebody else changed or deleted is put right. Several replicas may want the same object: the
 first write wins, and the rest find that nothing differs.
 """
 
@@ -66,6 +66,35 @@ def differences(
     return writes
 
 
+class Unsettled:
+    """The names of objects that are to be compared."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._all = False
+
+    def add(self, names: Iterable[str]) -> None:
+        """Compare these, too."""
+        self._names.update(names)
+
+    def add_all(self) -> None:
+        """Compare every object there is or should be."""
+        self._all = True
+
+    def take(self, wanted: Iterable[str], found: Iterable[str]) -> frozenset[str]:
+        """What is to be compared now, and is not any more."""
+        names = frozenset((*wanted, *found)) if self._all else frozenset(self._names)
+        self._names.clear()
+        self._all = False
+        return names
+
+
+def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
+    """The names under which another document stands than before; documents are never changed."""
+    changed = {name for name, document in after.items() if before.get(name) is not document}
+    return changed | (before.keys() - after.keys())
+
+
 class ObjectWriter:
     """Keeps some objects of one kind as wanted; :meth:`run` in a task of its own."""
 
@@ -92,6 +121,7 @@ class ObjectWriter:
         self._listener = listener
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
+        self._unsettled = Unsettled()
         self._work = asyncio.Event()
         self._reflector = Reflector(
             client,
@@ -110,7 +140,15 @@ class ObjectWriter:
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The objects there should be, by name; with ``prune`` there should be no others."""
+        self._unsettled.add(changed_names(self._wanted, documents))
+        if prune != self._prune:
+            self._unsettled.add_all()
         self._wanted, self._prune = dict(documents), prune
+        self._work.set()
+
+    def compare_all(self) -> None:
+        """Compare again what was right: the API server may keep more of it by now."""
+        self._unsettled.add_all()
         self._work.set()
 
     # What the reflector tells.
@@ -119,10 +157,12 @@ class ObjectWriter:
         """Objects changed at the API server: compare again."""
         if self._listener is not None:
             self._listener(changes)
+        self._unsettled.add(change.key.name for change in changes)
         self._work.set()
 
     def synced(self) -> None:
         """A whole list is in the store."""
+        self._unsettled.add_all()
         self._work.set()
 
     @property
@@ -149,14 +189,19 @@ class ObjectWriter:
 
     async def _write_all(self) -> bool:
         """Write every difference there is now; whether all could be written."""
-        found = {document["metadata"]["name"]: document for document in self.store}
-        writes = iter(differences(self._wanted, found, self._overlay, prune=self._prune))
+        known = {document["metadata"]["name"]: document for document in self.store}
+        names = self._unsettled.take(self._wanted, known)
+        wanted = {name: self._wanted[name] for name in names if name in self._wanted}
+        found = {name: known[name] for name in names if name in known}
+        writes = iter(differences(wanted, found, self._overlay, prune=self._prune))
         good = True
 
         async def work() -> None:
             nonlocal good
             for write in writes:
-                good = await self._write(write) and good
+                if not await self._write(write):
+                    good = False
+                    self._unsettled.add((write.name,))
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(WRITES_AT_ONCE):

@@ -15,7 +15,7 @@ from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
 from webhook.cluster.resource import Resource
-from webhook.controllers.object_writer import ObjectWriter, differences
+from webhook.controllers.object_writer import ObjectWriter, Unsettled, changed_names, differences
 from webhook.controllers.statuses import overlay_status, own_statuses
 from webhook.log import open_log
 
@@ -71,6 +71,24 @@ def test_only_differences_are_written():
     ]
     assert writes[0].document["metadata"]["resourceVersion"] == "2"
     assert [write.name for write in differences({}, found, overlay_status, prune=False)] == []
+
+
+def test_what_did_not_change_is_not_compared_again():
+    pod = Pod("p", "ns", "u")
+    before = by_name(*(status_of(pod, name) for name in ("kept", "changed", "dropped")))
+    after = by_name(status_of(pod, "changed"), status_of(pod, "new"))
+    after["p-kept"] = before["p-kept"]
+    assert changed_names(before, after) == {"p-changed", "p-dropped", "p-new"}
+    assert changed_names(after, after) == set()
+
+    unsettled = Unsettled()
+    unsettled.add(["a"])
+    unsettled.add(["b", "a"])
+    assert unsettled.take({"a", "c"}, {"d"}) == {"a", "b"}
+    assert unsettled.take({"a", "c"}, {"d"}) == set()
+    unsettled.add_all()
+    assert unsettled.take({"a", "c"}, {"d"}) == {"a", "c", "d"}
+    assert unsettled.take({"a", "c"}, {"d"}) == set()
 
 
 @pytest.fixture
