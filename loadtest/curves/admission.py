@@ -91,25 +91,39 @@ def load(stand: Stand, places: tuple[float, ...]) -> None:
 
 
 def padded(size_bytes: int) -> dict[str, Any]:
-    """A Pod that every set allows, as large as asked for: annotations are added or fields dropped."""
+    """A Pod that every set allows, about as large as asked for, from some 1.2 KB on."""
     review: dict[str, Any] = json.loads((BODIES / "pod.json").read_text())
-    pod = review["request"]["object"]
-    metadata = pod["metadata"]
-    metadata.pop("managedFields", None)
-    if size_bytes <= len(json.dumps(review, separators=(",", ":"))):
-        metadata.pop("annotations", None)
-        pod.pop("status", None)
-        review["request"]["options"] = None
-    annotations = metadata.setdefault("annotations", {})
-    number = 0
-    left = size_bytes - len(json.dumps(review, separators=(",", ":")))
+    if size_bytes < _size(review):
+        _shrink(review["request"])
+    annotations = review["request"]["object"]["metadata"].setdefault("annotations", {})
+    left = size_bytes - _size(review)
     while left > 40:
         # As long as annotations usually are, many of them: decoding costs by the value.
         value = "v" * min(80, left - 29)
-        annotations[f"example.com/note-{number:06}"] = value
-        number += 1
+        annotations[f"example.com/note-{len(annotations):06}"] = value
         left -= len(value) + 29
     return review
+
+
+def _size(review: dict[str, Any]) -> int:
+    return len(json.dumps(review, separators=(",", ":")))
+
+
+def _shrink(request: dict[str, Any]) -> None:
+    """Leave what the policies ask for, of one container."""
+    pod = request["object"]
+    for name in ("requestKind", "requestResource", "options", "dryRun"):
+        request.pop(name, None)
+    request["userInfo"] = {"username": request["userInfo"]["username"]}
+    kept = ("name", "namespace", "labels")
+    pod["metadata"] = {name: pod["metadata"][name] for name in kept}
+    pod.pop("status", None)
+    container = pod["spec"]["containers"][0]
+    kept = ("name", "image", "resources", "securityContext")
+    pod["spec"] = {
+        "containers": [{name: container[name] for name in kept}],
+        "securityContext": pod["spec"]["securityContext"],
+    }
 
 
 @contextmanager
