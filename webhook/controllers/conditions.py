@@ -50,7 +50,11 @@ State: TypeAlias = Literal["Active", "Degraded", "Error", "RolledBack", "Progres
 
 _GOOD: Final = frozenset({"enforced", "rolledback"})
 
-_REASONS: Final = {"missing_data": "DataMissing", "suspended": "Suspended"}
+_REASONS: Final = {
+    "missing_data": "DataMissing",
+    "suspended": "Suspended",
+    "crd_not_established": "CrdNotEstablished",
+}
 """Of a fault that is the only one there is, by the code of its status error."""
 
 _LABELS: Final = dict(item.split("=") for item in POD_LABELS.split(","))
