@@ -49,9 +49,15 @@ class Source(Protocol):
 class ListSource:
     """Lists from the API server. Used by one task."""
 
-    def __init__(self, client: Client, page_objects: int) -> None:
-        """``page_objects`` is the most in a page, 0 for everything in one."""
+    def __init__(
+        self, client: Client, page_objects: int, *, forbidden_seconds: float = FORBIDDEN_SECONDS
+    ) -> None:
+        """``page_objects`` is the most in a page, 0 for everything in one.
+
+        A refusal is taken for final after ``forbidden_seconds``.
+        """
         self._client = client
+        self._forbidden_seconds = forbidden_seconds
         self._page_objects = page_objects
         self.statistics = ListStatistics()
         self._looked: tuple[Resource, ...] | None = None
@@ -81,7 +87,7 @@ class ListSource:
             page_objects=self._page_objects,
             statistics=self.statistics,
             # Once is enough for finding out that there is no right to it.
-            forbidden_seconds=0 if gvk in self._refused else FORBIDDEN_SECONDS,
+            forbidden_seconds=0 if gvk in self._refused else self._forbidden_seconds,
         )
         try:
             async for page in pages:

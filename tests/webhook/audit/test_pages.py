@@ -1,0 +1,213 @@
+"""Lists in pages from a server that forgets tokens as old API servers and proxies do.
+
+A real API server always gives a token to go on with; that is tried in
+tests/system/test_audit_survives_faults.py.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from tests.webhook.audit.made import POD, SECRET, items
+from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
+from webhook.audit.patience import patiently
+from webhook.audit.source import ListSource, UnreadableKindError
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+
+PODS = Resource(POD, "pods", namespaced=True)
+Answer = tuple[int, dict[str, Any]]
+Query = dict[str, str]
+
+
+@asynccontextmanager
+async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[Client]:
+    """A client of a server that answers lists."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        status, document = answer(dict(request.query))
+        return web.json_response(document, status=status)
+
+    runner = web.ServerRunner(web.Server(handle))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    configuration = SimpleNamespace(
+        host=f"http://{host}:{port}",
+        tls_server_name=None,
+        proxy=None,
+        get_api_key_with_prefix=lambda _: None,
+    )
+    async with Client(Credentials(lambda: configuration, "default")) as client:
+        yield client
+    await runner.cleanup()
+
+
+def page(found: list[dict[str, Any]], token: str = "") -> Answer:
+    return 200, {"items": found, "metadata": {"resourceVersion": "1", "continue": token}}
+
+
+def expired(token: str = "") -> Answer:
+    metadata = {"continue": token} if token else {}
+    return 410, {"kind": "Status", "code": 410, "reason": "Expired", "metadata": metadata}
+
+
+async def read(client: Client, statistics: ListStatistics, page_objects: int = 2) -> list[str]:
+    pages = Pages(client, PODS, page_objects=page_objects, statistics=statistics)
+    names: list[str] = []
+    async for found in pages:
+        while found:
+            names.append(found.pop()["metadata"]["name"])
+    return names
+
+
+def test_pages_follow_each_other_and_are_emptied_in_the_order_of_the_list() -> None:
+    asked: list[Query] = []
+
+    def answer(query: Query) -> Answer:
+        asked.append(query)
+        if "continue" not in query:
+            return page(items(["a", "b"]), "after-b")
+        return page(items(["c"]))
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            assert await read(client, ListStatistics()) == ["a", "b", "c"]
+
+    uvloop.run(run())
+    assert asked == [{"limit": "2"}, {"limit": "2", "continue": "after-b"}]
+
+
+def test_an_expired_token_is_replaced_by_the_one_that_comes_with_the_error() -> None:
+    def answer(query: Query) -> Answer:
+        match query.get("continue"):
+            case None:
+                return page(items(["a"]), "old")
+            case "old":
+                return expired("from-now-on")
+            case _:
+                return page(items(["b"]))
+
+    async def run() -> None:
+        statistics = ListStatistics()
+        async with listing(answer) as client:
+            assert await read(client, statistics) == ["a", "b"]
+        assert (statistics.continued, statistics.restarted) == (1, 0)
+
+    uvloop.run(run())
+
+
+def test_without_such_a_token_the_list_begins_anew_and_tells_of_nothing_twice() -> None:
+    """The order is that of the keys in etcd: `a-b/x` comes before `a/x`."""
+    first = [*items(["x"], "a-b"), *items(["x"], "a")]
+    rest = [*items(["y"], "a"), *items(["a"], "b")]
+    beginnings = 0
+
+    def answer(query: Query) -> Answer:
+        nonlocal beginnings
+        if "continue" in query:
+            return expired()
+        beginnings += 1
+        return page(first, "old") if beginnings == 1 else page([*first, *rest])
+
+    async def run() -> None:
+        statistics = ListStatistics()
+        async with listing(answer) as client:
+            assert await read(client, statistics) == ["x", "x", "y", "a"]
+        assert (statistics.continued, statistics.restarted) == (0, 1)
+
+    uvloop.run(run())
+
+
+def test_a_list_that_expires_again_and_again_is_given_up() -> None:
+    def answer(query: Query) -> Answer:
+        return expired() if "continue" in query else page(items(["a"]), "old")
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            with pytest.raises(ApiError) as found:
+                await read(client, ListStatistics())
+            assert found.value.is_expired
+
+    uvloop.run(run())
+
+
+def test_pages_of_large_objects_have_few_of_them() -> None:
+    """The first page is small since nobody knows; the next is as the bytes seen before say."""
+    asked: list[int] = []
+    large = "x" * (PAGE_BYTES // 10)
+
+    def answer(query: Query) -> Answer:
+        asked.append(int(query["limit"]))
+        found = items(["a", "b"])
+        for item in found:
+            item["data"] = large
+        return page(found, "" if "continue" in query else "on")
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            await read(client, ListStatistics(), page_objects=500)
+
+    uvloop.run(run())
+    assert asked[0] == FIRST_OBJECTS
+    assert asked[1] == 9
+
+
+def test_what_passes_is_waited_out_and_what_does_not_is_raised() -> None:
+    answers = iter([(503, {}), (500, {}), page(items(["a"]))])
+
+    async def run() -> None:
+        async with listing(lambda _: next(answers)) as client:
+            assert await read(client, ListStatistics()) == ["a"]
+        async with listing(lambda _: (405, {})) as client:
+            with pytest.raises(ApiError, match="405"):
+                await read(client, ListStatistics())
+
+    uvloop.run(run())
+
+
+def test_patience_ends() -> None:
+    async def fail() -> None:
+        raise UnreachableError("gone")
+
+    async def run() -> None:
+        with pytest.raises(UnreachableError):
+            await patiently(fail, seconds=0)
+
+    asyncio.run(run())
+
+
+def test_a_kind_that_could_be_read_before_is_not_taken_for_one_without_a_right() -> None:
+    """Whether a refusal in the middle of rights that change is all there is, nobody knows."""
+    allowed = True
+
+    def answer(query: Query) -> Answer:
+        del query
+        return page(items(["a"])) if allowed else (403, {})
+
+    async def look(source: ListSource) -> list[Any]:
+        resource = Resource(SECRET, "secrets", namespaced=True)
+        return [found async for found in source.pages(None, resource)]  # type: ignore[arg-type]
+
+    async def run() -> None:
+        nonlocal allowed
+        async with listing(answer) as client:
+            source = ListSource(client, 500, forbidden_seconds=0)
+            assert await look(source)
+            allowed = False
+            with pytest.raises(ApiError):
+                await look(source)
+            with pytest.raises(UnreadableKindError):
+                await look(source)
+            allowed = True
+            assert await look(source)
+
+    uvloop.run(run())

@@ -1,0 +1,267 @@
+"""A sweep over given objects: what sinks are told, and what it says at its end of what went wrong."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.webhook.audit.made import (
+    DEPLOYMENT,
+    POD,
+    SECRET,
+    constraint,
+    items,
+    snapshot,
+    template,
+)
+from webhook import log
+from webhook.api.gvk import GroupVersionKind
+from webhook.audit.namespaces import Namespaces
+from webhook.audit.scope import Scope
+from webhook.audit.sink import Audited, Identity, Sinks, SweepEnd, SweepStart
+from webhook.audit.source import UnreadableKindError
+from webhook.audit.sweep import Sweep
+from webhook.audit.tally import ConstraintKey, Count
+from webhook.audit.totals import Totals
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+from webhook.constraint.expansion import Expansion, ExpansionTemplate
+from webhook.constraint.isolation import Isolation
+from webhook.constraint.limits import UNLIMITED
+
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+RESOURCES = {
+    POD: Resource(POD, "pods", namespaced=True),
+    SECRET: Resource(SECRET, "secrets", namespaced=True),
+    DEPLOYMENT: Resource(DEPLOYMENT, "deployments", namespaced=True),
+    NAMESPACE: Resource(NAMESPACE, "namespaces", namespaced=False),
+}
+Failures = Mapping[GroupVersionKind, Exception]
+
+
+class Given:
+    """Objects by kind; a kind's list may fail after its objects, or the kind may go."""
+
+    def __init__(
+        self, objects: Mapping[GroupVersionKind, Sequence[Any]], failures: Failures | None = None
+    ) -> None:
+        self.objects = objects
+        self.failures = failures or {}
+        self.gone: set[GroupVersionKind] = set()
+
+    async def kinds(self, _: Any) -> tuple[Resource, ...]:
+        return tuple(RESOURCES[gvk] for gvk in sorted(self.objects) if gvk not in self.gone)
+
+    async def pages(self, _: Any, resource: Resource) -> AsyncGenerator[list[Any], None]:
+        yield list(reversed(self.objects[resource.gvk]))
+        if resource.gvk in self.failures:
+            raise self.failures[resource.gvk]
+
+
+class Told:
+    """A sink that keeps everything."""
+
+    def __init__(self) -> None:
+        self.starts: list[SweepStart] = []
+        self.all: list[Audited] = []
+        self.totals: dict[ConstraintKey, int] = {}
+
+    async def start(self, start: SweepStart) -> None:
+        self.starts.append(start)
+
+    async def audited(self, audited: Audited) -> None:
+        self.all.append(audited)
+
+    async def gone(self, identity: Identity) -> None:
+        raise AssertionError(identity)
+
+    async def end(self, end: SweepEnd) -> None:
+        del end
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        del end
+        self.totals = {key: count.total for key, count in totals.items()}
+
+
+def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, Told]:
+    """One sweep, with what it told."""
+    told = Told()
+    known = {name: {"metadata": {"name": name}} for name in ("space", "out")}
+
+    class Absent:
+        async def get(self, *_: Any) -> Any:
+            raise ApiError(404, "no such namespace")
+
+    made = Sweep(
+        "2026-01-01T00:00:00Z",
+        scope,
+        source,
+        Namespaces(Absent(), known),  # type: ignore[arg-type]
+        Sinks([told, Totals(20, [told])]),
+        log.Log(lambda _: None).logger("test"),
+        limits=lambda: UNLIMITED,
+    )
+    return asyncio.run(made.run()), told
+
+
+POLICIES = snapshot(
+    template("A"),
+    template("B"),
+    constraint("A", "pods", POD),
+    constraint("A", "secrets", SECRET),
+    constraint("B", "all"),
+)
+
+
+def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
+    source = Given({POD: items(["a", "b"], "space"), SECRET: items(["s"], "space")})
+    end, told = sweep(Scope(POLICIES), source)
+    assert [item.identity.name for item in told.all] == ["a", "b", "s"]
+    assert told.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
+    assert (end.reviewed, end.violations) == (3, 6)
+    assert told.starts[0].kinds == end.complete == {POD, SECRET}
+
+
+def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> None:
+    rego = """
+    violation[{"msg": msg}] {
+      r := input.review
+      msg := sprintf("%v %v %v %v [%v]", [
+        r.kind.kind, r.resource.resource, r.namespaceObject.metadata.name, r.name, r.operation])
+    }
+    """
+    policies = snapshot(
+        template("R", rego),
+        constraint("R", "r", POD, match={"source": "Original", "kinds": []}),
+    )
+    _, told = sweep(Scope(policies), Given({POD: items(["a"], "space")}))
+    (found,) = told.all[0].responses.results
+    assert found.msg == "Pod pods space a []"
+
+
+@pytest.mark.parametrize(
+    "error", [UnreachableError("gone"), ApiError(500, "broken"), ApiError(410, "expired")]
+)
+def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: Exception) -> None:
+    """What was counted of it is not told; the others' totals are."""
+    source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {POD: error})
+    end, told = sweep(Scope(POLICIES), source)
+    assert set(end.failed) == {POD}
+    assert end.complete == {SECRET}
+    assert end.undecided == {("A", "pods"), ("B", "all")}
+    assert told.totals == {("A", "secrets"): 1}
+
+
+def test_a_kind_that_may_not_be_read_is_left_out_of_totals() -> None:
+    source = Given(
+        {POD: items(["a"], "space"), SECRET: []}, {SECRET: UnreadableKindError("forbidden")}
+    )
+    end, told = sweep(Scope(POLICIES), source)
+    assert end.unreadable == {SECRET}
+    assert not end.failed
+    assert not end.undecided
+    assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_failed(
+    *, is_gone: bool
+) -> None:
+    source = Given(
+        {POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {SECRET: ApiError(404, "no")}
+    )
+
+    class Going(Told):
+        async def start(self, start: SweepStart) -> None:
+            await super().start(start)
+            source.gone = {SECRET} if is_gone else set()
+
+    told = Going()
+    made = Sweep(
+        "id",
+        Scope(POLICIES),
+        source,
+        Namespaces(None, {"space": {}}),  # type: ignore[arg-type]
+        Sinks([told, Totals(20, [told])]),
+        log.Log(lambda _: None).logger("test"),
+        limits=lambda: UNLIMITED,
+    )
+    end = asyncio.run(made.run())
+    if is_gone:
+        assert not end.failed
+        assert end.complete == {POD}
+        assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+    else:
+        assert set(end.failed) == {SECRET}
+        assert told.totals == {("A", "pods"): 1}
+
+
+def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
+    """A Namespace counts as its own; others are told, so that what they had can go."""
+    source = Given(
+        {
+            NAMESPACE: items(["out", "space"]),
+            POD: [*items(["a"], "out"), *items(["b"], "space")],
+        }
+    )
+    scope = Scope(POLICIES, is_excluded=lambda name: name == "out")
+    end, told = sweep(scope, source)
+    assert [(item.identity.name, item.excluded) for item in told.all] == [
+        ("out", True),
+        ("space", False),
+        ("a", True),
+        ("b", False),
+    ]
+    assert all(not item.responses.results for item in told.all if item.excluded)
+    assert (end.reviewed, end.passed_over) == (2, 2)
+    assert told.totals[("B", "all")] == 2
+
+
+def test_what_is_not_the_share_is_told_nobody() -> None:
+    source = Given({POD: [*items(["a"], "out"), *items(["b"], "space")]})
+    mine: Callable[[GroupVersionKind, str], bool] = lambda _, namespace: namespace == "space"  # noqa: E731
+    _, told = sweep(Scope(POLICIES, share=mine), source)
+    assert [item.identity.name for item in told.all] == ["b"]
+
+
+def test_an_object_whose_namespace_is_gone_is_gone_too() -> None:
+    source = Given({POD: [*items(["a"], "space"), *items(["b"], "deleted")]})
+    end, told = sweep(Scope(POLICIES), source)
+    assert [item.identity.name for item in told.all] == ["a"]
+    assert end.failed == {}
+
+
+def test_a_constraint_that_cannot_be_decided_on_an_object_keeps_its_total() -> None:
+    """Its template fails there, where that is no violation; the others are told."""
+    conflict = """
+    x = 1 { true }
+    x = 2 { input.review.name == "b" }
+    violation[{"msg": "one"}] { x == 1 }
+    """
+    policies = snapshot(
+        template("A"),
+        template("F", conflict),
+        constraint("A", "fine", POD),
+        constraint("F", "broken", POD),
+        isolation=Isolation(error_is_violation=False),
+    )
+    end, told = sweep(Scope(policies), Given({POD: items(["a", "b"], "space")}))
+    assert end.undecided == {("F", "broken")}
+    assert end.complete == {POD}
+    assert told.totals == {("A", "fine"): 2}
+
+
+def test_what_an_object_implies_is_reviewed_with_it() -> None:
+    expansion = Expansion(
+        [ExpansionTemplate("web", frozenset({DEPLOYMENT}), ("spec", "template"), POD)]
+    )
+    deployment = {**items(["d"], "space")[0], "spec": {"template": {"spec": {}}}}
+    broken = {**items(["e"], "space")[0], "spec": {}}
+    source = Given({DEPLOYMENT: [deployment, broken], POD: []})
+    end, told = sweep(Scope(POLICIES, expansion=expansion), source)
+    messages = [result.msg for result in told.all[0].responses.results]
+    assert messages.count("[Implied by web] always") == 2
+    assert [len(item.responses.results) for item in told.all] == [3, 1], "its own stand"
+    assert told.totals[("A", "pods")] == 1
+    assert end.undecided == frozenset()
