@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from webhook import report_metrics as metrics
 from webhook.audit.scope import everything
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.reports.finding import Subject, digest, is_reportable
-from webhook.reports.known import known_reports
+from webhook.reports.finding import Policy, Subject, digest, is_reportable
+from webhook.reports.known import Known, known_reports
 from webhook.reports.summary import Tally
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.reports.finding import Finding
-    from webhook.reports.known import Known
 
 
 REMOVED_MAX: Final = 2000
@@ -80,7 +79,8 @@ class AuditReports:
     async def audited(self, audited: Audited) -> None:
         """An object was reviewed: mark it where its report says something else."""
         identity, responses = audited.identity, audited.responses
-        self._seen.add(identity.uid)
+        if self._known is not None and identity.uid in self._known:
+            self._seen.add(identity.uid)
         if responses.deadline_exceeded:
             return
         subject = _subject(identity)
@@ -92,8 +92,11 @@ class AuditReports:
         if self._known is None:
             return
         known = self._known.get(subject.uid)
-        if digest(findings) != (b"" if known is None else known.digest):
+        said = digest(findings)
+        if said != (b"" if known is None else known.digest):
             await self._mark(subject, known)
+            # What the report is about to say: the object may change again before the next sweep.
+            self._know(subject, findings, said)
 
     async def gone(self, identity: Identity) -> None:
         """An object was deleted; a report of its own is the garbage collector's."""
@@ -117,6 +120,17 @@ class AuditReports:
                 await self._mark(subject, known)
         self._seen = set()
         self._registry.replace(metrics.REPORT_RESULTS, self._tally.series)
+
+    def _know(self, subject: Subject, findings: tuple[Finding, ...], said: bytes) -> None:
+        assert self._known is not None
+        if not findings:
+            self._known.pop(subject.uid, None)
+            return
+        policies: frozenset[Policy] = frozenset()
+        if not self._reports.is_by_resource:
+            policies = frozenset(Policy(item.policy, item.rule) for item in findings)
+        self._known[subject.uid] = Known(subject, said, policies)
+        self._seen.add(subject.uid)
 
     async def _mark(self, subject: Subject, known: Known | None) -> None:
         refresher = self._reports.refresher
