@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 from webhook import report_metrics as metrics
 from webhook.audit.scope import everything
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint import enforcement
+from webhook.constraint.selection import about
 from webhook.reports.finding import Policy, Subject, digest, is_reportable
 from webhook.reports.known import Known, known_reports
-from webhook.reports.summary import Tally
+from webhook.reports.summary import Tally, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,14 +53,13 @@ class AuditReports:
         self._share = share
         self._known: dict[str, Known] | None = None
         self._seen: set[str] = set()
-        self._listed: frozenset[GroupKind] = frozenset()
-        self._tally = Tally(series_max)
+        self._told: dict[GroupKind, Tally] = {}
+        self._tallies: dict[GroupKind, Tally] = {}
 
     async def start(self, start: SweepStart) -> None:
         """A sweep begins: know what reports say."""
         self._seen = set()
-        self._tally = Tally(self._series_max)
-        self._listed = frozenset(gvk.group_kind for gvk in start.kinds)
+        self._told = {gvk.group_kind: Tally(self._series_max) for gvk in start.kinds}
         self._known = None
         try:
             stored = await known_reports(
@@ -87,8 +88,8 @@ class AuditReports:
         findings: tuple[Finding, ...] = ()
         if not audited.excluded and is_reportable(subject.group_kind):
             findings = self._reports.findings.of(responses, audited.snapshot, audited.object)
-        if audited.audit_id:
-            self._tally.add(subject, findings)
+        if audited.audit_id and (tally := self._told.get(subject.group_kind)) is not None:
+            tally.add(subject, findings)
         if self._known is None:
             return
         known = self._known.get(subject.uid)
@@ -107,19 +108,30 @@ class AuditReports:
     async def end(self, end: SweepEnd) -> None:
         """A sweep has ended: what it did not come across has gone, or is nobody's business now.
 
-        Each such resource is looked at before its report is touched, so a sweep that
-        missed one does no harm.
+        A sweep may be of some kinds alone. Each such resource is looked at before its
+        report is touched, so a sweep that missed one does no harm.
         """
         complete = {gvk.group_kind for gvk in end.complete}
-        for uid, known in list((self._known or {}).items()):
-            subject = known.subject
-            kind = subject.group_kind
+        known = {item.subject.group_kind for item in (self._known or {}).values()}
+        forsaken = {
+            kind
+            for kind in {*known, *self._tallies}
+            if kind not in self._told and not about(end.snapshot, kind, enforcement.AUDIT)
+        }
+        for uid, item in list((self._known or {}).items()):
+            subject = item.subject
             if uid in self._seen or not self._share(subject.gvk, subject.namespace):
                 continue
-            if kind in complete or kind not in self._listed:
-                await self._mark(subject, known)
+            if subject.group_kind in complete or subject.group_kind in forsaken:
+                await self._mark(subject, item)
         self._seen = set()
-        self._registry.replace(metrics.REPORT_RESULTS, self._tally.series)
+        self._tallies = {
+            kind: tally
+            for kind, tally in {**self._tallies, **self._told}.items()
+            if kind not in forsaken
+        }
+        series = merged(self._tallies.values(), self._series_max)
+        self._registry.replace(metrics.REPORT_RESULTS, series)
 
     def _know(self, subject: Subject, findings: tuple[Finding, ...], said: bytes) -> None:
         assert self._known is not None

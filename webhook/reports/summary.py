@@ -73,6 +73,22 @@ class Tally:
             self.series[labels] = self.series.get(labels, 0) + 1
 
 
+def merged(tallies: Iterable[Tally], series_max: int) -> Series:
+    """Several tallies as one, with a bound of its own."""
+    pairs: set[tuple[str, ...]] = set()
+    series: Series = {}
+    for tally in tallies:
+        for (*pair, verdict), number in tally.series.items():
+            labels = (*pair, verdict)
+            if tuple(pair) not in pairs:
+                if len(pairs) < series_max:
+                    pairs.add(tuple(pair))
+                else:
+                    labels = ("", OTHER, "", verdict)
+            series[labels] = series.get(labels, 0) + number
+    return series
+
+
 def in_order(counts: Counts) -> dict[str, int]:
     """All verdicts, as a report's summary has them."""
     return {verdict: counts[verdict] for verdict in VERDICTS}

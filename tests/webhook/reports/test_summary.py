@@ -2,7 +2,7 @@
 
 from tests.webhook.reports.made import finding, subject
 from webhook.reports.finding import Policy
-from webhook.reports.summary import Summary, Tally, severity_order
+from webhook.reports.summary import Summary, Tally, merged, severity_order
 
 
 def test_results_are_counted_by_policy_namespace_and_resource():
@@ -36,4 +36,18 @@ def test_series_beyond_the_bound_are_counted_together():
         (policy, "x", "ns1", "warn"): 1,
         ("", "_other", "", "fail"): 2,
         ("", "_other", "", "warn"): 2,
+    }
+
+
+def test_tallies_of_several_kinds_are_one_with_the_same_bound():
+    tallies = [Tally(5), Tally(5)]
+    for number in range(2):
+        for tally in tallies:
+            tally.add(subject("a", f"ns{number}"), [finding("x")])
+    tallies[1].add(subject("a", "another"), [finding("x")])
+    policy = "RequireRunAsNonRoot"
+    assert merged(tallies, 2) == {
+        (policy, "x", "ns0", "fail"): 2,
+        (policy, "x", "ns1", "fail"): 2,
+        ("", "_other", "", "fail"): 1,
     }
