@@ -40,9 +40,10 @@ from webhook.server.preparation import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Json
     from webhook.app.certificates import CertificateLoader
     from webhook.app.reports_feed import AdmissionReports
     from webhook.cluster.store import Change
@@ -140,6 +141,12 @@ class ClusterThread:
     def faults(self) -> tuple[str, ...]:
         """What is wrong with policies and watches; any thread may ask."""
         return self._faults
+
+    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+        """Tell what this audit's share of several found; any thread may."""
+        following, loop = self._following, self._loop
+        if following is not None and loop is not None:
+            loop.call_soon_threadsafe(following.audited, results)
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
         """A Namespace that the watch has not told of yet; any thread may ask."""
@@ -292,6 +299,11 @@ class Following:
         self._waits = CrdWaits(time.monotonic)
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
+
+    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+        """Say in our statuses what the audit found."""
+        self._policies.policy.audited(results)
+        self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
         """A Namespace, known by now or read from the API server."""

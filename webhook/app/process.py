@@ -313,7 +313,7 @@ class Process:
 
     def _audit_thread(self, lines: Log) -> AuditThread | None:
         """What audits the cluster, if this process does."""
-        if not self._settings.audits:
+        if not self._settings.audits or self._cluster is None:
             return None
         # Only with the operation: an import that nobody asked for would cost memory and start-up.
         from webhook.app.audit import AuditThread  # noqa: PLC0415
@@ -323,7 +323,8 @@ class Process:
             self._serving,
             self._registry,
             lines.logger("controller"),
-            self._decisions,
+            decisions=self._decisions,
+            tell=self._cluster.audited,
         )
 
     def _is_answering(self) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
 from webhook.api.gvk import name_of, namespace_of, text
-from webhook.app.audit import PATIENCE
 from webhook.app.reports import Reports
+from webhook.audit.reviewer import PATIENCE
 from webhook.cluster.backoff import Backoff
 from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard

@@ -35,8 +35,15 @@ more urgent than records that cannot be delivered."""
 class DecisionRecords:
     """A sink that writes to an exporter on another event loop. Used by one task."""
 
-    def __init__(self, exporter: Exporter, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        exporter: Exporter,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         """``loop`` is the exporter's."""
+        self._patience_seconds = patience_seconds
         self._exporter = exporter
         self._loop = loop
         self._waiting: list[Audited] = []
@@ -98,7 +105,7 @@ class DecisionRecords:
         try:
             record = make()
             if self._patient:
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(self._patience_seconds):
                     await self._exporter.put(record)
             else:
                 self._exporter.offer(record)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import rendezvous
 from webhook.api.audit_shard import members_digest
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.api.gvk import GroupVersionKind
+PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
 
 POD_LABELS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=audit"
 """The Pods that audit, as the manifests label them."""

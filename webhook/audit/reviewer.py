@@ -7,7 +7,7 @@ leaves out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.review import Source
     from webhook.log import Logger
+
+
+PATIENCE: Final = 10
+"""An evaluation may take so many times what an admission's may: nobody waits for it. What takes
+more is suspended for the audit alone."""
 
 
 class Reviewer:

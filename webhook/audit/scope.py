@@ -20,6 +20,11 @@ def everything(gvk: GroupVersionKind, namespace: str) -> bool:
     return True
 
 
+def _any_kind(gvk: GroupVersionKind) -> bool:
+    del gvk
+    return True
+
+
 def _nothing(namespace: str) -> bool:
     del namespace
     return False
@@ -32,9 +37,12 @@ class Scope:
     ``is_excluded`` says of a namespace whether Config takes it out of the audit;
     ``share`` of a kind and namespace (empty for cluster-scoped objects) whether
     this audit is to look at it: of what is not its share it tells nobody.
+    ``kinds`` are those to look at now: of constraints that may match others, too,
+    the sweep tells no total.
     """
 
     snapshot: Snapshot
     is_excluded: Callable[[str], bool] = _nothing
     expansion: Expansion = field(default_factory=Expansion)
     share: Callable[[GroupVersionKind, str], bool] = everything
+    kinds: Callable[[GroupVersionKind], bool] = _any_kind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 CHUNK_OBJECTS: Final = 500
 """Objects of synced data that are handed over at a time; they are in memory anyway."""
 
+
+SETTLED_SECONDS: Final = 60.0
+"""How long an API server is believed to know its roles, once a refusal has lasted."""
 
 _METHOD_NOT_ALLOWED: Final = 405
 
@@ -62,6 +67,7 @@ class ListSource:
         self.statistics = ListStatistics()
         self._looked: tuple[Resource, ...] | None = None
         self._refused: set[GroupVersionKind] = set()
+        self._refused_at = -math.inf
         self._readable: set[GroupVersionKind] = set()
 
     async def look(self) -> tuple[Resource, ...]:
@@ -86,8 +92,7 @@ class ListSource:
             resource,
             page_objects=self._page_objects,
             statistics=self.statistics,
-            # Once is enough for finding out that there is no right to it.
-            forbidden_seconds=0 if gvk in self._refused else self._forbidden_seconds,
+            forbidden_seconds=self._patience_with(gvk),
         )
         try:
             async for page in pages:
@@ -96,6 +101,7 @@ class ListSource:
             if error.status not in (FORBIDDEN, _METHOD_NOT_ALLOWED):
                 raise
             self._refused.add(gvk)
+            self._refused_at = time.monotonic()
             if gvk in self._readable:
                 # It could be read a moment ago: whether that was all is not known.
                 self._readable.discard(gvk)
@@ -103,6 +109,11 @@ class ListSource:
             raise UnreadableKindError(str(error)) from error
         self._readable.add(gvk)
         self._refused.discard(gvk)
+
+    def _patience_with(self, gvk: GroupVersionKind) -> float:
+        """How long a refusal may be the API server's start: found out once, it is for all kinds."""
+        is_settled = time.monotonic() - self._refused_at < SETTLED_SECONDS
+        return 0.0 if is_settled or gvk in self._refused else self._forbidden_seconds
 
 
 class CacheSource:

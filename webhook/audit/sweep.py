@@ -63,6 +63,7 @@ class Sweep:
         self._failed: dict[GroupVersionKind, str] = {}
         self._unreadable: set[GroupVersionKind] = set()
         self._absent: list[Resource] = []
+        self._left_out: list[GroupVersionKind] = []
         self._violations = 0
         self._passed_over = 0
         self._turn_ends = 0.0
@@ -76,11 +77,13 @@ class Sweep:
         """
         begun = time.monotonic_ns()
         scope = self._scope
-        resources = [
+        matchable = [
             resource
             for resource in await self._source.kinds(scope.snapshot)
             if is_matchable(scope.snapshot, scope.expansion, resource.gvk)
         ]
+        resources = [resource for resource in matchable if scope.kinds(resource.gvk)]
+        self._left_out = [item.gvk for item in matchable if not scope.kinds(item.gvk)]
         kinds = frozenset(resource.gvk for resource in resources)
         await self._sink.start(SweepStart(self._audit_id, scope.snapshot, kinds))
         for resource in resources:
@@ -104,7 +107,10 @@ class Sweep:
     def _undecided(self) -> frozenset[tuple[str, str]]:
         reviewer, scope = self._reviewer, self._scope
         return undecided(
-            scope.snapshot, scope.expansion, self._failed, reviewer.faulty_templates
+            scope.snapshot,
+            scope.expansion,
+            [*self._failed, *self._left_out],
+            reviewer.faulty_templates,
         ).union(reviewer.undecided)
 
     async def _kind(self, resource: Resource) -> None:

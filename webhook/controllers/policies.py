@@ -18,10 +18,11 @@ from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate, MissingTemplate
-from webhook.constraint.rollout import stage_of, staged, violation_time
+from webhook.constraint.rollout import stage_of, staged
 from webhook.constraint.template import kind_of
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.fault_fields import SUSPENDED, UNESTABLISHED, fault_fields
+from webhook.controllers.observations import Observations
 from webhook.controllers.requirements import missing, missing_text, read_requirements
 from webhook.controllers.revisions import (
     MISSING_REVISION,
@@ -108,7 +109,7 @@ class PolicyController:
         self._statuses: dict[str, Json] = {}
         self._status_names: dict[tuple[str, str], str] = {}
         self._good: dict[tuple[str, str], InForce | None] = {}
-        self._violated: dict[str, str] = {}
+        self._observations = Observations()
         self._breakers: Mapping[tuple[str, str], BreakerView] = {}
         self._unestablished: Mapping[str, str] = {}
 
@@ -208,7 +209,7 @@ class PolicyController:
         if document is None:
             if (gone := known.pop(name, None)) is not None:
                 self._client.remove_constraint(kind, name)
-                self._violated.pop(gone.uid, None)
+                self._observations.forget(gone.uid)
             return
         fresh = _State(document)
         if before is not None:
@@ -216,7 +217,7 @@ class PolicyController:
                 fresh = replace(fresh, in_force=before.in_force, action=before.action)
             else:
                 self._client.remove_constraint(kind, name)
-                self._violated.pop(before.uid, None)
+                self._observations.forget(before.uid)
         known[name] = self._applied_constraint(fresh)
 
     @property
@@ -234,9 +235,7 @@ class PolicyController:
         state = self._constraints.get(kind, {}).get(name)
         if state is None or not state.action or state.error is not None:
             return
-        said = violation_time(state.document, self._violated.get(state.uid), now)
-        if said is not None:
-            self._violated[state.uid] = said
+        if self._observations.violated(state.document, now):
             self._touched.add((kind, name))
 
     def take_breakers(self, breakers: Mapping[tuple[str, str], BreakerView]) -> None:
@@ -256,6 +255,13 @@ class PolicyController:
             name = crd.removesuffix(f".{constraints.GROUP}")
             if before.get(crd) != crds.get(crd) and name in self._templates:
                 self._touched.add((TEMPLATES, name))
+
+    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        for (kind, name), found in results.items():
+            state = self._constraints.get(kind, {}).get(name)
+            if state is not None and self._observations.audited(state.uid, found):
+                self._touched.add((kind, name))
 
     def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Revisions of these objects came or went: see whether one was waited for.
@@ -350,7 +356,7 @@ class PolicyController:
             gone = self._constraints.pop(kind, {})
             self._touched.update((kind, constraint) for constraint in gone)
             for constraint_state in gone.values():
-                self._violated.pop(constraint_state.uid, None)
+                self._observations.forget(constraint_state.uid)
 
     def _applied_constraint(self, state: _State) -> _State:
         fault: StatusError | None = None
@@ -456,10 +462,7 @@ class PolicyController:
         additions: Json = {"activeGeneration": active, "since": self._now()}
         additions |= origin_fields(in_force)
         additions |= fault_fields(fault, breaker, state.missing, no_crd=bool(no_crd))
-        if state.action:
-            additions["enforcementAction"] = state.action
-            if (violated := self._violated.get(subject.uid)) is not None:
-                additions["lastViolation"] = violated
+        additions |= self._observations.fields(subject.uid, state.action)
         if state.missing:
             errors.append(StatusError("missing_data", missing_text(state.missing)))
         if no_crd:

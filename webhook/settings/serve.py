@@ -349,6 +349,12 @@ class ServeSettings(ReportSettings):
         gatekeeper=True,
         group=_AUDIT,
     )
+    audit_continuous: bool = flag(
+        False,
+        "Watch what is audited, too: between sweeps an object that changed is reviewed alone, and a "
+        "changed constraint's kinds are listed at once.",
+        group=_AUDIT,
+    )
     emit_audit_events: bool = flag(
         False, "Make an Event of each violation that a sweep finds.", gatekeeper=True, group=_AUDIT
     )

@@ -1,0 +1,128 @@
+"""Between sweeps: what changed is reviewed alone, and the totals follow.
+
+An object that changed is reviewed by every constraint; a constraint that changed
+has the kinds listed again that it may match. What neither tells (referential data
+or a Namespace's labels that changed, an event that was lost) the next sweep does.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.audit.sink import Audited, identity_of
+from webhook.audit.touched import changed_constraints, touched_kinds
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint.result import Responses
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.audit.ledger import Ledger
+    from webhook.audit.reviewer import Reviewer
+    from webhook.audit.scope import Scope
+    from webhook.audit.sink import Sink
+    from webhook.audit.watches import Changed, ObjectWatches
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+
+PUBLISH_SECONDS: Final = 5.0
+"""Between two writes of totals: a rollout changes hundreds of objects, and one write tells of all."""
+
+
+class Continuous:
+    """Reviews what the watches tell of, by one revision of policies. Used by one task."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        reviewer: Reviewer,
+        watches: ObjectWatches,
+        ledger: Ledger,
+        sink: Sink,
+        log: Logger,
+    ) -> None:
+        self._scope = scope
+        self._reviewer = reviewer
+        self._watches = watches
+        self._ledger = ledger
+        self._sink = sink
+        self._log = log
+        self._published_at = time.monotonic()
+        self.reviewed = 0
+
+    @property
+    def scope(self) -> Scope:
+        """What it is about."""
+        return self._scope
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The policies that it reviews by."""
+        return self._scope.snapshot
+
+    def touched(self, after: Snapshot) -> frozenset[GroupVersionKind]:
+        """The kinds to look at again, of those watched, for policies that are others now."""
+        constraints = changed_constraints(self._scope.snapshot, after)
+        return touched_kinds(constraints, self._scope.expansion, self._watches.watched)
+
+    async def step(self, seconds: float, publish: Callable[..., Awaitable[None]]) -> None:
+        """Wait for changes for so long, review them, and publish totals that changed."""
+        await self._watches.wait(seconds)
+        for changed in self._watches.take():
+            await self._take(changed)
+        if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
+            await self.publish(publish)
+
+    async def publish(self, publish: Callable[..., Awaitable[None]]) -> None:
+        """Publish the totals that changed, if any did."""
+        if totals := self._ledger.take_changed():
+            self._published_at = time.monotonic()
+            await publish(totals)
+
+    async def _take(self, changed: Changed) -> None:
+        """Review an object that changed; tell of it only where something else is found."""
+        identity, gvk = changed.identity, changed.resource.gvk
+        if not self._scope.share(gvk, identity.namespace):
+            return
+        if changed.object is None:
+            self._ledger.change(identity, ())
+            await self._sink.gone(identity)
+            return
+        obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **changed.object}
+        own = identity.name if gvk.group_kind == ("", "Namespace") else identity.namespace
+        excluded = self._scope.is_excluded(own)
+        begun = time.monotonic_ns()
+        responses: Responses | None = Responses()
+        if not excluded:
+            try:
+                responses = await self._reviewer.review(changed.resource, obj)
+            except (ApiError, UnreachableError) as error:
+                # Its Namespace cannot be read now; the next sweep reviews it.
+                self._log.warning(
+                    "changed object not reviewed",
+                    kind=str(gvk),
+                    name=identity.name,
+                    error=str(error),
+                )
+                return
+        if responses is None:
+            return
+        self.reviewed += 1
+        if responses.undecided or responses.faults or responses.deadline_exceeded:
+            return  # What was known of it stays, until a sweep decides.
+        if not self._ledger.differs(identity, responses.results):
+            return
+        self._ledger.change(identity, responses.results)
+        await self._sink.audited(
+            Audited(
+                "",
+                identity_of(obj),
+                obj,
+                responses,
+                self._scope.snapshot,
+                excluded=excluded,
+                duration_ns=time.monotonic_ns() - begun,
+            )
+        )

@@ -1,0 +1,145 @@
+"""What each object was found to violate, in little: so that a change of it changes the totals.
+
+A sweep fills it; between sweeps an object that changed is reviewed alone, and
+the totals of the constraints that it violates now or did before are corrected.
+Of an object that violates nothing nothing is kept. One that violates costs about
+:data:`OBJECT_BYTES` and :data:`ENTRY_BYTES` for each constraint; the first
+violations that a status shows are kept besides, no more than their limit of each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from webhook.audit.tally import Count, violation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.audit.tally import ConstraintKey
+    from webhook.constraint.result import Result
+
+OBJECT_BYTES: Final = 300
+"""A UID (85), its place in a dict (about 100), a tuple with a hash (96)."""
+ENTRY_BYTES: Final = 72
+"""A pair of small numbers (56) and its place (16 with growth)."""
+
+_Entry = tuple[int, tuple[tuple[int, int], ...]]
+"""A hash of the results, and how many violations of each constraint, by its number."""
+
+
+class Ledger:
+    """A sink, and a receiver of totals. Used by one task."""
+
+    def __init__(self, limit: int) -> None:
+        """``limit`` is the most violations kept of each constraint."""
+        self._limit = limit
+        self._numbers: dict[ConstraintKey, int] = {}
+        self._keys: list[ConstraintKey] = []
+        self._kinds: dict[GroupVersionKind, dict[str, _Entry]] = {}
+        self._fresh: dict[GroupVersionKind, dict[str, _Entry]] = {}
+        self._counts: dict[ConstraintKey, Count] = {}
+        self._dirty: set[ConstraintKey] = set()
+
+    @property
+    def objects(self) -> int:
+        """How many objects violate something."""
+        return sum(map(len, self._kinds.values()))
+
+    # --- a sweep -------------------------------------------------------------------------------
+
+    async def start(self, start: SweepStart) -> None:
+        """Begin anew for the kinds that will be listed."""
+        self._fresh = {gvk: {} for gvk in start.kinds}
+
+    async def audited(self, audited: Audited) -> None:
+        """Keep what a sweep found; what was found outside of one is :meth:`change`'s."""
+        if audited.audit_id and audited.responses.results:
+            entry = self._entry(audited.responses.results)
+            self._fresh.setdefault(audited.identity.gvk, {})[audited.identity.uid] = entry
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: the counts are corrected by :meth:`change`."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Objects of complete kinds are those that were told of; of others nothing is forgotten."""
+        for gvk, fresh in self._fresh.items():
+            known = self._kinds.get(gvk, {})
+            self._kinds[gvk] = fresh if gvk in end.complete else {**known, **fresh}
+        self._fresh = {}
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """Know the totals, and no constraint that is gone."""
+        there = {constraint.key for constraint in end.snapshot.constraints}
+        self._counts = {key: count for key, count in self._counts.items() if key in there}
+        self._counts |= totals
+        self._dirty.clear()
+
+    # --- a change ------------------------------------------------------------------------------
+
+    def differs(self, identity: Identity, results: Sequence[Result]) -> bool:
+        """Whether an object's results are others than those known of it."""
+        known = self._kinds.get(identity.gvk, {}).get(identity.uid)
+        if known is None:
+            return bool(results)
+        return known[0] != _hash(results)
+
+    def change(self, identity: Identity, results: Sequence[Result]) -> None:
+        """Correct the totals by what an object is found to violate now; nothing where it is gone."""
+        kind = self._kinds.setdefault(identity.gvk, {})
+        _, before = kind.pop(identity.uid, (0, ()))
+        if results:
+            kind[identity.uid] = self._entry(results)
+        lost = {self._keys[number]: count for number, count in before}
+        found: dict[ConstraintKey, list[Result]] = {}
+        for result in results:
+            found.setdefault(result.constraint.key, []).append(result)
+        for key in lost.keys() | found.keys():
+            count = self._counts.get(key)
+            if count is None:
+                continue  # No sweep could tell its total yet, or it has gone.
+            new = found.get(key, [])
+            self._correct(count, identity, lost.get(key, 0), new)
+            self._dirty.add(key)
+
+    def _correct(self, count: Count, identity: Identity, lost: int, new: list[Result]) -> None:
+        place = (identity.gvk.group, identity.gvk.kind, identity.namespace, identity.name)
+        count.first = [
+            item
+            for item in count.first
+            if (item.group, item.kind, item.namespace, item.name) != place
+        ]
+        action = next(iter(count.actions), "")
+        count.total -= lost
+        for result in new:
+            count.add(violation(identity, result))
+            action = result.enforcement_action
+        # All violations of a constraint have the action of the constraint.
+        count.actions = Counter({action: count.total} if count.total else {})
+
+    def take_changed(self) -> dict[ConstraintKey, Count]:
+        """The totals that changed since the last call, or the last sweep."""
+        taken = {key: self._counts[key] for key in self._dirty if key in self._counts}
+        self._dirty.clear()
+        return taken
+
+    def _entry(self, results: Sequence[Result]) -> _Entry:
+        counts = Counter(self._number(result.constraint.key) for result in results)
+        return _hash(results), tuple(sorted(counts.items()))
+
+    def _number(self, key: ConstraintKey) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
+        return number
+
+
+def _hash(results: Sequence[Result]) -> int:
+    """The same for the same violations, in whatever order, within this process."""
+    return hash(
+        frozenset((result.constraint.key, result.msg, result.actions) for result in results)
+    )

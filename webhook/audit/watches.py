@@ -1,0 +1,199 @@
+"""Watches of what is audited: which objects changed since they were reviewed last.
+
+No object is kept: of each its identity and version are, about
+:data:`OBJECT_BYTES`, so that a change is known from a repetition and a deletion
+that was missed is found. What changed waits in a bounded queue, the newest state
+of each object; where that is full, its kind is to be swept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from webhook.audit.sink import Identity
+from webhook.cluster.reflector import Reflector
+from webhook.cluster.store import key_of, slim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.client import Client, Object
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.resource import Resource
+    from webhook.cluster.store import Change
+
+OBJECT_BYTES: Final = 450
+"""Namespace, name, UID and version (about 280), their holder (72), a place in a dict (100)."""
+
+WAITING_MAX: Final = 2000
+"""Changed objects that wait: some seconds of reviews, and 10 MB of Pods."""
+
+UNWATCHED: Final = frozenset(
+    {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
+)
+"""Kinds that change all the time and that policies hardly ever are about: swept, not watched."""
+
+
+class _Kept:
+    """An object's identity, with what the store asks of an object; whole until it is queued."""
+
+    __slots__ = ("name", "namespace", "resourceVersion", "uid", "whole")
+
+    def __init__(self, obj: Object, *, whole: bool) -> None:
+        metadata = obj["metadata"]
+        self.name: str = metadata["name"]
+        self.namespace: str = metadata.get("namespace", "")
+        self.uid: str = metadata.get("uid", "")
+        self.resourceVersion: str = metadata.get("resourceVersion", "")
+        self.whole: Object | None = obj if whole else None
+
+    def __getitem__(self, name: str) -> Any:
+        return self if name == "metadata" else getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name, default)
+
+    def take(self) -> Object | None:
+        """The object itself, once."""
+        whole, self.whole = self.whole, None
+        return whole
+
+
+class Changed(NamedTuple):
+    """An object that changed: as it is now, None where it is gone."""
+
+    resource: Resource
+    identity: Identity
+    object: Object | None
+
+
+class _Watch:
+    """One kind; receives its reflector's changes."""
+
+    def __init__(self, client: Client, resource: Resource, owner: ObjectWatches) -> None:
+        self.resource = resource
+        self._owner = owner
+        self._is_synced = False
+        self.reflector = Reflector(
+            client,
+            resource,
+            self,
+            settings=owner.settings,
+            transform=cast("Callable[[Object], Object]", self._keep),
+        )
+        self.task: asyncio.Task[None] | None = None
+
+    def _keep(self, obj: Object) -> _Kept:
+        """Whole where it is news: the first list is a sweep's business, a later one repeats much."""
+        slim(obj)
+        key = key_of(obj)
+        known = self.reflector.store.get(key.namespace, key.name) if self._is_synced else None
+        version = obj["metadata"].get("resourceVersion")
+        is_news = known is None or known["metadata"].get("resourceVersion") != version
+        return _Kept(obj, whole=self._is_synced and is_news)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Queue what changed after the first list."""
+        for change in changes:
+            kept = cast("_Kept", change.object)
+            whole = kept.take()
+            if self._is_synced:
+                self._owner.put(self.resource, change, kept, whole)
+
+    def synced(self) -> None:
+        """A whole list is in: from now on everything is news."""
+        self._is_synced = True
+
+
+class ObjectWatches:
+    """Watches kinds, and queues what changed; :meth:`run` owns the tasks."""
+
+    def __init__(self, client: Client, *, settings: Settings | None = None) -> None:
+        self.settings = settings
+        self._client = client
+        self._watches: dict[GroupVersionKind, _Watch] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._waiting: dict[tuple[GroupVersionKind, str], Changed] = {}
+        self._overflowed: set[GroupVersionKind] = set()
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for watch in self._watches.values():
+                    watch.task = tasks.create_task(watch.reflector.run())
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+
+    @property
+    def watched(self) -> frozenset[GroupVersionKind]:
+        """The kinds that are followed."""
+        return frozenset(self._watches)
+
+    @property
+    def objects(self) -> int:
+        """How many objects are known."""
+        return sum(len(watch.reflector.store) for watch in self._watches.values())
+
+    def follow(self, resources: Iterable[Resource]) -> None:
+        """Watch exactly these kinds, but for those that are only ever swept."""
+        wanted = {
+            resource.gvk: resource
+            for resource in resources
+            if resource.gvk.group_kind not in UNWATCHED
+        }
+        for gvk in self._watches.keys() - wanted.keys():
+            watch = self._watches.pop(gvk)
+            if watch.task is not None:
+                watch.task.cancel()
+            for waiting in [item for item in self._waiting if item[0] == gvk]:
+                del self._waiting[waiting]
+        for gvk in sorted(wanted.keys() - self._watches.keys()):
+            watch = self._watches[gvk] = _Watch(self._client, wanted[gvk], self)
+            if self._tasks is not None:
+                watch.task = self._tasks.create_task(watch.reflector.run())
+
+    def put(self, resource: Resource, change: Change, kept: _Kept, whole: Object | None) -> None:
+        """Queue a change: the newest state of the object."""
+        identity = Identity(resource.gvk, kept.namespace, kept.name, kept.uid, kept.resourceVersion)
+        place = (resource.gvk, kept.uid)
+        gone = change.kind == "delete"
+        is_full = place not in self._waiting and len(self._waiting) >= WAITING_MAX
+        if is_full or (whole is None and not gone):
+            self._overflowed.add(resource.gvk)
+        else:
+            self._waiting[place] = Changed(resource, identity, None if gone else whole)
+        self._news.set()
+
+    async def wait_synced(self, seconds: float) -> None:
+        """Return when every kind's first list is in, or after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                for watch in list(self._watches.values()):
+                    await watch.reflector.wait_synced()
+        except TimeoutError:
+            return
+
+    async def wait(self, seconds: float) -> None:
+        """Return when something changed, or after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def take(self) -> list[Changed]:
+        """What changed since the last call, in the order in which it first did."""
+        taken, self._waiting = list(self._waiting.values()), {}
+        self._news.clear()
+        return taken
+
+    def take_overflowed(self) -> frozenset[GroupVersionKind]:
+        """The kinds of which more changed than could wait."""
+        taken, self._overflowed = frozenset(self._overflowed), set()
+        return taken

@@ -1,0 +1,60 @@
+"""What a replica has seen of constraints, besides what it enforces, for its statuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.api import audit_shard
+from webhook.constraint.rollout import violation_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from webhook.api.pod_status import Json
+
+
+class Observations:
+    """By the UID of the constraint."""
+
+    def __init__(self) -> None:
+        self._violated: dict[str, str] = {}
+        self._audits: dict[str, Json] = {}
+
+    def violated(self, document: Mapping[str, Any], now: float) -> bool:
+        """A constraint in a roll-out was violated; whether that is to be told."""
+        uid = document["metadata"].get("uid", "")
+        said = violation_time(document, self._violated.get(uid), now)
+        if said is None:
+            return False
+        self._violated[uid] = said
+        return True
+
+    def audited(self, uid: str, found: Json | None) -> bool:
+        """What this replica's share of the audit found, None for nothing any more.
+
+        Whether that is to be told: nothing is where only the time would differ.
+        """
+        known = self._audits.get(uid)
+        if found is None:
+            return self._audits.pop(uid, None) is not None
+        if known is not None and {**known, "auditTimestamp": ""} == {**found, "auditTimestamp": ""}:
+            return False
+        self._audits[uid] = found
+        return True
+
+    def forget(self, uid: str) -> None:
+        """A constraint is gone."""
+        self._violated.pop(uid, None)
+        self._audits.pop(uid, None)
+
+    def fields(self, uid: str, action: str) -> Json:
+        """The fields of its status; ``action`` is that of its stage of a roll-out, if any."""
+        found: Json = {}
+        if (audit := self._audits.get(uid)) is not None:
+            found[audit_shard.FIELD] = audit
+        if action:
+            found["enforcementAction"] = action
+            if (violated := self._violated.get(uid)) is not None:
+                found["lastViolation"] = violated
+        return found
