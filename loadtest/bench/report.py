@@ -80,7 +80,7 @@ from the scheduled time. p99.9 where a round has 10,000 samples.
 {_schedules(result["schedule"])}
 ## Memory
 
-Resident MiB after the same requests (`pod.json`) to both. Of Waddle's,
+Resident MiB after the same requests (`pod_small.json`) to both. Of Waddle's,
 {floors["interpreter_mib"]:.0f} are the interpreter and with it the imports
 {floors["imports_mib"]:.0f}.
 
