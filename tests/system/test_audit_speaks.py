@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.decisions.process import Sidecar
+from tests.manifests import MANIFESTS, kustomized, path_of, pod_of
 from tests.system import audited
 from tests.system.replicas import NAMESPACE, Plane, Replica, until
 
@@ -126,6 +128,55 @@ def test_an_event_tells_of_each_violation_and_is_counted_up_when_it_is_found_aga
     else:
         assert subject["uid"] == f"ConfigMap/audited-b/{subject['name']}/Labelled//at-the-audit"
         assert found[0]["message"] == f"Resource Namespace: audited-b, {text}"
+
+
+RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
+
+def test_the_audit_of_the_manifests_has_the_rights_that_it_needs_and_no_admission_port(
+    policies: Plane, tmp_path: Path
+) -> None:
+    """With their arguments, as their account, Events in the objects' namespaces included."""
+    objects = kustomized(MANIFESTS / "base")
+    for (kind, _, name), item in objects.items():
+        if kind in RIGHTS and name == "waddle-audit":
+            policies.api.apply(path_of(item), item)
+    every_kind = next(
+        item for item in audited.constraints() if item["metadata"]["name"] == "every-kind"
+    )
+    policies.put_constraint(every_kind)
+    (container,) = pod_of(objects, "waddle-audit")["spec"]["containers"]
+    ports = ("serve", "--kubernetes", "--health-addr", "--prometheus-port", "--audit-interval")
+    flags = [item for item in container["args"] if not item.startswith(ports)]
+    flags += ["--audit-interval=1", "--emit-audit-events", "--audit-events-involved-namespace"]
+    flags.append(f"--kubeconfig={account(policies, tmp_path)}")
+    with Replica(policies, "audit-installed", *flags) as replica:
+        replica.wait_ready()
+        end = replica.wait_for("auditing is complete", number=2)
+        assert end["kinds_unreadable"] == end["kinds_failed"] == []
+        assert end["kinds"] > 20, "a constraint on every kind asks for every kind"
+        assert "admission" not in replica.ports
+        until(lambda: audited.totals(policies)["every-kind"] is not None, "its total is told")
+        series = 'waddle_audit_events_total{outcome="written"}'
+        until(lambda: (replica.metric(series) or 0) > 0, "Events are written")
+        assert replica.metric('waddle_audit_events_total{outcome="failed"}') is None
+        for what in ("audit", "status"):
+            failures = f'waddle_api_write_failures_total{{what="{what}"}}'
+            assert not replica.metric(failures)
+    policies.delete_pod("audit-installed")
+    policies.delete_constraint("every-kind", "labelled")
+
+
+def account(plane: Plane, folder: Path) -> Path:
+    """A kubeconfig of the audit's own account."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/waddle-audit/token"
+    token = plane.api.request("POST", path, body)["status"]["token"]
+    config = yaml.safe_load(plane.cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    file = folder / "kubeconfig-of-the-audit"
+    file.write_text(yaml.safe_dump(config))
+    return file
 
 
 def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:

@@ -211,3 +211,27 @@ def test_a_kind_that_could_be_read_before_is_not_taken_for_one_without_a_right()
             assert await look(source)
 
     uvloop.run(run())
+
+
+def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each() -> None:
+    """A cluster may have many kinds that the audit may not read."""
+    asked: list[str] = []
+
+    def answer(query: Query) -> Answer:
+        asked.append(query["limit"])
+        return 403, {}
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            source = ListSource(client, 500, forbidden_seconds=0.2)
+            for gvk in (SECRET, POD):
+                before = len(asked)
+                pages = source.pages(None, Resource(gvk, "x", namespaced=True))  # type: ignore[arg-type]
+                with pytest.raises(UnreadableKindError):
+                    await anext(pages)
+                counts.append(len(asked) - before)
+
+    counts: list[int] = []
+    uvloop.run(run())
+    assert counts[0] > 1
+    assert counts[1] == 1
