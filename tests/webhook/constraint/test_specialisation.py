@@ -129,9 +129,22 @@ def test_what_waits_is_bounded_and_asks_again():
 def test_constraints_that_are_gone_are_forgotten_with_their_code():
     own = specialiser(evaluations=1)
     evaluator = compiled(LABELS, own)
+    stays = {"labels": ["stays"]}
     for number in range(10 * KNOWN_MIN):
         violations(evaluator, {"labels": [str(number)]}, review())
+        violations(evaluator, stays, review())
     assert own.constraints <= 2 * KNOWN_MIN
+
+
+def test_constraints_that_take_turns_are_all_known():
+    """Many of one template, each evaluated once for a review."""
+    own = specialiser(evaluations=5)
+    evaluator = compiled(LABELS, own)
+    kept = [{"labels": [str(number)]} for number in range(5 * KNOWN_MIN)]
+    for _ in range(5):
+        for parameters in kept:
+            violations(evaluator, parameters, review())
+    assert own.constraints == len(kept)
 
 
 def test_a_template_that_goes_takes_the_code_of_its_constraints_along():

@@ -139,11 +139,11 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about: twice what marshal writes, and the names that it runs with.
+        """Bytes in memory, about: twice what marshal writes and what the names take that it runs with.
 
         As measured over the templates of the public library.
         """
-        return 2 * len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE)
+        return 2 * (len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE))
 
     def function(self, builtins: Mapping[str, Builtin]) -> Callable[..., Value]:
         """Run the definitions; returns the function ``q``."""
