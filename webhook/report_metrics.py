@@ -45,7 +45,7 @@ REPORTS_WAITING: Final = Metric(
 REPORT_LIMIT_REACHED: Final = Metric(
     f"{_W}report_limit_reached",
     "gauge",
-    "1 while --report-max-resources keeps reports from being made.",
+    "1 for ten minutes after --report-max-resources kept a report from being made.",
     ("process",),
 )
 

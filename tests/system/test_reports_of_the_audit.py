@@ -36,8 +36,16 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane with the reports' CRDs, for these tests alone: they audit all of it."""
     folder = tmp_path_factory.mktemp("reports")
     with control_plane(folder, install=reporting.install) as made:
-        made.put_template(reporting.TEMPLATE)
-        made.put_template(reporting.NAMESPACES)
+        templates = [made.put_template(item) for item in (reporting.TEMPLATE, reporting.NAMESPACES)]
+        with Replica(made, "maker", "--operation=audit,status,generate") as maker:
+            for item in templates:
+                name, uid = item["metadata"]["name"], item["metadata"]["uid"]
+                until(
+                    lambda name=name, uid=uid: made.is_generated(name, uid),
+                    "constraints have their kinds",
+                )
+            maker.kill()
+        made.delete_pod("maker")
         yield made
 
 
@@ -177,6 +185,18 @@ def test_no_stale_result_survives(plane, audit):
     until(lambda: says("first"), "and broken again")
     plane.delete_constraint("first", "Denied")
     until(says, "no policy is about the kind any more")
+
+
+def test_between_sweeps_reports_follow_what_is_watched(plane, audit):
+    """Back and forth: what a report is compared with is what it says by then."""
+    make_namespace(plane, "watched")
+    put_config_map(plane, "watched", "flips", "yes")
+    plane.put_constraint(constraint("denies", "no"))
+    replica = audit("--audit-continuous", "--audit-interval=3600")
+    until(lambda: reporting.sweeps(replica) == 1, "the one sweep has ended")
+    for word in ("no", "yes", "no", "yes"):
+        put_config_map(plane, "watched", "flips", word)
+        until(lambda word=word: bool(reports(plane, "watched")) == (word == "no"), "it follows")
 
 
 def test_what_somebody_changed_or_deleted_is_put_right(plane, audit):

@@ -111,6 +111,15 @@ class Reports:
         except (ApiError, UnreachableError) as error:
             self._log.warning("ExpansionTemplates not read", error=str(error))
 
+    async def room(self) -> int | None:
+        """How many more resources may have a report, None for any number; raises as requests do."""
+        return await self._capacity.room() if self.is_by_resource else None
+
+    def refuse(self) -> None:
+        """A resource gets no report for want of room."""
+        self._writer.outcomes["limit"] += 1
+        self._capacity.refuse()
+
     async def remove(self, reports: Iterable[Key]) -> None:
         """Delete reports of the mode that was chosen before; raises what requests raise."""
         for namespace, name in reports:

@@ -52,6 +52,7 @@ class AuditReports:
         self._series_max = series_max
         self._share = share
         self._known: dict[str, Known] | None = None
+        self._room: int | None = None
         self._seen: set[str] = set()
         self._told: dict[GroupKind, Tally] = {}
         self._tallies: dict[GroupKind, Tally] = {}
@@ -66,6 +67,7 @@ class AuditReports:
                 self._reports.client, self._reports.api, by_resource=self._reports.is_by_resource
             )
             await self._reports.remove(stored.others[:REMOVED_MAX])
+            self._room = await self._reports.room()
             self._known = stored.known
         except (ApiError, UnreachableError) as error:
             served = not (isinstance(error, ApiError) and error.is_absent)
@@ -95,6 +97,12 @@ class AuditReports:
         known = self._known.get(subject.uid)
         said = digest(findings)
         if said != (b"" if known is None else known.digest):
+            if known is None and self._room is not None:
+                # Not even looked at again: there may be a hundred thousand of them.
+                if self._room <= 0:
+                    self._reports.refuse()
+                    return
+                self._room -= 1
             await self._mark(subject, known)
             # What the report is about to say: the object may change again before the next sweep.
             self._know(subject, findings, said)

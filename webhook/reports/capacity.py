@@ -23,6 +23,10 @@ COUNT_SECONDS: Final = 10.0
 """As long as an admission waits before its report: several writers overshoot by that much."""
 
 
+REACHED_SECONDS: Final = 600.0
+"""How long after a refusal the bound counts as reached: every sweep refuses again while it is."""
+
+
 class Capacity:
     """Room for reports; used on one event loop."""
 
@@ -42,40 +46,50 @@ class Capacity:
         self._counted_at: float | None = None
         self._counting = asyncio.Lock()
         self.count = 0
-        self.is_reached = False
-        """The condition, as metrics show it: a report was refused since the last count."""
-        self.refused = 0
+        self._refused_at: float | None = None
 
     async def has_room(self) -> bool:
         """Whether one more report may be made; raises what requests raise."""
         async with self._counting:
-            now = self._clock()
-            if self._counted_at is None or now - self._counted_at >= COUNT_SECONDS:
-                self.count = sum([await self._number(item) for item in self._api.resources])
-                self._counted_at = now
+            if self._counted_at is None or self._clock() - self._counted_at >= COUNT_SECONDS:
+                await self._look()
             room = self.count < self._max
             if room:
                 self.count += 1  # the caller's own
-            else:
-                self.refused += 1
-        self._tell(reached=not room)
+        if not room:
+            self.refuse()
         return room
 
-    def deleted(self) -> None:
-        """One less."""
-        self.count = max(self.count - 1, 0)
+    async def room(self) -> int:
+        """How many more reports may be made, counted now; raises what requests raise."""
+        async with self._counting:
+            await self._look()
+        return max(self._max - self.count, 0)
 
-    def _tell(self, *, reached: bool) -> None:
-        if reached and not self.is_reached:
+    def refuse(self) -> None:
+        """A report is not made for want of room."""
+        if not self.is_reached:
             self._log.error(
                 "no report is made for more resources: --report-max-resources is reached; reports "
                 "that exist are kept up to date",
                 reports=self.count,
                 max=self._max,
             )
-        elif self.is_reached and not reached:
-            self._log.info("reports are made again", reports=self.count, max=self._max)
-        self.is_reached = reached
+        self._refused_at = self._clock()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a report was refused a moment ago: the condition that metrics show."""
+        at = self._refused_at
+        return at is not None and self._clock() - at < REACHED_SECONDS
+
+    async def _look(self) -> None:
+        self.count = sum([await self._number(item) for item in self._api.resources])
+        self._counted_at = self._clock()
+
+    def deleted(self) -> None:
+        """One less."""
+        self.count = max(self.count - 1, 0)
 
     async def _number(self, resource: Resource) -> int:
         """Of all objects of a kind; the API server counts them without reading them."""

@@ -1,0 +1,78 @@
+"""The bound on reports: counted seldom, told once."""
+
+import asyncio
+import io
+import json
+
+from webhook.log import Log
+from webhook.reports.capacity import COUNT_SECONDS, REACHED_SECONDS, Capacity
+from webhook.reports.report_api import WGPOLICY
+
+
+class Counted:
+    """An API server's answer to a list of one: how many there are."""
+
+    def __init__(self, number):
+        self.number = number
+        self.asked = 0
+
+    async def request(self, method, path, *, query):
+        assert (method, query) == ("GET", {"limit": "1"})
+        self.asked += 1
+        number = self.number if "cluster" not in path else 0
+        more = {"remainingItemCount": number - 1} if number > 1 else {}
+        return {"items": [{}] * min(number, 1), "metadata": more}
+
+
+class Fixture:
+    """A capacity whose clock a test moves."""
+
+    def __init__(self, number, reports_max):
+        self.now = 0.0
+        self.server = Counted(number)
+        self.lines = io.BytesIO()
+        log = Log(self.lines.write).logger("test")
+        self.capacity = Capacity(self.server, WGPOLICY, reports_max, log, lambda: self.now)
+
+    def asks(self, times=1):
+        return [asyncio.run(self.capacity.has_room()) for _ in range(times)]
+
+    @property
+    def told(self):
+        lines = self.lines.getvalue().splitlines()
+        return sum("--report-max-resources" in json.loads(line)["msg"] for line in lines)
+
+
+def test_reports_are_counted_once_for_many_and_those_being_made_count():
+    made = Fixture(number=3, reports_max=5)
+    assert made.asks(4) == [True, True, False, False]
+    assert made.server.asked == 2  # of both kinds
+
+
+def test_what_was_deleted_makes_room():
+    made = Fixture(number=5, reports_max=5)
+    assert made.asks() == [False]
+    made.capacity.deleted()
+    assert made.asks(2) == [True, False]
+    made.server.number = 2
+    made.now += COUNT_SECONDS
+    assert made.asks(4) == [True, True, True, False]
+
+
+def test_the_bound_is_told_once_and_forgotten_after_a_while():
+    made = Fixture(number=5, reports_max=5)
+    assert not made.capacity.is_reached
+    made.asks(3)
+    assert made.capacity.is_reached
+    assert made.told == 1
+    made.now += REACHED_SECONDS
+    assert not made.capacity.is_reached
+    made.asks()
+    assert made.told == 2
+
+
+def test_the_room_is_what_is_left_now():
+    made = Fixture(number=3, reports_max=5)
+    assert asyncio.run(made.capacity.room()) == 2
+    made.server.number = 9
+    assert asyncio.run(made.capacity.room()) == 0
