@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 AUTOREJECT: Final = "unable to match constraints"
 
+_NONE: Final[list[Undecided]] = []
+"""What most reviews leave undecided; never changed."""
+
 _Groups = tuple[tuple["Constraint", ...], ...]
 
 
@@ -31,7 +34,7 @@ class Findings:
     """What one review has found so far."""
 
     __slots__ = (
-        "_left",
+        "_watches",
         "deadline_exceeded",
         "evaluated",
         "faults",
@@ -50,10 +53,10 @@ class Findings:
         self.guard: Guard | None = None if limits.budget is None else limits.budget.guard
         self.results: list[Result] = []
         self.faults: list[Fault] = []
-        self.undecided: list[Undecided] = []
+        self.undecided: list[Undecided] = _NONE
         self.deadline_exceeded = False
         self.evaluated = 0
-        self._left: _Groups = ()
+        self._watches = False
 
     def review(self, review: Review) -> None:
         """Add what a review finds; raises :class:`~webhook.constraint.errors.Deferred`."""
@@ -70,21 +73,25 @@ class Findings:
         if self.guard is not None and self.guard.breakers:
             matching = self._admitted(self.guard, matching, review)
         deadline = self.limits.deadline
-        for done, (entry, groups) in enumerate(matching, 1):
-            self._evaluate(entry, groups, review)
-            if deadline is not None and (self._left or time.monotonic() > deadline):
-                if self._left:
-                    self._run_out(review, entry, self._left)
-                for later, groups_later in matching[done:]:
+        for step in matching:
+            entry, groups = step
+            left = self._evaluate(entry, groups, review)
+            if deadline is not None and (left or time.monotonic() > deadline):
+                self._run_out(review, entry, left)
+                for later, groups_later in matching[matching.index(step) + 1 :]:
                     self._run_out(review, later, groups_later)
                 return
 
-    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> None:
-        """Evaluate one template for its matching constraints."""
+    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> _Groups:
+        """Evaluate one template for its matching constraints.
+
+        Gives those for which the request's time was too short.
+        """
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate = evaluator.evaluate
         mark = len(self.results)
+        left: _Groups = ()
         failure: PolicyError | None = None
         state = evaluator.begin(self.limits, self.snapshot.inventory)
         for group in groups:
@@ -94,7 +101,7 @@ class Findings:
             except PolicyError as error:
                 deadline = self.limits.deadline
                 if deadline is not None and time.monotonic() > deadline:
-                    self._left = groups[groups.index(group) :]
+                    left = groups[groups.index(group) :]
                     break
                 if error.overrun:
                     self._overran(entry, group, review, str(error))
@@ -107,8 +114,9 @@ class Findings:
                     self._add(review.target, constraint, msg, details)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
-        if self.guard is not None and self.guard.breakers:
+        if self._watches and self.guard is not None:
             self._finish(self.guard, entry, groups)
+        return left
 
     # --- what could not be decided -------------------------------------------------------------
 
@@ -168,6 +176,7 @@ class Findings:
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
         """What may be evaluated now; raises :class:`Deferred` if some may only elsewhere."""
+        self._watches = True
         budget = self.limits.budget
         if budget is not None and budget.deferrable:
             for entry, groups in matching:
@@ -224,7 +233,8 @@ class Findings:
                 point=self.point,
                 spared=spared,
             )
-            self.undecided.append(Undecided(review.target, constraint, cause, answer, message))
+            found = Undecided(review.target, constraint, cause, answer, message)
+            self.undecided = [*self.undecided, found]
 
     # --- what was found ------------------------------------------------------------------------
 
