@@ -33,6 +33,7 @@ class Gate:
         self.answers: list[tuple[str, int]] = []
         """Path with query, and status, of each answer."""
         self._holds: Selector = lambda _: False
+        self._before: tuple[Selector, Callable[[], None]] | None = None
         self._opened = asyncio.Event()
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,6 +47,10 @@ class Gate:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+    def before(self, selects: Selector, act: Callable[[], None]) -> None:
+        """From now on, do something just before a selected request is let through."""
+        self._before = selects, act
 
     def hold(self, selects: Selector) -> None:
         """From now on, keep requests whose path with query is selected waiting."""
@@ -97,6 +102,8 @@ class Gate:
         if self._holds(path):
             self.waiting += 1
             await self._opened.wait()
+        if self._before is not None and self._before[0](path):
+            await asyncio.to_thread(self._before[1])
         headers = {
             name: value
             for name, value in request.headers.items()
