@@ -367,6 +367,7 @@ class Following:
         if not policies.publish():
             return
         self._writers.want(policies.statuses(), prune=policies.is_serving)
+        self._registry.replace(metrics.POLICIES_NOT_NEWEST, policies.policy.not_newest)
         if self._generates:
             self._crds.want(policies.policy.crds, prune=False)
         if self._revisions is not None and policies.is_serving:
@@ -411,9 +412,8 @@ class Following:
             self._count_policies()
 
     def _count_policies(self) -> None:
-        """What is enforced otherwise than it was asked for."""
+        """What all replicas make of the policies, and what is kept of them."""
         registry = self._registry
-        registry.replace(metrics.POLICIES_NOT_NEWEST, self._policies.policy.not_newest)
         if self._aggregation is not None:
             registry.replace(metrics.POLICY_STATES, self._aggregation.conditions.counts)
         if self._revisions is not None:

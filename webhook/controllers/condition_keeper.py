@@ -43,6 +43,7 @@ class ConditionKeeper:
         self._behind: dict[Subject, tuple[int, float]] = {}
         self._pruned_until: dict[str, float] = {}
         self._kinds: frozenset[str] = frozenset()
+        self._counts: dict[tuple[str, ...], float] | None = None
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -50,10 +51,11 @@ class ConditionKeeper:
         """An object as it is now; None when it is gone."""
         conditions = ((document or {}).get("status") or {}).get("conditions") or ()
         state, _ = state_of(conditions)
-        if state:
+        if state != self._states.get(subject, ""):
+            self._counts = None
             self._states[subject] = state
-        else:
-            self._states.pop(subject, None)
+            if not state:
+                del self._states[subject]
         if document is None:
             self._behind.pop(subject, None)
 
@@ -62,7 +64,7 @@ class ConditionKeeper:
         known = frozenset({"", *kinds})
         if known == self._kinds:
             return
-        self._kinds = known
+        self._kinds, self._counts = known, None
         for held in (self._states, self._behind):
             for subject in [item for item in held if item.constraint_kind not in known]:
                 del held[subject]
@@ -70,12 +72,14 @@ class ConditionKeeper:
     @property
     def counts(self) -> dict[tuple[str, ...], float]:
         """How many templates and constraints are in each state, as their conditions say."""
-        counts = Counter((KINDS[item.kind], state) for item, state in self._states.items())
-        return {
-            (kind, state.lower()): counts[kind, state]
-            for kind in KINDS.values()
-            for state in ("Active", "Degraded", "Error", "RolledBack")
-        }
+        if self._counts is None:
+            counts = Counter((KINDS[item.kind], state) for item, state in self._states.items())
+            self._counts = {
+                (kind, state.lower()): counts[kind, state]
+                for kind in KINDS.values()
+                for state in ("Active", "Degraded", "Error", "RolledBack")
+            }
+        return self._counts
 
     # --- what there should be ------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class RevisionKeeper:
     @property
     def count(self) -> int:
         """How many there are."""
-        return sum(map(len, self._by_uid.values()))
+        return len(self._reflector.store)
 
     def change(self, changes: Iterable[Change]) -> None:
         """Take in revisions that came or went; what cannot be read does not count."""
