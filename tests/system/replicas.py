@@ -111,10 +111,12 @@ def review_of(document: dict[str, Any]) -> dict[str, Any]:
 class Replica(Server):
     """``waddle serve --kubeconfig`` for a Pod object of its own."""
 
-    def __init__(self, plane: "Plane", name: str, *flags: str) -> None:
+    def __init__(
+        self, plane: "Plane", name: str, *flags: str, labels: Mapping[str, str] | None = None
+    ) -> None:
         self.plane = plane
         self.name = name
-        self.uid = plane.make_pod(name)
+        self.uid = plane.make_pod(name, labels)
         environment = {
             **os.environ,
             "POD_NAME": name,
@@ -205,12 +207,12 @@ class Plane:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.api.apply(f"/api/v1/namespaces/{name}", body)
 
-    def make_pod(self, name: str) -> str:
-        """The UID of a new Pod object."""
+    def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
+        """The UID of a new Pod object, by default one of a webhook's."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": POD_LABELS},
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels or POD_LABELS},
             "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
         }
         made: dict[str, Any] = {}
