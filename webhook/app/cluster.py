@@ -8,6 +8,7 @@ revisions; what it says of itself, as texts and numbers set whole.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from concurrent.futures import Future
@@ -60,10 +61,13 @@ if TYPE_CHECKING:
 NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 
 POLICY_SECONDS: Final = 0.003
-"""A burst of changes of policy is one revision; a single change waits this long."""
+"""How long each batch of a burst of changes of policy is gathered; they are one revision."""
 
 DATA_SECONDS: Final = 0.05
 """The same for referential data, which changes often and matters less at once."""
+
+BURST_SECONDS: Final = 0.05
+"""A change that comes after a longer pause than this is no part of a burst, and taken at once."""
 
 TURN_SECONDS: Final = 0.1
 """How long changes are applied before the event loop has a turn: its watches must be read."""
@@ -352,14 +356,17 @@ class Following:
         self, registrar: Registrar, take: Callable[[Event], None], seconds: float
     ) -> None:
         """Apply a registrar's events in batches, each published whole."""
+        taken = -math.inf
         while True:
             await registrar.queue.wait()
-            await asyncio.sleep(seconds)
+            if time.monotonic() - taken < BURST_SECONDS:
+                await asyncio.sleep(seconds)
             until = time.monotonic() + TURN_SECONDS
             # One by one: an event may drop others that wait, with their kind's watch.
             while len(registrar.queue) and time.monotonic() < until:
                 take(await registrar.next())
             self._publish()
+            taken = time.monotonic()
 
     def _publish(self) -> None:
         """Put what was taken into service; only then say so, and write what follows from it."""
