@@ -84,7 +84,7 @@ def _stored(plane: Plane, flags: tuple[str, ...], pods: int) -> dict[str, Any]:
         auditor.wait_ready()
         _settle(plane, auditor, pods)
         began = reporting.writes(plane)
-        reporting.await_sweeps(auditor, 2)
+        reporting.await_sweeps(auditor, 2, SECONDS_MAX)
         idle = reporting.writes(plane) - began
         auditor.kill()
     plane.delete_pod("auditor")
@@ -117,7 +117,7 @@ def _settle(plane: Plane, auditor: Replica, pods: int) -> None:
     until(lambda: entries() >= pods, "every Pod has results", seconds=SECONDS_MAX)
     while True:
         before = reporting.writes(plane)
-        reporting.await_sweeps(auditor, 2)
+        reporting.await_sweeps(auditor, 2, SECONDS_MAX)
         if reporting.writes(plane) == before:
             return
 

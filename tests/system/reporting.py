@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import ApiError
 from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request, until
 from webhook.reports.report_api import WGPOLICY, ReportApi
@@ -143,11 +144,11 @@ def sweeps(replica: Replica) -> int:
     return int(metric(replica, "waddle_audit_sweeps_total"))
 
 
-def await_sweeps(replica: Replica, number: int = 2) -> None:
+def await_sweeps(replica: Replica, number: int = 2, seconds: float = PATIENCE_SECONDS) -> None:
     """Wait for so many more sweeps, and for the reports that follow from them."""
     end = sweeps(replica) + number
-    until(lambda: sweeps(replica) >= end, f"{number} more sweeps have ended")
-    until(lambda: metric(replica, "waddle_reports_waiting") == 0, "no report waits")
+    until(lambda: sweeps(replica) >= end, f"{number} more sweeps have ended", seconds)
+    until(lambda: metric(replica, "waddle_reports_waiting") == 0, "no report waits", seconds)
 
 
 def delete_all(plane: Plane, api: ReportApi, namespace: str) -> None:
