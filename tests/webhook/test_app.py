@@ -149,6 +149,7 @@ def test_loading_publishes_and_counts(tmp_path: Path) -> None:
     assert gauges[metrics.TEMPLATES] == {("active",): 2, ("error",): 0}
     assert gauges[metrics.CONSTRAINTS]["warn", "active"] == 1
     assert gauges[metrics.CONSTRAINTS]["deny", "active"] == 1
+    assert gauges[metrics.CONSTRAINTS]["deny", "error"] == 0
     assert gauges[metrics.SNAPSHOT] == {(snapshot.digest,): 1}
     assert parts.registry.counters[metrics.INGESTIONS] == {("active",): 2}
     assert parts.loader.load() is True

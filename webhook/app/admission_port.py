@@ -131,9 +131,10 @@ class AdmissionPort:
         registry.set(metrics.IN_FLIGHT, hub.in_flight)
         registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
         registry.set(metrics.CONNECTIONS, len(hub.connections))
-        suspended = [
-            key for key, view in self._serving.guard.views().items() if view.state != "closed"
-        ]
+        guard, revision = self._serving.guard, self._serving.revision
+        if revision is not None:
+            guard.keep(constraint.key for constraint in revision.snapshot.constraints)
+        suspended = [key for key, view in guard.views().items() if view.state != "closed"]
         registry.replace(
             metrics.BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0)
         )

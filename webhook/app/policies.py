@@ -185,6 +185,10 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
         known = constraint.enforcement_action in enforcement.ACTIONS
         action = constraint.enforcement_action if known else "unrecognized"
         counts[action, "active"] += 1
+    for constraint, _ in snapshot.broken:
+        known = constraint.enforcement_action in enforcement.ACTIONS
+        action = constraint.enforcement_action if known else "unrecognized"
+        counts[action, "error"] += 1
     registry.replace(metrics.CONSTRAINTS, counts)
     registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
     registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)

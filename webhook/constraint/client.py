@@ -122,6 +122,7 @@ class Client:
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
         template = read_template(document)
+        _template_on_error(document)
         return schema.create_crd(template, self._target(template))
 
     def add_template(self, document: Mapping[str, Any]) -> bool:
@@ -149,10 +150,7 @@ class Client:
                 "ConstraintTemplates with Constraints may not change targets: "
                 f"old targets [{old.template.target}], new targets [{template.target}]"
             )
-        try:
-            on_error = on_error_of(document)
-        except InvalidOnError as error:
-            raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
+        on_error = _template_on_error(document)
         target = self._target(template)
         crd = schema.create_crd(template, target)
         evaluator = old.evaluator if is_known and old is not None else self._compile(template)
@@ -250,12 +248,8 @@ class Client:
     def _add_constraint(self, document: Mapping[str, Any], *, is_valid: bool) -> bool:
         entry = self._validated(document, is_valid=is_valid)
         assert entry.crd is not None
-        try:
-            on_error = on_error_of(document)
-        except InvalidOnError as error:
-            raise InvalidConstraint(f"invalid Constraint: {error}") from None
         full = schema.with_defaults(document, entry.crd)
-        constraint = self._read_constraint(entry, full, on_error)
+        constraint = self._read_constraint(entry, full, on_error_of(document))
         key = ("constraint", *constraint.key)
         old = _named(entry, constraint.name)
         if old is not None and old.broken is None and self._digest.holds(key, constraint.document):
@@ -356,6 +350,10 @@ class Client:
             )
         entry.target.validate_constraint(document)
         read_rollout(document)
+        try:
+            on_error_of(document)
+        except InvalidOnError as error:
+            raise InvalidConstraint(f"invalid Constraint: {error}") from None
         if not is_valid:
             schema.validate_constraint(document, entry.crd)
         return entry
@@ -425,6 +423,13 @@ class Client:
                 self._snapshot = None
                 handled = True
         return handled
+
+
+def _template_on_error(document: Mapping[str, Any]) -> OnError | None:
+    try:
+        return on_error_of(document)
+    except InvalidOnError as error:
+        raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
 
 
 def _named(entry: Entry, name: str) -> Constraint | None:

@@ -275,6 +275,10 @@ def test_an_annotation_of_another_value_is_refused():
         client(template(), annotated(constraint(), "ignore"))
     with pytest.raises(ConstraintFrameworkError, match="lastGood, reject, allow"):
         client(annotated(template(), "ignore"))
+    with pytest.raises(ConstraintFrameworkError, match="lastGood, reject, allow"):
+        client().create_crd(annotated(template(), "ignore"))
+    with pytest.raises(ConstraintFrameworkError, match="lastGood, reject, allow"):
+        client(template()).validate_constraint(annotated(constraint(), "ignore"))
     assert on_error_of(annotated(constraint(), "allow")) == "allow"
 
 
