@@ -71,7 +71,6 @@ class AuditReports:
             self._known = stored.known
         except (ApiError, UnreachableError) as error:
             served = not (isinstance(error, ApiError) and error.is_absent)
-            self._reports.refresher.is_served = served
             self._log.error(
                 "reports cannot be read; this sweep writes none"
                 if served

@@ -38,9 +38,12 @@ MARKED_MAX: Final = 50_000
 RETRIES: Final = 5
 """Of one resource, over about half a minute; then the next audit finds it."""
 
-Loss = Literal["queue_full", "forbidden", "failed", "not_served"]
+Loss = Literal["queue_full", "forbidden", "refused", "failed", "not_served"]
 
 _FORBIDDEN: Final = 403
+_REFUSED: Final = frozenset({400, 413, 422})
+"""Answers to what is asked the same way again."""
+
 _TOLD_MAX: Final = 100
 
 
@@ -105,8 +108,6 @@ class Refresher:
         self._told: set[str] = set()
         self._backoff = Backoff(initial_seconds=2.0, max_seconds=15.0)
         self.lost: Counter[Loss] = Counter()
-        self.is_served = True
-        """Whether the report kinds were served when last asked."""
 
     @property
     def waiting(self) -> int:
@@ -162,17 +163,20 @@ class Refresher:
             settled = await self._refresh(subject, hint)
         except NotServedError as error:
             self._lose(subject, "not_served")
-            self.is_served = False
             self._tell_once(
-                "reports cannot be written: install their CRDs (manifests/reports)", str(error)
+                subject, "reports cannot be written: install their CRDs (manifests/reports)", error
             )
         except ApiError as error:
             if error.status == _FORBIDDEN:
                 self._lose(subject, "forbidden")
                 self._tell_once(
+                    subject,
                     "no report: the right to read the resource or to write reports is missing",
-                    error.message if not subject.name else f"{subject.gvk}: {error.message}",
+                    error,
                 )
+            elif error.status in _REFUSED:
+                self._lose(subject, "refused")
+                self._tell_once(subject, "no report: the API server does not accept it", error)
             else:
                 self._again(subject, hint, str(error))
         except UnreachableError as error:
@@ -206,7 +210,6 @@ class Refresher:
             resource.gvk, metadata.get("namespace", ""), metadata["name"], metadata["uid"]
         )
         await self._store.put(current, assessment, is_new=hint.is_new)
-        self.is_served = True
         return True
 
     async def _read(self, subject: Subject) -> tuple[Resource, Object] | None:
@@ -245,9 +248,9 @@ class Refresher:
         self.lost[loss] += 1
         del self._tries[subject]
 
-    def _tell_once(self, what: str, error: str) -> None:
+    def _tell_once(self, subject: Subject, what: str, error: Exception) -> None:
         """Log a lasting trouble once: it is the same for each resource of a kind."""
-        key = f"{what} {error}"
+        key = f"{what} {subject.gvk}"
         if key not in self._told and len(self._told) < _TOLD_MAX:
             self._told.add(key)
-            self._log.error(what, error=error)
+            self._log.error(what, resource_kind=str(subject.gvk), error=str(error))
