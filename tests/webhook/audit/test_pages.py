@@ -46,9 +46,11 @@ async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[Client]:
         proxy=None,
         get_api_key_with_prefix=lambda _: None,
     )
-    async with Client(Credentials(lambda: configuration, "default")) as client:
-        yield client
-    await runner.cleanup()
+    try:
+        async with Client(Credentials(lambda: configuration, "default")) as client:
+            yield client
+    finally:
+        await runner.cleanup()
 
 
 def page(found: list[dict[str, Any]], token: str = "") -> Answer:
