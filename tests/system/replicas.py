@@ -28,6 +28,9 @@ WORKLOADS = "workloads"
 POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
 """The labels by which `waddle status` and `waddle wait` know the replicas' Pods."""
 
+PATIENT_SECONDS = 20
+"""A webhook's timeout for tests that start several replicas under load: the machine may be busy."""
+
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
 CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
@@ -249,7 +252,9 @@ class Plane:
         """Delete a Pod object at once, as a kubelet does in the end."""
         try_request(self.api, "DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
 
-    def register(self, port: int, name: str = "waddle-system-tests") -> None:
+    def register(
+        self, port: int, name: str = "waddle-system-tests", *, timeout_seconds: int = 5
+    ) -> None:
         """Have ConfigMaps of one namespace, and policies, reviewed at a port of loopback."""
         webhook = {
             "name": "validation.gatekeeper.sh",
@@ -260,7 +265,7 @@ class Plane:
             },
             "failurePolicy": "Fail",
             "sideEffects": "NoneOnDryRun",
-            "timeoutSeconds": 5,
+            "timeoutSeconds": timeout_seconds,
             "matchConditions": [
                 {
                     "name": "own-namespace",

@@ -15,6 +15,7 @@ from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
     NAMESPACE,
+    PATIENT_SECONDS,
     STATUSES,
     Plane,
     Replica,
@@ -115,7 +116,7 @@ def test_tokens_expire_under_load_and_their_successors_are_used(
         until(lambda: shown(plane, replicas), "all have said so")
         proxy.replicas = replicas
         stack.callback(plane.unregister)
-        plane.register(proxy.port)
+        plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
         until(lambda: is_denied(plane.api, "expiring"), "the webhook is in place")
 
         with Load(plane.api, "expiring") as load:
