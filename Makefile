@@ -85,13 +85,13 @@ bench-enforcement: setup ## from a change of policy to its enforcement on three 
 bench-cluster: setup ## starts and memory with 500 templates, 2,000 constraints and with 10,000 objects, beside Gatekeeper, about 25 minutes
 	$(BIN)/python -m loadtest.cluster --save
 
-bench-hostile: setup ## what hostile policies cost the other requests, about 12 minutes
+bench-hostile: setup ## what hostile policies cost the other requests, about 8 minutes
 	$(BIN)/python -m loadtest.hostile --save
 
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions
 
-bench-audit: setup ## the audit beside Gatekeeper's at 1,000 and 10,000 Pods, about 12 minutes
+bench-audit: setup ## the audit beside Gatekeeper's at 1,000 and 10,000 Pods, about 8 minutes
 	$(BIN)/python -m loadtest.audit --save
 
 bench-reports: setup ## policy reports of 1,000 violating Pods: bytes in etcd, and writes as they roll, about 8 minutes

@@ -31,6 +31,7 @@ def sections() -> dict[str, str]:
     return {
         "serving": serving(json.loads((RESULTS / f"{name}.json").read_text()), f"{name}.md"),
         "decisions": decisions(json.loads((RESULTS / "decisions.json").read_text())),
+        "audit": audit(),
     }
 
 
@@ -110,6 +111,35 @@ The decision log, off unless chosen ([what is promised](docs/decisions.md), [fig
 | cost to an admission | a bounded queue | never waits, a bounded queue | {cost} |
 | throughput | | durable before acknowledged | {rate} |
 """
+
+
+def audit() -> str:
+    """A sweep beside Gatekeeper's; nothing where it has not been measured."""
+    file = RESULTS / "audit.json"
+    if not file.exists():
+        return ""
+    small, large = json.loads(file.read_text())["points"]
+    ours, theirs = large["waddle"], large["gatekeeper"]
+    pods = large["pods"] / 1000
+    columns = [
+        (
+            f"{one['cpu_seconds']:.1f} s",
+            _ms(one["cpu_seconds"] / pods),
+            f"{one['peak_mib']:.0f} MiB",
+            f"{few['peak_mib']:.0f} MiB",
+        )
+        for one, few in ((ours, small["waddle"]), (theirs, small["gatekeeper"]))
+    ]
+    names = ("CPU of a sweep", "of a Pod", "peak memory", f"with {small['pods']:,} Pods")
+    rows = "".join(
+        f"| {name} | {mine} | {other} |\n"
+        for name, mine, other in zip(names, *columns, strict=True)
+    )
+    return (
+        f"The audit of {large['pods']:,} Pods by 12 constraints, on one cluster and with the same "
+        "totals and violations ([figures](loadtest/results/audit.md), `make bench-audit`):\n\n"
+        f"| | Waddle | Gatekeeper |\n|---|---|---|\n{rows}"
+    )
 
 
 def write() -> None:

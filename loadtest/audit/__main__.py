@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from loadtest import readme
 from loadtest.audit import pods
 from loadtest.audit.auditor import Auditor, auditing, results
 from loadtest.audit.report import markdown, verdicts
@@ -61,6 +62,7 @@ def main() -> int:
         folder = LOADTEST / "results"
         (folder / "audit.json").write_text(json.dumps(result, indent=1) + "\n")
         (folder / "audit.md").write_text(page)
+        readme.write()
     return 0 if all(goal["met"] for goal in result["goals"]) else 2
 
 
