@@ -146,6 +146,21 @@ DIFFERENCES: Final = (
         reason=_MENDED,
     ),
     Difference(
+        "`in` over a collection that cannot hold such an item",
+        _rule('"a" in [1]'),
+        old="undefined",
+        new="match error",
+        applied=True,
+    ),
+    Difference(
+        "types of what `with` replaces",
+        'package a\no := {"b": 1}\np if o.b == "c" with data.a.o as {"b": "c"}',
+        old="match error",
+        new="true",
+        applied=False,
+        reason=_SOUND,
+    ),
+    Difference(
         "keys and values of `in` over a set",
         _rule('"a", "a" in {"a", "b"}'),
         old="undefined",

@@ -3,16 +3,18 @@
 Runs over rules whose bodies are in a safe order, each after those it depends
 on. It infers the types of variables and documents and complains about operands
 of impossible types, terms that can never be equal, and references into what has
-no such item. Below a ``with`` modifier every document may be anything.
+no such item. What a ``with`` modifier replaces may also be what it is replaced by, and rules
+that depend on it anything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checker_refs import RefFault, check_reference, references
-from webhook.rego.compiler.checker_scope import BODIES_MAX, Scope
+from webhook.rego.compiler.checker_scope import BODIES_MAX, ROOTS, Scope
 from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.checker_types import unifies
 from webhook.rego.compiler.checker_unify import unify_terms, unify_type
@@ -28,11 +30,12 @@ from webhook.rego.types import (
     is_unknown,
     keys,
     type_text,
+    union,
     values,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
@@ -48,6 +51,8 @@ class Checker:
         self._builtins = builtins
         self._level = level
         self._documents = Scope(self._check_closure)
+        self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
+        """The paths of rules that depend on what a reference below ``data`` reaches."""
         self._names: dict[str, str] = {}
         self._bodies = 0
 
@@ -118,7 +123,7 @@ class Checker:
         scope = around.inner()
         faults: list[RegoLoadError] = []
         for lit in body:
-            at = scope.inner(relaxed=True) if lit.withs else scope
+            at = self._modified(scope, lit) if lit.withs else scope
             below = self._closures(at, lit)
             below += self._references(at, lit)
             faults += below
@@ -147,6 +152,26 @@ class Checker:
                 faults.append(_fault(fault.message, place, *fault.details))
         return faults
 
+    def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
+        """What is known in a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
+        at = scope.inner(of_literal=True)
+        replaced: list[tuple[ir.With, Type]] = []
+        for modifier in lit.withs:
+            root, *names = modifier.target
+            path: list[ir.Term] = [ir.Const(name) for name in names]
+            have = scope.get_ref([ir.Var(root), *path]) if root in ROOTS else None
+            if root == "data":
+                for dependent in self.dependents(path):
+                    if modifier.kind != "function" or dependent != tuple(names):
+                        at.put(dependent, ANY)
+            if modifier.kind != "function":
+                value = None if have is None else scope.get(modifier.value)
+                either = None if value is None else union(have, value)
+                replaced.append((modifier, ANY if either is None else either))
+        for modifier, type_ in replaced:
+            at.put_below(modifier.target[0], modifier.target[1:], type_)
+        return at
+
     def _modifiers(self, scope: Scope, lit: ir.Lit) -> RegoLoadError | None:
         """A function replaced by another that takes other operands."""
         for modifier in lit.withs:
@@ -169,7 +194,8 @@ class Checker:
             return None, False
         if lit.name == "equal" and len(lit.args) == 2 and lit.out is None:
             return self._equal(scope, lit, lit.args[0], lit.args[1])
-        if lit.name in ("internal.member_2", "internal.member_3"):
+        is_member = lit.name in ("internal.member_2", "internal.member_3")
+        if is_member and self._level != GATEKEEPER:
             fault = self._member(scope, lit)
             if fault is not None:
                 return fault

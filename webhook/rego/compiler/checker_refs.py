@@ -83,9 +83,6 @@ class _Walk:
 
     def from_tree(self) -> None:
         """Down the trees of this scope and those around it, then down the type found."""
-        if self.scope.relaxed and self.root in ROOTS:
-            self._down_type(ANY, 1)
-            return
         scope: Scope | None = self.scope
         while scope is not None:
             if self._down_tree(scope.tree):

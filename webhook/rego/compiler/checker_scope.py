@@ -15,7 +15,6 @@ from webhook.rego.types import (
     ANY,
     STRING,
     ArrayType,
-    FunctionType,
     ObjectType,
     SetType,
     select,
@@ -65,26 +64,25 @@ def step_of(term: ir.Term) -> Any:
 
 
 class Scope:
-    """Types known in a body; ``relaxed`` below a modifier: documents may be anything."""
+    """Types known in a body; or in a literal with modifiers, whose variables are its body's."""
 
-    __slots__ = ("around", "check", "relaxed", "tree", "vars")
+    __slots__ = ("around", "check", "tree", "vars")
 
     def __init__(
         self,
         check: Callable[[Scope, ir.Body], tuple[Scope, bool]],
         around: Scope | None = None,
         *,
-        relaxed: bool = False,
+        of_literal: bool = False,
     ) -> None:
         self.check = check
         self.around = around
         self.tree = Node()
-        self.vars: Node = around.vars if around is not None and relaxed else self.tree
-        self.relaxed: bool = relaxed or (around is not None and around.relaxed)
+        self.vars: Node = around.vars if around is not None and of_literal else self.tree
 
-    def inner(self, *, relaxed: bool = False) -> Scope:
+    def inner(self, *, of_literal: bool = False) -> Scope:
         """A scope within this one."""
-        return Scope(self.check, self, relaxed=relaxed)
+        return Scope(self.check, self, of_literal=of_literal)
 
     def learn(self, name: str, type_: Type | None) -> None:
         """The type of a variable."""
@@ -92,14 +90,14 @@ class Scope:
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
         """The type of a document, whatever was known of it."""
-        node = self._document(path)
-        node.type = type_
+        self.put_below("data", path, type_)
 
-    def _document(self, path: Sequence[Any]) -> Node:
-        node = self.tree.make(("$", "data"))
+    def put_below(self, root: str, path: Sequence[Any], type_: Type) -> None:
+        """The same below ``input`` or ``data``."""
+        node = self.tree.make(("$", root))
         for name in path:
             node = node.make(key(name), name)
-        return node
+        node.type = type_
 
     def define(self, path: Sequence[Any], type_: Type) -> None:
         """One more rule's type for a document: merged with those of rules there and around."""
@@ -134,9 +132,6 @@ class Scope:
         """The type of what a reference refers to."""
         head = terms[0]
         assert isinstance(head, ir.Var)
-        if self.relaxed and head.name in ROOTS:
-            found = self._without_relief().get_ref(terms)
-            return found if isinstance(found, FunctionType) else ANY
         scope: Scope | None = self
         while scope is not None:
             node = scope.tree.children.get(("$", head.name))
@@ -146,13 +141,6 @@ class Scope:
                     return found
             scope = scope.around
         return ANY if head.name in ROOTS else None
-
-    def _without_relief(self) -> Scope:
-        scope = self
-        while scope.relaxed:
-            assert scope.around is not None
-            scope = scope.around
-        return scope
 
 
 def _var(scope: Scope, term: ir.Var) -> Type | None:

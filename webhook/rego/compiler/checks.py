@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.compiler.ir import Body, Function, Lit, Rule, Term, With
     from webhook.rego.compiler.tree import Node, Tree
+    from webhook.rego.values import Value
 
 
 _KEYWORDS: Final = frozenset({**KEYWORDS, **FUTURE_V0})
@@ -329,7 +330,32 @@ def dependencies(rule: Rule, tree: Tree) -> list[Rule]:
             add_function(lit.name)
         for modifier in lit.withs:
             add_function(modifier.function)
+            if modifier.target[0] == "data":
+                add([Const(step) for step in modifier.target[1:]])
     return list(found.values())
+
+
+def dependents(
+    rules: list[Rule], tree: Tree, edges: dict[int, list[Rule]]
+) -> Callable[[list[Term]], list[tuple[Value, ...]]]:
+    """What finds the paths of rules that depend, directly or not, on what a reference reaches."""
+    users: dict[int, list[Rule]] = {}
+    for rule in rules:
+        for branch in branches(rule):
+            for used in edges[id(branch)]:
+                users.setdefault(id(used), []).append(rule)
+
+    def found(path: list[Term]) -> list[tuple[Value, ...]]:
+        waiting = tree.reached(path)
+        seen = {id(rule): rule for rule in waiting}
+        while waiting:
+            for user in users.get(id(waiting.pop()), ()):
+                if id(user) not in seen:
+                    seen[id(user)] = user
+                    waiting.append(user)
+        return [rule.path for rule in seen.values()]
+
+    return found
 
 
 def check_recursion(

@@ -17,6 +17,7 @@ from webhook.rego.compiler.checks import (
     check_recursion,
     check_with,
     dependencies_first,
+    dependents,
     each_literal,
     path_text,
 )
@@ -284,6 +285,7 @@ def _check(
     edges: dict[int, list[Rule]] = {}
     faults.extend(check_recursion(compiled.rules, compiled.tree, edges))
     _raise(faults)
+    compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     _raise(faults)
     _replacements(compiled, (rule.body for rule in everything))
