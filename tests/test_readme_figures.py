@@ -15,10 +15,10 @@ MEASURED = re.compile(r"\d\s?(?:ms|µs|s|MiB|MB|%|times|records|requests)\b|\d ?
 def test_the_figures_are_those_of_the_results() -> None:
     """`python -m loadtest.readme` would change nothing."""
     assert readme.rendered(TEXT) == TEXT
-    assert [match["name"] for match in readme.SECTION.finditer(TEXT)] == ["serving", "decisions"]
+    assert [match["name"] for match in readme.SECTION.finditer(TEXT)] == list(readme.sections())
 
 
-@pytest.mark.parametrize("name", sorted(readme.sections()))
+@pytest.mark.parametrize("name", [name for name, text in readme.sections().items() if text])
 def test_each_section_names_its_command_and_its_results(name: str) -> None:
     text = readme.sections()[name]
     (link,) = re.findall(r"\]\((loadtest/results/[^)]+)\)", text)
