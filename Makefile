@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-enforcement bench-cluster bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -78,6 +78,9 @@ fuzz: setup ## search for FUZZ_SECONDS for a difference between our Rego engine 
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
+
+bench-bounds: setup ## what deadlines and budgets cost the Rego engine, 1 minute
+	$(BIN)/python -m loadtest.rego.bounds $(CONFORMANCE)/gatekeeper-library
 
 bench-enforcement: setup ## from a change of policy to its enforcement on three replicas, beside Gatekeeper, 8 minutes
 	$(BIN)/python -m loadtest.enforcement --save
