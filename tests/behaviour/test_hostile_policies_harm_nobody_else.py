@@ -1,7 +1,9 @@
 """Policies that want all of a replica's time or memory, and what becomes of others meanwhile."""
 
+import json
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
+from webhook.app.slow_reviews import WAITING_MAX
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +126,20 @@ def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> No
         assert answers == []
         slow.join()
         assert answers == [504]
+
+
+def test_slow_reviews_beyond_a_bound_are_told_to_try_again(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, *(yaml.safe_dump(item) for item in documents()))
+    body = json.dumps(review(victim("recursion"))).encode()
+    head = b"POST /v1/admit?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with (
+        Server(policies, "--evaluation-budget=1m", "--shutdown-grace=0") as server,
+        ExitStack() as stack,
+    ):
+        server.ready()
+        connections = [stack.enter_context(server.raw()) for _ in range(WAITING_MAX + 1)]
+        for connection in connections:
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        await_true(lambda: server.metric("waddle_requests_in_flight") == WAITING_MAX)
+        assert server.metric('waddle_requests_refused_total{reason="overload"}') == 1
+        assert server.admit(thing("Service"))["allowed"] is True

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
+from webhook.rego.errors import EvaluationError
 from webhook.server.profiling import SLOW_REVIEWS
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class SlowReviews:
     """One thread, and a bounded queue before it."""
 
     def __init__(self, evaluation_seconds: float, guard: Guard) -> None:
-        self._budget = Budget.of(evaluation_seconds, rest=_rest, guard=guard)
+        self._stopping = False
+        self._budget = Budget.of(evaluation_seconds, rest=self._rest, guard=guard)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=SLOW_REVIEWS)
         self._room = threading.BoundedSemaphore(WAITING_MAX)
 
@@ -57,10 +59,12 @@ class SlowReviews:
         future.add_done_callback(lambda _: self._room.release())
         return future
 
+    def _rest(self) -> None:
+        if self._stopping:
+            raise EvaluationError("eval_cancel_error", "the process is stopping")
+        time.sleep(REST_SECONDS)
+
     def stop(self) -> None:
-        """Begin no more; what is being reviewed ends by itself."""
+        """Begin no more, and end what is being reviewed: the process waits for its threads."""
+        self._stopping = True
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-
-def _rest() -> None:
-    time.sleep(REST_SECONDS)

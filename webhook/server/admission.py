@@ -55,6 +55,8 @@ class _Prepared:
     reviewed: Future[Responses] | None = None
     revision: Revision | None = None
     """What it was reviewed by: another may be in force by now."""
+    began: float = 0.0
+    """When, on the monotonic clock."""
 
     @property
     def namespace_document(self) -> dict[str, Any] | None:
@@ -222,7 +224,7 @@ class Admission:
         """Decide, and hand what was decided, or why nothing was, to the recorder."""
         revision = prepared.revision or self._serving.revision
         snapshot = None if revision is None else revision.snapshot
-        times = received_at, time.monotonic()
+        times = received_at, prepared.began or time.monotonic()
         self._found = None
         try:
             response = self._decide(request, query, received_at, prepared)
@@ -334,7 +336,7 @@ class Admission:
             message = "too many slow reviews wait: try again or try another replica"
             raise Unanswerable(429, "overload", message, retry=True)
         self._registry.count(metrics.SLOW_REVIEWS)
-        known = replace(prepared, reviewed=review, revision=revision)
+        known = replace(prepared, reviewed=review, revision=revision, began=time.monotonic())
         return Waiting(
             preparation.finished([review], until - time.monotonic()),
             lambda: self._conclude(request, query, received_at, known),
