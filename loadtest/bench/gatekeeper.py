@@ -5,6 +5,7 @@ belong to a Pod). Templates and constraints are applied while it runs, because i
 constraints' CRDs; what is measured is a process started anew on them.
 """
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -52,7 +53,14 @@ class Installation:
         self._log = log
         self._core = core
 
-    def gatekeeper(self) -> AbstractContextManager[Server]:
+    def pin(self, core: int) -> None:
+        """Keep the cluster on a core from here on."""
+        command = ["taskset", "--all-tasks", "--cpu-list", "--pid", str(core)]
+        subprocess.run(
+            [*command, str(self._cluster.pid)], stdout=subprocess.DEVNULL, timeout=10, check=True
+        )
+
+    def gatekeeper(self, core: int | None = None) -> AbstractContextManager[Server]:
         """A Gatekeeper that serves admission, on one core and one thread at a time."""
         port, health, metrics = free_ports(3)
         cache = self._log.parent / "api-cache"
@@ -79,7 +87,7 @@ class Installation:
             command,
             port=port,
             health_port=health,
-            core=self._core,
+            core=self._core if core is None else core,
             log=self._log,
             environment=environment,
         )
