@@ -138,6 +138,17 @@ class Cluster:
         """What etcd, the API server and the controllers logged."""
         return self.folder / "testcluster.log"
 
+    def compact(self) -> None:
+        """Have etcd forget every revision but the last."""
+
+        def ask(path: str, **body: Any) -> Any:
+            request = urllib.request.Request(f"{self.etcd}/v3/kv/{path}", json.dumps(body).encode())
+            with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:
+                return json.load(answer)
+
+        revision = ask("range", key="Zm9v")["header"]["revision"]
+        ask("compaction", revision=revision, physical=True)
+
     def run(self) -> None:
         """Start the process, also again after `stop` or `kill`, and wait until it serves."""
         self.folder.mkdir(parents=True, exist_ok=True)

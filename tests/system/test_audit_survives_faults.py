@@ -25,7 +25,7 @@ from tests.system.replicas import (
     try_request,
     until,
 )
-from tests.system.test_etcd_is_compacted import FEATURES, compact
+from tests.system.test_etcd_is_compacted import FEATURES
 
 BAD = 90
 GOOD = 30
@@ -136,7 +136,7 @@ def test_a_token_that_expired_costs_no_object_and_tells_of_none_twice(
     # Otherwise nothing has happened since that revision.
     changed = config_map("bad", "object-000") | {"data": {"deny": "bad", "more": "now"}}
     plane.api.apply(f"{CONFIG_MAPS}/object-000", changed)
-    compact(plane.cluster.etcd)
+    plane.cluster.compact()
     gate.open()
     end = finished(replica)
     assert 410 in [code for path, code in gate.answers if second_page(path)]
