@@ -155,7 +155,7 @@ class Aggregation:
             for index in self._indexes
         ]
         self._due: dict[Subject, float] = {}
-        # Since when an object's byPod differs from what it should be, and that byPod.
+        # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[Subject, tuple[float, Any]] = {}
         self._swapped: dict[Subject, str] = {}
         self._checked: set[str] = set()
@@ -312,7 +312,8 @@ class Aggregation:
         if wanted is None:
             self._since.pop(subject, None)
             return
-        held = (document.get("status") or {}).get("byPod")
+        status = document.get("status") or {}
+        held = status.get("byPod"), status.get("conditions")
         since, before = self._since.get(subject, (now, held))
         if before != held:
             since = now  # Somebody writes, and is given the time for this difference, too.
