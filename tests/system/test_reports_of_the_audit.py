@@ -25,6 +25,7 @@ from webhook.reports.report_api import APIS, OPENREPORTS, WGPOLICY
 pytestmark = pytest.mark.slow
 
 AUDIT = ("--operation=audit,status,generate", "--audit-interval=1", "--reports")
+AUDIT_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "audit"}
 COLLECTED_SECONDS_MAX = 100
 CONFIG = "/apis/config.gatekeeper.sh/v1alpha1/namespaces/waddle-system/configs/config"
 
@@ -54,11 +55,13 @@ def audit(plane: Plane) -> Iterator[Start]:
     """Starts an audit with more flags; it ends with the test, as do the policies."""
     with ExitStack() as stack:
 
-        def start(*flags: str) -> Replica:
-            stack.callback(plane.delete_pod, "auditor")
-            replica = Replica(plane, "auditor", *AUDIT, *flags)
+        def start(*flags: str, name: str = "auditor") -> Replica:
+            stack.callback(plane.delete_pod, name)
+            replica = Replica(plane, name, *AUDIT, *flags, labels=AUDIT_LABELS)
             stack.enter_context(replica)
-            return replica.wait_ready()
+            replica.wait_ready()
+            plane.mark_pod(name, ready=True)
+            return replica
 
         yield start
     for kind in ("denied", "labelled"):
@@ -185,6 +188,35 @@ def test_no_stale_result_survives(plane, audit):
     until(lambda: says("first"), "and broken again")
     plane.delete_constraint("first", "Denied")
     until(says, "no policy is about the kind any more")
+
+
+@pytest.mark.timeout(300)
+def test_audits_that_share_a_cluster_share_its_reports(plane, audit):
+    """Each writes those of its share and leaves the other's alone; one that is gone is missed."""
+    spaces = [f"shared-{number}" for number in range(12)]
+    for space in spaces:
+        make_namespace(plane, space)
+        put_config_map(plane, space, "bad", "no")
+    replicas = [audit(name=name) for name in ("one", "two")]
+    plane.put_constraint(constraint("denies", "no"))
+    until(lambda: all(len(reports(plane, space)) == 1 for space in spaces), "all have reports")
+    for replica in replicas:
+        await_sweeps(replica)
+    before = reporting.writes(plane)
+    for replica in replicas:
+        await_sweeps(replica)
+        assert metric(replica, "waddle_report_writes_total", action="create") > 0
+    assert reporting.writes(plane) == before, "neither touches what the other wrote"
+    replicas[0].kill()
+    plane.delete_pod("one")
+    for space in spaces:
+        put_config_map(plane, space, "bad", "yes")
+        put_config_map(plane, space, "worse", "no")
+    until(
+        lambda: all(set(by_scope(plane, space)) == {"worse"} for space in spaces),
+        "the one that is left looks at everything",
+        seconds=COLLECTED_SECONDS_MAX,
+    )
 
 
 def test_between_sweeps_reports_follow_what_is_watched(plane, audit):
