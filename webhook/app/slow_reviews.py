@@ -30,7 +30,7 @@ FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
 beside 10,000 Ingresses, and 10 ms for a Pod of 500 containers; a usual one takes a tenth of one."""
 
-REST_SECONDS: Final = 0.001
+REST_SECONDS: Final = 0.0005
 """As long as the work between two looks at the clock."""
 
 WAITING_MAX: Final = 64

@@ -21,7 +21,7 @@ class Budget:
 
     ``seconds`` are of its thread's processor: a replica that is throttled, or
     shares its core, must not find fault with a policy for it. ``steps`` bound
-    the work. ``rest`` is called about once for each millisecond of work, so
+    the work. ``rest`` is called about twice for each millisecond of work, so
     that what may wait lets others go first. ``guard`` is told of overruns and
     says what is suspended. With ``deferrable`` an evaluation that takes more is
     no overrun yet: the review ends with

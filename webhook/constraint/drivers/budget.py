@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 FIRST_STEPS: Final = 2_000
 """Steps before the first look: a tenth of a millisecond where they take what they should."""
 
-LOOK_SECONDS: Final = 0.001
+LOOK_SECONDS: Final = 0.0005
+"""A look costs one or two microseconds. As long may another thread wait for the interpreter."""
+
 LEAST_STEPS: Final = 20
 
 
@@ -23,9 +25,9 @@ class BudgetedContext(EvaluationContext):
     """The context of a query whose evaluations have a budget each.
 
     Time counts from the first look at the clock, after :data:`FIRST_STEPS`: a
-    short evaluation never looks. From then on it looks as often as it finds a
-    millisecond of its time to have passed, since what a step takes depends on
-    the policy.
+    short evaluation never looks. From then on it looks as often as it finds
+    :data:`LOOK_SECONDS` to have passed, since what a step takes depends on the
+    policy.
     """
 
     # Made for every template and review: set by the driver, read when the clock is looked at.
