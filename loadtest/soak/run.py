@@ -24,6 +24,8 @@ class Plan:
     change_seconds: float = 2.0
     end_seconds: float = 30.0
     pause_seconds: float = 0.04
+    ends_min: int = 0
+    """How many replicas end at least, however long that takes."""
     seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(3)))
 
 
@@ -75,7 +77,7 @@ def _soak(plan: Plan, plane: Plane, say: Callable[[str], None]) -> Outcome:
     for client in clients:
         tally.add(client.tally)
     memory = Memory(samples)
-    faults = [*broken(tally, memory), *policies.faults]
+    faults = [*broken(tally, memory), *policies.faults, *replicas.faults]
     return Outcome(plan, tally, memory, policies.changes, replicas.kills, replicas.stops, faults)
 
 
@@ -86,7 +88,9 @@ def _watch(
     began = time.monotonic()
     samples: list[tuple[float, float]] = []
     due = plan.end_seconds
-    while (now := time.monotonic() - began) < plan.seconds:
+    while (now := time.monotonic() - began) < plan.seconds or (
+        replicas.kills + replicas.stops < plan.ends_min
+    ):
         samples.append((now, rss_mib(replicas.first.process.pid)))
         if now >= due:
             due += plan.end_seconds

@@ -79,8 +79,9 @@ class Replicas:
     """Three replicas: the first is left alone, the others end now and then and others follow."""
 
     def __init__(self, plane: Plane, crowd: Crowd, seed: int) -> None:
-        """Which replica ends how is chance."""
+        """Which replica ends is chance."""
         self.kills = self.stops = 0
+        self.faults: list[str] = []
         self.plane = plane
         self._crowd = crowd
         self._random = random.Random(seed)
@@ -97,16 +98,21 @@ class Replicas:
         name = f"soak-{self._number}"
         self._number += 1
         replica = Replica(self.plane, name, *OPERATIONS)
-        replica.__enter__()
-        replica.wait_ready()
+        try:
+            replica.__enter__()
+            replica.wait_ready()
+        except BaseException:
+            replica.kill()
+            self._left(replica)
+            raise
         self._running.append((replica, Member(name, replica.ports["admission"])))
         self._crowd.members = tuple(member for _, member in self._running)
         return replica
 
     def end_one(self) -> None:
-        """Kill one, or stop one as a kubelet does, and start another in its place."""
+        """In turn kill one, and stop one as a kubelet does; another takes its place."""
         replica, member = self._running.pop(self._random.randrange(1, len(self._running)))
-        if self._random.random() < 0.5:
+        if self.kills == self.stops:
             member.killed = True  # before it happens: what fails now has its reason
             replica.kill()
             member.serving = False
@@ -119,15 +125,22 @@ class Replicas:
             until(lambda: replica.process.poll() is not None, f"{replica.name} has ended")
             self.stops += 1
         self._crowd.members = tuple(one for _, one in self._running)
-        self.plane.delete_pod(replica.name)
+        self._left(replica)
         self.start_one()
+
+    def _left(self, replica: Replica) -> None:
+        """What is to be done when a process has ended; one that told of a bug is a fault."""
+        self.plane.delete_pod(replica.name)
+        try:
+            replica.__exit__(None, None, None)
+        except AssertionError as error:
+            self.faults.append(f"{replica.name}: {error}")
 
     def stop(self) -> None:
         """End them all."""
         for replica, _ in self._running:
-            with contextlib.suppress(ProcessLookupError):
-                replica.kill()
-            self.plane.delete_pod(replica.name)
+            replica.kill()
+            self._left(replica)
 
 
 def rss_mib(pid: int) -> float:

@@ -16,12 +16,12 @@ SHORT = Memory([(0.0, 60.0), (30.0, 90.0)])
 
 @pytest.mark.timeout(170)
 def test_replicas_end_and_policies_change_and_no_verdict_is_wrong(tmp_path: Path) -> None:
-    plan = Plan(seconds=12, change_seconds=0.5, end_seconds=4, pause_seconds=0.05)
+    plan = Plan(seconds=8, change_seconds=0.5, end_seconds=2, pause_seconds=0.05, ends_min=2)
     outcome = soak(plan, program("testcluster"), tmp_path, print)
     assert outcome.broken == [], plan
     assert outcome.tally.answered > 20
     assert outcome.changes >= 4
-    assert outcome.kills + outcome.stops >= 2
+    assert min(outcome.kills, outcome.stops) >= 1
 
 
 def test_a_wrong_verdict_or_a_failed_request_breaks_a_soak() -> None:
