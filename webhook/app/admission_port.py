@@ -132,7 +132,7 @@ class AdmissionPort:
         registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
         registry.set(metrics.CONNECTIONS, len(hub.connections))
         guard, revision = self._serving.guard, self._serving.revision
-        if revision is not None:
+        if revision is not None and guard.breakers:
             guard.keep(constraint.key for constraint in revision.snapshot.constraints)
         suspended = [key for key, view in guard.views().items() if view.state != "closed"]
         registry.replace(

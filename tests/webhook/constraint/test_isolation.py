@@ -361,6 +361,23 @@ def test_a_review_that_may_go_on_elsewhere_is_no_overrun_yet():
     assert guard.views()["K8sDeny", "c"].overruns == 1
 
 
+@pytest.mark.parametrize(
+    "rego",
+    [
+        'violation[{"msg": "x"}] { x := numbers.range(1, 20000)[_]; json.marshal({"a": x}) == "" }',
+        'violation[{"msg": m}] { x := numbers.range(1, 20000)[_]; m := sprintf("%v", [[x]]) }',
+        'violation[{"msg": "x"}] { count({[x] | x := numbers.range(1, 20000)[_]}) == 0 }',
+        'violation[{"msg": "x"}] { count({y: x | x := numbers.range(1, 20000)[_]; y := x}) == 0 }',
+    ],
+)
+def test_the_work_of_each_turn_of_a_loop_is_paid_for(rego):
+    """A loop of 20,000 turns is no 20,000 steps where each turn works."""
+    policy = Policy(cells("overrun")[0], rego=f"package p\n{rego}").enforced()
+
+    assert policy.review(steps=200_000).undecided[0].cause == "overrun"
+    assert policy.review(steps=2_000_000).undecided == ()
+
+
 def test_what_waits_lets_others_go_first():
     policy = Policy(cells("overrun")[0], rego=ENDLESS).enforced()
     rests = []
