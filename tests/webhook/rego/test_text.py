@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.rego.numbers import number
+from webhook.rego import text
+from webhook.rego.numbers import Numeral, number
 from webhook.rego.text import (
     display,
     from_utf8,
@@ -75,3 +76,30 @@ def test_results_hold_nothing_that_an_encoder_refuses():
     value = {"a": number("1.0"), "b": number("0.10"), "c": from_utf8(b"\xff"), "d": RegoSet(["é"])}
     assert to_json(value) == {"a": 1, "b": 0.1, "c": "\ufffd", "d": ["é"]}
     assert [type(item) for item in to_json(value).values()] == [int, float, str, list]
+
+
+STRINGS = ("a", "", 'q"', "back\\slash", "\x7f", "\u2028", "é", "\udc80", "x 1.5", "[1e5", "a\nb")
+NUMBERS = (0, -1, 10**30, 1.5, -0.0, 1e22, 1e-7, 100000.0, 1e21, float("inf"), Numeral("1.10"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([shown] for shown in STRINGS),
+        *({shown: shown, "b": [shown]} for shown in STRINGS),
+        *([number] for number in NUMBERS),
+        *({"n": number, "a": [number, {"m": number}]} for number in NUMBERS),
+        *([], {}, [[]], [{}], [None, True, False], {"b": 1, "a": {"d": [1, "x"], "c": None}}),
+        *([RegoSet([1, "a"])], {"s": RegoSet()}, [RegoObject([(1, [2])])]),
+    ],
+    ids=repr,
+)
+def test_arrays_and_objects_are_shown_at_once_as_they_are_part_by_part(value):
+    """CPython's JSON encoder writes most of them as OPA does; what it would not is not left to it."""
+    assert display(value) == text._walked(value)  # the plain way, to compare with
+
+
+def test_what_is_shown_at_once_is_most_of_what_there_is():
+    """The encoder is there, and takes what objects of a cluster hold."""
+    pod = {"image": "registry.io/a:1.2", "ports": [{"containerPort": 80}], "tty": False}
+    assert text._as_json(pod) == display(pod)  # empty where it is not used

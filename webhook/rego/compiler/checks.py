@@ -144,7 +144,8 @@ def each_literal(body: Body) -> Iterator[Lit]:
     for lit in body:
         yield lit
         for term in terms_of(lit):
-            yield from _in_term(term)
+            if not isinstance(term, Var | Const):  # most are
+                yield from _in_term(term)
         for modifier in lit.withs:
             yield from _in_term(modifier.value)
         if isinstance(lit, Every | Not):
@@ -163,7 +164,8 @@ def _in_term(term: Term) -> Iterator[Lit]:
                 yield from _in_term(part)
     elif isinstance(term, Ref):
         for part in term.path:
-            yield from _in_term(part)
+            if not isinstance(part, Var | Const):
+                yield from _in_term(part)
     elif isinstance(term, Array | Set):
         for item in term.items:
             yield from _in_term(item)
