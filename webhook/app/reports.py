@@ -14,7 +14,7 @@ from webhook.audit.scope import Scope
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.expansion import Expansion
 from webhook.reports.capacity import Capacity
-from webhook.reports.finding import RESULTS_MAX
+from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.refresher import Refresher
 from webhook.reports.report_api import APIS
@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metric import Metric
     from webhook.metrics import Registry
-    from webhook.reports.finding import Verdict
+    from webhook.reports.finding import Assessment, Subject, Verdict
     from webhook.server.serving import Serving
     from webhook.settings.reports import ReportSettings
+
+AUDIT: Final = "audit"
+ADMISSION: Final = "admission"
 
 COUNT_SECONDS: Final = 1.0
 """How often the metrics are brought up to date."""
@@ -61,6 +64,7 @@ class Reports:
         self._serving = serving
         self._log = log
         self._process = process
+        self._remembers = process == AUDIT
         self._expansion = Expansion()
         self.api = APIS[settings.report_api]
         self.is_by_resource = settings.report_mode == "resource"
@@ -80,7 +84,15 @@ class Reports:
                 resources_max=settings.report_max_resources,
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits)
-        self.refresher = Refresher(client, PreferredKinds(client), assessor, self._store, log)
+        self.said: dict[str, bytes] = {}
+        """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
+        self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log)
+
+    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+        """Store what was found of a resource, and remember it for a moment; raises as the store."""
+        await self._store.put(subject, assessment, is_new=is_new)
+        if self._remembers:
+            self.said[subject.uid] = digest(assessment.findings)
 
     async def run(self) -> None:
         """Write until cancelled."""

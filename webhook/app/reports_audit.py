@@ -62,6 +62,8 @@ class AuditReports:
         self._seen = set()
         self._told = {gvk.group_kind: Tally(self._series_max) for gvk in start.kinds}
         self._known = None
+        # What is written while reports are read may be missing there, and is told apart.
+        self._reports.said.clear()
         try:
             stored = await known_reports(
                 self._reports.client, self._reports.api, by_resource=self._reports.is_by_resource
@@ -94,9 +96,10 @@ class AuditReports:
         if self._known is None:
             return
         known = self._known.get(subject.uid)
+        written = self._reports.said.get(subject.uid)
         said = digest(findings)
-        if said != (b"" if known is None else known.digest):
-            if known is None and self._room is not None:
+        if said != (written if written is not None else b"" if known is None else known.digest):
+            if known is None and written is None and self._room is not None:
                 # Not even looked at again: there may be a hundred thousand of them.
                 if self._room <= 0:
                     self._reports.refuse()

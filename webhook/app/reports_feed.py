@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
 from webhook.api.gvk import name_of, namespace_of, text
-from webhook.app.reports import Reports
+from webhook.app.reports import ADMISSION, Reports
 from webhook.audit.reviewer import PATIENCE
 from webhook.cluster.backoff import Backoff
 from webhook.constraint import enforcement
@@ -175,7 +175,7 @@ class AdmissionReports:
             self._log,
             self._limits,
             registry=self._registry,
-            process="admission",
+            process=ADMISSION,
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(reports.run())
