@@ -43,6 +43,10 @@ class DelayQueue(Generic[K]):
         """Whether nothing waits and no worker has anything."""
         return not self._due and not self._working
 
+    def has_worker(self, key: K) -> bool:
+        """Whether a worker has the key now."""
+        return key in self._working
+
     def add(self, key: K, delay_seconds: float = 0.0) -> bool:
         """Make a key due then, unless it is sooner; False where there is no room for it."""
         due = self._clock() + delay_seconds

@@ -132,6 +132,8 @@ class Refresher:
         ``is_new``: it is likely to have none. ``policies`` are those that have results
         stored, whether or not they could still find something.
         """
+        # Its report is being made: by its next turn it is there.
+        is_new = is_new and not self._queue.has_worker(subject)
         if not self._queue.add(subject, delay_seconds):
             self.lost["queue_full"] += 1
             return False

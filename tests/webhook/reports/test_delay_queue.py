@@ -72,11 +72,14 @@ def test_a_key_has_one_worker_at_a_time():
     async def run():
         queue = DelayQueue(10)
         queue.add("a")
+        assert not queue.has_worker("a")
         assert await taken(queue) == "a"
+        assert queue.has_worker("a")
         queue.add("a")
         assert await taken(queue) is None
         assert len(queue) == 1
         queue.done("a")
+        assert not queue.has_worker("a")
         assert await taken(queue) == "a"
 
     asyncio.run(run())
