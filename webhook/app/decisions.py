@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from webhook.decisions.recorder import AdmissionRecorder
 from webhook.decisions.settings import read_settings
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from webhook.audit.decision_records import DecisionRecords
@@ -41,10 +41,13 @@ class DecisionLog:
         )
         self.recorder = AdmissionRecorder(self._exporter)
 
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take records for this loop from now on: before any other thread may have one."""
+        self._loop = loop
+        self.recorder.start(loop)
+
     async def run(self) -> None:
         """Send records until :meth:`drain`; a bug here must never stop admission."""
-        self._loop = asyncio.get_running_loop()
-        self.recorder.start(self._loop)
         self.recorder.event("started", version=__version__)
         try:
             await self._exporter.run()
@@ -52,7 +55,7 @@ class DecisionLog:
             self._log.fault("bug: decisions are no longer exported", error)
 
     def audit_sink(self) -> DecisionRecords | None:
-        """What takes an audit's records, on the audit's own loop; None before :meth:`run`."""
+        """What takes an audit's records, on the audit's own loop; None before :meth:`attach`."""
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)

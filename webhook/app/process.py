@@ -169,6 +169,7 @@ class Process:
         async with asyncio.TaskGroup() as group:
             answering = []
             if self._decisions is not None:
+                self._decisions.attach(loop)
                 group.create_task(self._decisions.run())
             if self._admission is not None:
                 answering.append(group.create_task(self._admission.listener.serve()))
