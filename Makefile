@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -90,6 +90,10 @@ bench-cluster: setup ## starts and memory with 500 templates, 2,000 constraints 
 
 bench-hostile: setup ## what hostile policies cost the other requests, about 8 minutes
 	$(BIN)/python -m loadtest.hostile --save
+
+CHANGES ?= --save
+bench-changes: setup ## load while policies change 200 times a minute, beside Gatekeeper, about 15 minutes; CHANGES=--quick 2 minutes
+	$(BIN)/python -m loadtest.changes $(CHANGES)
 
 bench-decisions: setup ## what the decision log costs an admission, and what its sidecar takes
 	$(BIN)/python -m loadtest.decisions

@@ -99,3 +99,16 @@ def test_no_answer_fails_the_run(url: str, tmp_path: Path) -> None:
     """A refused connection is counted apart from a wrong answer."""
     code, report, _ = load(url.replace("https://127.0.0.1", "https://127.0.0.2"), tmp_path, "-n=2")
     assert (code, report["wrong"], report["failed"]) == (2, 0, 2)
+
+
+def test_each_request_is_told_when_it_was_due_sent_and_answered(url: str, tmp_path: Path) -> None:
+    """In the order of the schedule; those that a stall kept waiting were sent late."""
+    samples = tmp_path / "samples"
+    code, report, _ = load(url, tmp_path, "-n=100", "-d=30s", "-rate=100", f"-samples={samples}")
+    lines = [[int(field) for field in line.split()] for line in samples.read_text().splitlines()]
+    assert (code, len(lines)) == (0, 100)
+    assert [due for due, _, _ in lines] == [number * 10_000 for number in range(100)]
+    assert all(0 <= late <= answered for _, late, answered in lines)
+    assert max(late for _, late, _ in lines) >= STALL_SECONDS * 500_000
+    slowest = max(answered for _, _, answered in lines) / 1000
+    assert slowest == pytest.approx(report["max_ms"])

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from loadtest.bench.servers import Server as Answering
 from loadtest.bench.servers import free_ports
 from loadtest.cluster.content import CANARY
 from tests.behaviour.serving import unverified
@@ -51,6 +52,12 @@ class Server:
 
     ready_answer_denies: bool = False
     """The same of its first verdict once it said that it was ready."""
+
+    @property
+    def answering(self) -> Answering:
+        """The server as the load generator takes it."""
+        url = f"https://127.0.0.1:{self.port}/v1/admit?timeout=30s"
+        return Answering(self.name, url, self.process, self.ready_seconds)
 
     @property
     def cpu_seconds(self) -> float:

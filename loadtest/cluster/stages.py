@@ -1,9 +1,10 @@
 """What is measured on a cluster of one size: starts, memory, and that nothing goes on afterwards."""
 
 import contextlib
+import functools
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ from typing import Any
 from loadtest.bench.servers import Cores
 from loadtest.cluster import content
 from loadtest.cluster.servers import Server, cpu_seconds, gatekeeper, install_gatekeeper, waddle
-from tests.cluster import Cluster
+from tests.cluster import Api, ApiError, Cluster
 from tests.programs import build
 from tests.system.bulk import create
-from tests.system.replicas import CRD_PATH, WORKLOADS, Plane, until
+from tests.system.replicas import CONSTRAINTS, CRD_PATH, TEMPLATES, WORKLOADS, Plane, until
 
 REPLICAS = 3
 
@@ -70,6 +71,23 @@ class Site:
             until(lambda: self._kinds() == stage.templates, "kinds", CONTENT_SECONDS_MAX)
             create(api, content.constraint_requests(made))
             until(lambda: maker.ask(content.CANARY) is True, "the canary", CONTENT_SECONDS_MAX)
+
+    def enforce(
+        self, templates: Sequence[dict[str, Any]], constraints: Iterable[dict[str, Any]]
+    ) -> None:
+        """Apply policies for Pods of the benchmarks' bodies; a replica makes their kinds."""
+        api = self.plane.api
+        for namespace in ("payments", WORKLOADS):
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            api.apply(f"/api/v1/namespaces/{namespace}", body)
+        for one in templates:
+            api.apply(f"{TEMPLATES}/{one['metadata']['name']}", one)
+        with self.start("waddle") as maker:
+            maker.wait_ready()
+            for one in constraints:
+                path = constraint_path(one)
+                until(functools.partial(_applied, api, path, one), path, SETTLED_SECONDS_MAX)
+            until(lambda: self._kinds() == len(templates), "kinds", SETTLED_SECONDS_MAX)
 
     def _kinds(self) -> int:
         time.sleep(0.5)  # an answer of several MiB: not to be asked for all the time
@@ -147,6 +165,21 @@ class Site:
         while (now := len(self.plane.writes())) != seen:
             seen = now
             time.sleep(6)
+
+
+def constraint_path(constraint: dict[str, Any]) -> str:
+    """Where a constraint is served."""
+    return f"{CONSTRAINTS}/{constraint['kind'].lower()}/{constraint['metadata']['name']}"
+
+
+def _applied(api: Api, path: str, constraint: dict[str, Any]) -> bool:
+    try:
+        api.apply(path, constraint)
+    except ApiError as error:
+        if error.status in (404, 429):
+            return False
+        raise
+    return True
 
 
 def _digests(server: Server) -> tuple[str, ...]:

@@ -1,24 +1,26 @@
 """Curves of replicas in a cluster: their number, the synced data, the changes of policies."""
 
 import contextlib
+import copy
+import itertools
 import json
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from loadtest.bench import policies
 from loadtest.bench.measurement import BODIES
 from loadtest.bench.servers import Server as Answering
+from loadtest.changes.churn import Change, Churn
 from loadtest.cluster import content
 from loadtest.cluster.servers import Server
-from loadtest.cluster.stages import Site, site
+from loadtest.cluster.stages import SETTLED_SECONDS_MAX, Site, constraint_path, site
 from loadtest.curves.points import Stand, medians
-from tests.cluster import Api, ApiError
+from tests.cluster import Api
 from tests.system.bulk import create
-from tests.system.replicas import CRD_PATH, WORKLOADS, until
+from tests.system.replicas import WORKLOADS
 from tests.system.replicas import template as template_of
 
 REPLICAS = (1, 2, 4, 8)
@@ -29,11 +31,8 @@ QUICK_REPLICAS = (1, 2, 4)
 QUICK_SYNCED = (0, 1_000, 10_000)
 QUICK_CHANGES = (0, 60, 200)
 
-SETTLED_SECONDS_MAX = 900.0
 REST_SECONDS = 5.0
 SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/data"
-TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
-CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
 PROGRAMS = ("waddle", "gatekeeper")
 
 # A Pod whose owner has a ConfigMap that forbids it: one look-up in the data, which allows.
@@ -70,7 +69,7 @@ def synced(stand: Stand, places: tuple[int, ...]) -> None:
                 with _started(made, program) as server:
                     _await_data(server, int(count))
                     idle_mib = server.rss_mib
-                    found = stand.alternated([_answering(server)], BODIES / "pod.json")[program]
+                    found = stand.alternated([server.answering], BODIES / "pod.json")[program]
                     figures[program] = {
                         **found,
                         "ready_seconds": server.ready_seconds,
@@ -90,7 +89,7 @@ def changes(stand: Stand, places: tuple[int, ...]) -> None:
     with _site(stand, "changes") as made:
         for program in PROGRAMS:
             with _started(made, program) as server:
-                answering = _answering(server)
+                answering = server.answering
                 stand.alternated([answering], BODIES / "pod.json")  # warm
                 for per_minute in missing:
                     found[per_minute][program] = _under_changes(
@@ -104,7 +103,7 @@ def changes(stand: Stand, places: tuple[int, ...]) -> None:
 def _under_changes(stand: Stand, api: Api, server: Answering, per_minute: float) -> dict[str, Any]:
     """A schedule that both can keep, with changes meanwhile."""
     seconds = max(12.0, stand.effort.seconds * stand.effort.rounds)
-    with Churn(api, per_minute) as churn:
+    with Churn(api, per_minute, _parameters()) as churn:
         measured = stand.generator.open(
             server,
             BODIES / "pod.json",
@@ -113,40 +112,16 @@ def _under_changes(stand: Stand, api: Api, server: Answering, per_minute: float)
             rate=40,  # half of what Gatekeeper does with these policies
             expected="allowed",
         )
-    return {**medians([measured]), "changes": churn.made, "seconds": seconds}
+    return {**medians([measured]), "changes": churn.made.total(), "seconds": seconds}
 
 
-class Churn:
-    """Changes of a constraint's parameters at a steady rate, until the block ends."""
-
-    def __init__(self, api: Api, per_minute: float) -> None:
-        """0 changes a minute are none at all."""
-        self.made = 0
-        self._api = api
-        self._interval = 60 / per_minute if per_minute else 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        _, constraints = policies.read("p12")
-        self._constraint = constraints[1]
-
-    def __enter__(self) -> Self:
-        if self._interval:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        if self._interval:
-            self._thread.join()
-
-    def _run(self) -> None:
-        one = json.loads(json.dumps(self._constraint))
-        due = time.monotonic()
-        while not self._stop.wait(max(0.0, due - time.monotonic())):
-            due += self._interval
-            self.made += 1
-            one["spec"]["parameters"]["cpu"] = str(4 + self.made % 50)
-            self._api.apply(_path(one), one)
+def _parameters() -> Iterator[Change]:
+    """One constraint, each time with another parameter."""
+    _, constraints = policies.read("p12")
+    for number in itertools.count(1):
+        one = copy.deepcopy(constraints[1])
+        one["spec"]["parameters"]["cpu"] = str(4 + number % 50)
+        yield Change("update", constraint_path(one), one)
 
 
 @dataclass(slots=True)
@@ -181,7 +156,7 @@ def _replicas(made: Site, program: str, count: int) -> dict[str, Any]:
         one = json.loads(json.dumps(constraints[1]))
         # Not what the program before it has set: an apply without a change changes nothing.
         one["spec"]["parameters"]["cpu"] = str(3 + PROGRAMS.index(program))
-        made.plane.api.apply(_path(one), one)
+        made.plane.api.apply(constraint_path(one), one)
         _await_rest(writes, program)
         return {
             "rss_mib": sum(memory),
@@ -216,18 +191,7 @@ def _site(stand: Stand, name: str) -> Iterator[Site]:
     templates, constraints = policies.read("p12")
     known, knows = _known()
     with site(folder, stand.cores) as made:
-        api = made.plane.api
-        for namespace in ("payments", WORKLOADS):
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            api.apply(f"/api/v1/namespaces/{namespace}", body)
-        for one in (*templates, known):
-            api.apply(f"{TEMPLATES}/{one['metadata']['name']}", one)
-        with made.start("waddle") as maker:
-            maker.wait_ready()
-            for one in (*constraints, knows):
-                until(lambda one=one: _applied(api, one), _path(one), SETTLED_SECONDS_MAX)
-            kinds = len(templates) + 1
-            until(lambda: _established(api) == kinds, "kinds", SETTLED_SECONDS_MAX)
+        made.enforce([*templates, known], [*constraints, knows])
         yield made
 
 
@@ -240,25 +204,6 @@ def _known() -> tuple[dict[str, Any], dict[str, Any]]:
         "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}},
     }
     return template, constraint
-
-
-def _established(api: Api) -> int:
-    crds = api.request("GET", CRD_PATH)["items"]
-    return sum(crd["spec"]["group"] == "constraints.gatekeeper.sh" for crd in crds)
-
-
-def _applied(api: Api, one: dict[str, Any]) -> bool:
-    try:
-        api.apply(_path(one), one)
-    except ApiError as error:
-        if error.status in (404, 429):
-            return False
-        raise
-    return True
-
-
-def _path(constraint: dict[str, Any]) -> str:
-    return f"{CONSTRAINTS}/{constraint['kind'].lower()}/{constraint['metadata']['name']}"
 
 
 def _sync(api: Api) -> None:
@@ -293,9 +238,3 @@ def _await_data(server: Server, count: int) -> None:
         before = server.rss_mib
         time.sleep(1)
     raise RuntimeError(f"{server.name} does not come to hold {count} objects")
-
-
-def _answering(server: Server) -> Answering:
-    """The server as the generator takes it."""
-    url = f"https://127.0.0.1:{server.port}/v1/admit?timeout=30s"
-    return Answering(server.name, url, server.process, server.ready_seconds)

@@ -30,6 +30,7 @@ func main() {
 	bodies := flag.String("body", "", "files with the bodies, comma separated; they are sent in turn")
 	expect := flag.String("expect", "", "allowed or denied for each body, comma separated (default: either)")
 	pids := flag.String("pid", "", "the server's processes, comma separated: report CPU and memory")
+	samples := flag.String("samples", "", "file for each request: when due, sent after, answered after, in microseconds")
 	tag := flag.String("tag", "", "label copied into the output")
 	flag.StringVar(&o.url, "url", "", "where to send them")
 	flag.IntVar(&o.connections, "c", 1, "connections, each with one request at a time")
@@ -55,6 +56,11 @@ func main() {
 	after, err := usageOf(*pids)
 	if err != nil {
 		fail(err)
+	}
+	if *samples != "" {
+		if err := measured.write(*samples); err != nil {
+			fail(err)
+		}
 	}
 	report := measured.report()
 	report["tag"], report["connections"], report["rate"] = *tag, o.connections, o.rate

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,11 +22,17 @@ const samplesForP999 = 10000
 
 type measurement struct {
 	latencies  []time.Duration
+	samples    []sample // as they were scheduled, for whoever asks for each
 	elapsed    time.Duration
 	wrong      int64
 	failed     int64
 	bytes      int64
 	firstFault string
+}
+
+// sample is one request: when it was due, and how much later it was sent and was answered.
+type sample struct {
+	due, late, latency time.Duration
 }
 
 func newClient(connections int) *http.Client {
@@ -45,7 +53,7 @@ func run(client *http.Client, o options) measurement {
 		m                             measurement
 		workers                       sync.WaitGroup
 	)
-	latencies := make([][]time.Duration, o.connections)
+	samples := make([][]sample, o.connections)
 	started := time.Now()
 	end := started.Add(o.duration)
 	for worker := range o.connections {
@@ -63,8 +71,9 @@ func run(client *http.Client, o options) measurement {
 				if begin.After(end) {
 					return
 				}
+				late := time.Since(begin)
 				size, problem, transport := send(client, o.url, o.bodies[i%int64(len(o.bodies))])
-				latencies[worker] = append(latencies[worker], time.Since(begin))
+				samples[worker] = append(samples[worker], sample{begin.Sub(started), late, time.Since(begin)})
 				received.Add(int64(size))
 				if problem != "" {
 					fault.Do(func() { m.firstFault = problem })
@@ -79,7 +88,11 @@ func run(client *http.Client, o options) measurement {
 	}
 	workers.Wait()
 	m.elapsed = time.Since(started)
-	m.latencies = slices.Concat(latencies...)
+	m.samples = slices.Concat(samples...)
+	slices.SortFunc(m.samples, func(a, b sample) int { return cmp.Compare(a.due, b.due) })
+	for _, one := range m.samples {
+		m.latencies = append(m.latencies, one.latency)
+	}
 	slices.Sort(m.latencies)
 	m.wrong, m.failed, m.bytes = wrong.Load(), failed.Load(), received.Load()
 	return m
@@ -131,4 +144,13 @@ func (m measurement) percentile(p float64) float64 {
 	}
 	at := min(len(m.latencies)-1, int(p*float64(len(m.latencies))))
 	return float64(m.latencies[at].Microseconds()) / 1000
+}
+
+// write keeps each sample as a line of three numbers, in microseconds.
+func (m measurement) write(file string) error {
+	var lines bytes.Buffer
+	for _, one := range m.samples {
+		fmt.Fprintln(&lines, one.due.Microseconds(), one.late.Microseconds(), one.latency.Microseconds())
+	}
+	return os.WriteFile(file, lines.Bytes(), 0o644)
 }

@@ -16,7 +16,7 @@ type usage struct {
 	rssBytes   int64
 }
 
-// usageOf sums user and system time and resident memory of processes.
+// usageOf sums user and system time, of children that have ended too, and resident memory of processes.
 func usageOf(pids string) (usage, error) {
 	var sum usage
 	if pids == "" {
@@ -32,7 +32,7 @@ func usageOf(pids string) (usage, error) {
 		if len(fields) < 22 {
 			return sum, fmt.Errorf("/proc/%s/stat has %d fields", pid, len(fields))
 		}
-		for _, field := range fields[11:13] { // utime, stime
+		for _, field := range fields[11:15] { // utime, stime, and those of children that have ended
 			ticks, err := strconv.ParseFloat(field, 64)
 			if err != nil {
 				return sum, err

@@ -1,0 +1,1 @@
+"""A load that goes on while policies change, beside Gatekeeper under the same changes."""
