@@ -19,7 +19,7 @@ from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.checker_types import unifies
 from webhook.rego.compiler.checker_unify import unify_terms, unify_type
 from webhook.rego.compiler.checks import function_text
-from webhook.rego.compiler.variables import terms_of
+from webhook.rego.compiler.variables import LEAVES, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.types import (
     ANY,
@@ -54,6 +54,7 @@ class Checker:
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
         """The paths of rules that depend on what a reference below ``data`` reaches."""
         self._names: dict[str, str] = {}
+        self._functions: dict[str, FunctionType] = {}
         self._bodies = 0
 
     # --- rules -----------------------------------------------------------------------------
@@ -261,7 +262,11 @@ class Checker:
             builtin = self._builtins.get(name)
             if builtin is None:
                 return None
-            return FunctionType(builtin.operands, builtin.result, builtin.variadic)
+            known = self._functions.get(name)
+            if known is None:
+                known = FunctionType(builtin.operands, builtin.result, builtin.variadic)
+                self._functions[name] = known
+            return known
         found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
         return found if isinstance(found, FunctionType) else None
 
@@ -287,7 +292,7 @@ def _variables(term: ir.Term) -> Iterator[str]:
 
 def _closures_of(lit: ir.Lit) -> Iterator[ir.Comprehension]:
     """The outermost comprehensions of a literal, those in nested bodies included."""
-    for term in terms_of(lit):
+    for term in composites_of(lit):
         yield from _closures_in(term)
     for body in _nested(lit):
         for inner in body:
@@ -297,20 +302,9 @@ def _closures_of(lit: ir.Lit) -> Iterator[ir.Comprehension]:
 def _closures_in(term: ir.Term) -> Iterator[ir.Comprehension]:
     if isinstance(term, ir.Comprehension):
         yield term
-    elif isinstance(term, ir.Template):
-        for part in term.parts:
-            if not isinstance(part, str):
-                yield from _closures_in(part)
-    elif isinstance(term, ir.Ref):
-        for part in term.path:
+    for part in parts_of(term):
+        if type(part) not in LEAVES:
             yield from _closures_in(part)
-    elif isinstance(term, ir.Array | ir.Set):
-        for item in term.items:
-            yield from _closures_in(item)
-    elif isinstance(term, ir.Object):
-        for name, value in term.items:
-            yield from _closures_in(name)
-            yield from _closures_in(value)
 
 
 def _nested(lit: ir.Lit) -> Sequence[ir.Body]:

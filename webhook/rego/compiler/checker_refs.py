@@ -44,7 +44,8 @@ def references(term: ir.Term) -> Iterator[list[ir.Term]]:
     if isinstance(term, ir.Ref):
         yield [term.head, *term.path]
         for part in term.path:
-            yield from references(part)
+            if type(part) is not ir.Const:
+                yield from references(part)
     elif isinstance(term, ir.Var):
         if term.name in ROOTS:
             yield [term]

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.ir import (
-    Array,
     Call,
     Comprehension,
     Const,
     Every,
     Logic,
     Not,
-    Object,
     Ref,
-    Set,
-    Template,
     Var,
 )
-from webhook.rego.compiler.variables import terms_of, walk_body
+from webhook.rego.compiler.variables import composites_of, parts_of, walk_body
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
@@ -139,40 +135,32 @@ def _conflict(node: Node, level: str) -> RegoLoadError | None:
 # --- functions -------------------------------------------------------------------------------
 
 
-def each_literal(body: Body) -> Iterator[Lit]:
+def each_literal(body: Body) -> list[Lit]:
     """Every literal of a body at any depth, in order."""
+    found: list[Lit] = []
+    _each(body, found)
+    return found
+
+
+def _each(body: Body, found: list[Lit]) -> None:
     for lit in body:
-        yield lit
-        for term in terms_of(lit):
-            if not isinstance(term, Var | Const):  # most are
-                yield from _in_term(term)
+        found.append(lit)
+        for term in composites_of(lit):
+            _in_term(term, found)
         for modifier in lit.withs:
-            yield from _in_term(modifier.value)
+            _in_term(modifier.value, found)
         if isinstance(lit, Every | Not):
-            yield from each_literal(lit.body)
+            _each(lit.body, found)
         elif isinstance(lit, Logic):
-            yield from each_literal(lit.left)
-            yield from each_literal(lit.right)
+            _each(lit.left, found)
+            _each(lit.right, found)
 
 
-def _in_term(term: Term) -> Iterator[Lit]:
+def _in_term(term: Term, found: list[Lit]) -> None:
     if isinstance(term, Comprehension):
-        yield from each_literal(term.body)
-    elif isinstance(term, Template):
-        for part in term.parts:
-            if not isinstance(part, str):
-                yield from _in_term(part)
-    elif isinstance(term, Ref):
-        for part in term.path:
-            if not isinstance(part, Var | Const):
-                yield from _in_term(part)
-    elif isinstance(term, Array | Set):
-        for item in term.items:
-            yield from _in_term(item)
-    elif isinstance(term, Object):
-        for name, value in term.items:
-            yield from _in_term(name)
-            yield from _in_term(value)
+        _each(term.body, found)
+    for part in parts_of(term):
+        _in_term(part, found)
 
 
 def branches(rule: Rule) -> Iterator[Rule]:
@@ -189,11 +177,11 @@ def function_text(name: Function) -> str:
 
 
 def check_calls(
-    body: Body, arity: Callable[[Function], int], builtins: Mapping[str, Builtin]
+    literals: Iterable[Lit], arity: Callable[[Function], int], builtins: Mapping[str, Builtin]
 ) -> list[RegoLoadError]:
     """Calls of functions that do not exist, or with the wrong number of operands."""
     faults = []
-    for lit in each_literal(body):
+    for lit in literals:
         if not isinstance(lit, Call):
             continue
         wanted = arity(lit.name)
@@ -236,11 +224,11 @@ def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
 
 
 def check_with(
-    body: Body, tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
+    literals: Iterable[Lit], tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
 ) -> list[RegoLoadError]:
     """Modifiers with impossible targets; what a target and value are is settled here."""
     faults: list[RegoLoadError] = []
-    for lit in each_literal(body):
+    for lit in literals:
         for modifier in lit.withs:
             message = _check_modifier(modifier, tree, builtins, disabled)
             if message is not None:

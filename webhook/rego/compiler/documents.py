@@ -13,17 +13,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.nesting import share
-from webhook.rego.compiler.uses import Uses
+from webhook.rego.compiler.rule_bodies import Bodies, begin, writer_of
 from webhook.rego.values import UNDEFINED, equal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from webhook.rego.compiler.ir import Rule
+    from webhook.rego.compiler.literals import BodyWriter
     from webhook.rego.compiler.tree import Node
     from webhook.rego.compiler.unit import Unit
+    from webhook.rego.compiler.writer import Operand
 
 
 MANY_CALLS = 3
@@ -130,28 +129,6 @@ class Documents:
             ]
         )
 
-    def _writer(self, rules: Iterable[Rule]) -> BodyWriter:
-        """A writer for a function of these rules' bodies."""
-        uses = Uses()
-        found = list(rules)
-        for rule in found:
-            uses.rule(rule)
-        writer = BodyWriter(self.unit, uses)
-        writer.location = found[0].location
-        return writer
-
-    def _begin(self, writer: BodyWriter, rule: Rule, collecting: str = "") -> tuple[Any, ...]:
-        """Begin the next body in a function."""
-        saved = writer.snapshot()
-        writer.uses.variables = writer.uses.of(rule)
-        writer.location = rule.location
-        writer.repeats = True
-        writer.loops = []
-        writer.looping = False
-        writer.flat = False
-        writer.collecting = collecting
-        return saved
-
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
         name = header[4 : header.index("(")]
@@ -214,41 +191,15 @@ class Documents:
             # Keys of composite members are dear and often never needed.
             self._list(name, node, "return lazy_set(out)")
             return
-        writer = self._writer(node.rules)
-        for rule in node.rules:
-            saved = self._begin(writer, rule, "out")
-            writer.attempt(partial(self._add_member, writer, rule))
-            writer.restore(saved)
+        writer = writer_of(self.unit, node.rules)
+
+        def add(rule: Rule) -> None:
+            assert rule.key is not None
+            writer.add_member("out", writer.operand(rule.key))
+
+        Bodies(writer, _no_matches, add, "out").write(node.rules)
         writer.lines.append((1, "return set_of(out)"))
         self._finish(f"def {name}(S):", ["out = {}"], writer)
-
-    def _add_member(self, writer: BodyWriter, rule: Rule) -> None:
-        writer.body(rule.body)
-        writer.location = rule.location
-        assert rule.key is not None
-        writer.add_member("out", writer.operand(rule.key))
-
-    def _append(self, writer: BodyWriter, rule: Rule) -> None:
-        writer.body(rule.body)
-        writer.location = rule.location
-        assert rule.key is not None
-        writer.line(f"out.append({writer.operand(rule.key)[0]})")
-
-    def _add_matching(
-        self,
-        writer: BodyWriter,
-        rule: Rule,
-        terms: dict[Any, ir.Term],
-        given: tuple[tuple[str, str], ...],
-        open_: tuple[str, ...],
-    ) -> None:
-        for i, (key, kind) in enumerate(given):
-            writer.match(terms[key], (f"a{i}", kind))
-        writer.body(rule.body)
-        writer.location = rule.location
-        found = [writer.operand(terms[key])[0] for key in open_]
-        value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
-        writer.line(f"out.append({value})")
 
     def _members(self, name: str, node: Node) -> None:
         inner = f"{name}e"
@@ -266,22 +217,30 @@ class Documents:
         The result holds the ``open`` properties of each member.
         """
         params = ", ".join(["S", *(f"a{i}" for i in range(len(given)))])
-        writer = self._writer(node.rules)
-        for rule in node.rules:
-            assert isinstance(rule.key, ir.Object)
-            terms = {k.value: value for k, value in rule.key.items if isinstance(k, ir.Const)}
-            saved = self._begin(writer, rule, "out")
-            writer.attempt(partial(self._add_matching, writer, rule, terms, given, open_))
-            writer.restore(saved)
+        writer = writer_of(self.unit, node.rules)
+
+        def matches(rule: Rule) -> list[tuple[ir.Term, Operand]]:
+            terms = _properties(rule)
+            return [(terms[key], (f"a{i}", kind)) for i, (key, kind) in enumerate(given)]
+
+        def add(rule: Rule) -> None:
+            terms = _properties(rule)
+            found = [writer.operand(terms[key])[0] for key in open_]
+            value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
+            writer.line(f"out.append({value})")
+
+        Bodies(writer, matches, add, "out").write(node.rules)
         writer.lines.append((1, "return out"))
         self._finish(f"def {name}({params}):", ["out = []"], writer)
 
     def _list(self, name: str, node: Node, end: str) -> None:
-        writer = self._writer(node.rules)
-        for rule in node.rules:
-            saved = self._begin(writer, rule, "out")
-            writer.attempt(partial(self._append, writer, rule))
-            writer.restore(saved)
+        writer = writer_of(self.unit, node.rules)
+
+        def add(rule: Rule) -> None:
+            assert rule.key is not None
+            writer.line(f"out.append({writer.operand(rule.key)[0]})")
+
+        Bodies(writer, _no_matches, add, "out").write(node.rules)
         writer.lines.append((1, end))
         self._finish(f"def {name}(S):", ["out = []"], writer)
 
@@ -334,11 +293,10 @@ class Documents:
         elif _all_equal(rules):
             self._chain(name, params, [*rules, *defaults], message)
         else:
-            writer = self._writer([*rules, *defaults])
-            for rule in rules:
-                saved = self._begin(writer, rule)
-                writer.attempt(partial(self._add_value, writer, rule, message))
-                writer.restore(saved)
+            writer = writer_of(self.unit, [*rules, *defaults])
+            add = partial(self._add_value, writer, message)
+            matches = partial(self._matches, writer)
+            Bodies(writer, matches, add, in_order=True).write(rules)
             if defaults:
                 writer.lines.append((1, "if out is not U: return out"))
                 self._alternative(writer, defaults[0], message)
@@ -370,7 +328,7 @@ class Documents:
 
     def _chain(self, name: str, params: str, chain: list[Rule], message: str) -> None:
         """Bodies of which the first that holds decides."""
-        writer = self._writer(chain)
+        writer = writer_of(self.unit, chain)
         for rule in chain:
             self._alternative(writer, rule, message)
             if writer.lines and writer.lines[-1][0] == 1 and writer.lines[-1][1][:7] == "return ":
@@ -379,17 +337,14 @@ class Documents:
             writer.lines.append((1, "return U"))
         self._finish(f"def {name}({params}):", [], writer)
 
-    def _open(self, writer: BodyWriter, rule: Rule) -> None:
-        """Open the nest of a rule's arguments and body."""
-        for i, arg in enumerate(rule.args or ()):
-            known = self.given[i]
-            value = writer.constant(self.unit.values[known]) if known else (f"a{i}", "")
-            writer.match(arg, value)
-        writer.body(rule.body)
-        writer.location = rule.location
+    def _matches(self, writer: BodyWriter, rule: Rule) -> list[tuple[ir.Term, Operand]]:
+        """A rule's parameters and their values."""
+        return [
+            (arg, writer.constant(self.unit.values[known]) if known else (f"a{i}", ""))
+            for i, (arg, known) in enumerate(zip(rule.args or (), self.given, strict=False))
+        ]
 
-    def _add_value(self, writer: BodyWriter, rule: Rule, message: str) -> None:
-        self._open(writer, rule)
+    def _add_value(self, writer: BodyWriter, message: str, rule: Rule) -> None:
         self._agree(writer, "out", writer.name_of(self._value(writer, rule)), message, rule)
 
     def _value(self, writer: BodyWriter, rule: Rule) -> str:
@@ -405,12 +360,15 @@ class Documents:
     def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
         """One body, which returns its value; solutions that disagree are a conflict."""
         start = len(writer.lines)
-        saved = self._begin(writer, rule)
+        saved = begin(writer, rule)
         found = ""
 
         def write() -> None:
             nonlocal found
-            self._open(writer, rule)
+            for arg, operand in self._matches(writer, rule):
+                writer.match(arg, operand)
+            writer.body(rule.body)
+            writer.location = rule.location
             value = self._value(writer, rule)
             constant = isinstance(rule.value, ir.Const) and not writer.split
             if constant or not writer.loops:
@@ -443,17 +401,12 @@ class Documents:
         if chosen is not None:
             rules = [rules[i] for i in chosen]
         depth = len(node.path)
-        writer = self._writer(rules)
-        for rule in rules:
-            saved = self._begin(writer, rule)
-            writer.attempt(partial(self._put, writer, rule, depth))
-            writer.restore(saved)
+        writer = writer_of(self.unit, rules)
+        Bodies(writer, _no_matches, partial(self._put, writer, depth), in_order=True).write(rules)
         writer.lines.append((1, "return out"))
         self._finish(f"def {inner}(S):", ["out = Branch()"], writer)
 
-    def _put(self, writer: BodyWriter, rule: Rule, depth: int) -> None:
-        writer.body(rule.body)
-        writer.location = rule.location
+    def _put(self, writer: BodyWriter, depth: int, rule: Rule) -> None:
         steps = [writer.unit.constant(part) for part in rule.path[depth:]]
         steps += [writer.operand(part)[0] for part in rule.rest]
         multi = rule.key is not None and rule.value is None
@@ -484,6 +437,17 @@ class Documents:
         self.unit.branchings.append(f"{name} = Branching({constant}, {document}, hidden={hidden})")
         if children:
             self.unit.adoptions.append(f"adopt({name}, ({below}))")
+
+
+def _no_matches(rule: Rule) -> list[tuple[ir.Term, Operand]]:  # noqa: ARG001  # as others
+    """Rules whose head asks for nothing."""
+    return []
+
+
+def _properties(rule: Rule) -> dict[Any, ir.Term]:
+    """The properties of a member that is an object."""
+    assert isinstance(rule.key, ir.Object)
+    return {key.value: value for key, value in rule.key.items if isinstance(key, ir.Const)}
 
 
 def _all_equal(rules: list[Rule]) -> bool:

@@ -270,12 +270,7 @@ def _check(
     _raise(faults)
     everything = [branch for rule in compiled.rules for branch in branches(rule)]
     for rule in everything:
-        faults.extend(
-            check_with(
-                rule.body, compiled.tree, compiled.builtins, compiled.options.disabled_builtins
-            )
-        )
-        faults.extend(check_calls(rule.body, compiled.arity, compiled.builtins))
+        _check_literals(compiled, each_literal(rule.body), faults)
     _raise(faults)
     safety = Safety(compiled.arity, faults)
     for rule in compiled.rules:
@@ -288,7 +283,15 @@ def _check(
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     _raise(faults)
-    _replacements(compiled, (rule.body for rule in everything))
+
+
+def _check_literals(
+    compiled: Compiled, literals: list[ir.Lit], faults: list[RegoLoadError]
+) -> None:
+    disabled = compiled.options.disabled_builtins
+    faults.extend(check_with(literals, compiled.tree, compiled.builtins, disabled))
+    faults.extend(check_calls(literals, compiled.arity, compiled.builtins))
+    _replacements(compiled, literals)
 
 
 def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadError]:
@@ -314,20 +317,19 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
     return named
 
 
-def _replacements(compiled: Compiled, bodies: Iterable[ir.Body]) -> None:
+def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
     """What the modifiers of the program replace: only that is looked up at run time."""
-    mocked: set[Function] = set(compiled.mocked)
-    replaced: set[tuple[str, ...]] = set(compiled.replaced)
-    for body in bodies:
-        for lit in each_literal(body):
-            for modifier in lit.withs:
-                if modifier.kind == "function":
-                    target = modifier.target
-                    mocked.add(target if target[0] == "data" else target[0])
-                elif modifier.kind == "data":
-                    replaced.add(modifier.target[1:])
-    compiled.mocked = frozenset(mocked)
-    compiled.replaced = frozenset(replaced)
+    mocked: set[Function] = set()
+    replaced: set[tuple[str, ...]] = set()
+    for lit in literals:
+        for modifier in lit.withs:
+            if modifier.kind == "function":
+                target = modifier.target
+                mocked.add(target if target[0] == "data" else target[0])
+            elif modifier.kind == "data":
+                replaced.add(modifier.target[1:])
+    compiled.mocked |= mocked
+    compiled.replaced |= replaced
 
 
 def compile_query(
@@ -341,18 +343,14 @@ def compile_query(
     lowering.scopes.hidden.append(declared_in(body))
     lowered = lowering.body(body)
     _raise(faults)
-    faults.extend(
-        check_with(lowered, compiled.tree, compiled.builtins, compiled.options.disabled_builtins)
-    )
-    faults.extend(check_calls(lowered, compiled.arity, compiled.builtins))
+    inner = _copy_for_query(compiled)
+    _check_literals(inner, each_literal(lowered), faults)
     _raise(faults)
     names = lowering.scopes.names
     lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
     _raise(faults)
     faults.extend(compiled.checker.query(lowered, names))
     _raise(faults)
-    inner = _copy_for_query(compiled)
-    _replacements(inner, [lowered])
     documents = inner.documents()
     unit = documents.unit
     variables: set[str] = set()

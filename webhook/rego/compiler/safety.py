@@ -9,26 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compiler.ir import (
-    Array,
     Call,
     Comprehension,
     Eq,
     Every,
     Logic,
     Not,
-    Object,
     Print,
-    Ref,
-    Set,
     Template,
     Var,
     is_generated,
     is_wildcard,
 )
 from webhook.rego.compiler.variables import (
+    LEAVES,
+    composites_of,
     everything,
     in_closures,
     outputs,
+    parts_of,
     patterned,
     terms_of,
     visible,
@@ -158,7 +157,7 @@ class Safety:
         for lit in body:
             inner: set[str] = set()
             in_closures(lit, inner)
-            closed.append((inner & body_vars) - globals_)
+            closed.append((inner & body_vars) - globals_ if inner else inner)
         ordered: Body = []
         waiting = list(zip(body, closed, strict=True))
         while waiting:
@@ -195,7 +194,7 @@ class Safety:
         for i, lit in enumerate(ordered):
             if i:
                 known |= self._visible(ordered[i - 1])
-            for term in terms_of(lit):
+            for term in composites_of(lit):
                 self._in_term(term, lit, known, unsafe)
             if isinstance(lit, Every):
                 known |= {lit.key.name, lit.value.name}
@@ -248,20 +247,9 @@ class Safety:
             if missing := needed - bound:
                 unsafe.setdefault(id(lit), (lit, set()))[1].update(missing)
             term.body = self._nested(term.body, known, unsafe)
-        elif isinstance(term, Template):
-            for part in term.parts:
-                if not isinstance(part, str):
-                    self._in_term(part, lit, known, unsafe)
-        elif isinstance(term, Ref):
-            for part in term.path:
+        for part in parts_of(term):
+            if type(part) not in LEAVES:
                 self._in_term(part, lit, known, unsafe)
-        elif isinstance(term, Array | Set):
-            for item in term.items:
-                self._in_term(item, lit, known, unsafe)
-        elif isinstance(term, Object):
-            for name, value in term.items:
-                self._in_term(name, lit, known, unsafe)
-                self._in_term(value, lit, known, unsafe)
 
 
 def _is_variable(part: Comprehension) -> bool:

@@ -187,6 +187,8 @@ class Tree:
 
 def _may_meet(rule: Rule, path: list[Term], at: int) -> bool:
     """Whether the rule's reference and the path agree wherever both are constant."""
+    if at >= len(path) or at >= len(rule.path) + len(rule.rest):
+        return True
     terms: list[Term] = [Const(name) for name in rule.path]
     terms.extend(rule.rest)
     for mine, theirs in zip(terms[at:], path[at:], strict=False):

@@ -21,10 +21,11 @@ class Uses:
         self.paths: dict[tuple[str, ...], int] = {}
         self.beginnings: dict[tuple[str, ...], int] = {}
         self.operands: dict[tuple[str, ...], int] = {}
+        self._rules: dict[int, dict[str, int]] = {}
 
     def rule(self, rule: Rule) -> None:
         """Count one branch of a rule; variables are those of the last one counted."""
-        self.variables = {}
+        self.variables = self._rules[id(rule)] = {}
         self._params = {
             arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
         }
@@ -37,9 +38,12 @@ class Uses:
 
     def of(self, rule: Rule) -> dict[str, int]:
         """How often a rule uses each of its variables."""
-        counted = Uses()
-        counted.rule(rule)
-        return counted.variables
+        found = self._rules.get(id(rule))
+        if found is None:  # it is written in another one's place
+            counted = Uses()
+            counted.rule(rule)
+            found = self._rules[id(rule)] = counted.variables
+        return found
 
     def body(self, terms: list[ir.Term], body: ir.Body) -> None:
         """Count a query."""

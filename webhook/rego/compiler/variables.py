@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler.ir import (
     Array,
     Call,
     Comprehension,
+    Const,
     Eq,
     Every,
+    Given,
     Logic,
     Not,
     Object,
@@ -22,9 +25,12 @@ from webhook.rego.compiler.ir import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from webhook.rego.compiler.ir import Body, Function, Lit, Term
+
+LEAVES: Final = frozenset({Const, Var, Given})
+"""Terms in which there are no others; most are."""
 
 Arity = "Callable[[Function], int]"
 
@@ -33,6 +39,8 @@ def visible(term: Term, found: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""
     if isinstance(term, Var):
         found.add(term.name)
+    elif type(term) is Const:
+        return
     elif isinstance(term, Ref):
         visible(term.head, found)
         for part in term.path:
@@ -76,58 +84,92 @@ def every_literal(body: Body) -> Iterator[Lit]:
             yield from every_literal(lit.right)
 
 
-def terms_of(lit: Lit) -> list[Term]:
+def terms_of(lit: Lit) -> Sequence[Term]:
     """The terms of a literal, modifiers and nested bodies left out."""
-    if isinstance(lit, Eq):
-        return [lit.a, lit.b]
-    if isinstance(lit, Call):
-        return lit.args if lit.out is None else [*lit.args, lit.out]
-    if isinstance(lit, Test):
-        return [lit.term]
-    if isinstance(lit, Every):
-        return [lit.domain]
-    if isinstance(lit, Print):
-        return list(lit.args)
-    return []
+    return _TERMS[type(lit)](lit)
 
 
-def walk(term: Term) -> Iterator[Term]:
-    """The term and every term in it, bodies of comprehensions included."""
-    yield term
+def _call_terms(lit: Call) -> Sequence[Term]:
+    return lit.args if lit.out is None else [*lit.args, lit.out]
+
+
+_TERMS: Final[dict[type, Callable[[Any], Sequence[Term]]]] = {
+    Eq: lambda lit: (lit.a, lit.b),
+    Call: _call_terms,
+    Test: lambda lit: (lit.term,),
+    Every: lambda lit: (lit.domain,),
+    Print: lambda lit: lit.args,
+    Not: lambda lit: (),  # noqa: ARG005  # as the others
+    Logic: lambda lit: (),  # noqa: ARG005
+}
+
+
+def parts_of(term: Term) -> Iterable[Term]:
+    """The terms just inside of a term; the head of a reference and closures left out."""
+    if type(term) in LEAVES:
+        return ()
     if isinstance(term, Ref):
-        yield from walk(term.head)
-        for part in term.path:
-            yield from walk(part)
-    elif isinstance(term, Array | Set):
-        for item in term.items:
-            yield from walk(item)
-    elif isinstance(term, Object):
-        for name, value in term.items:
-            yield from walk(name)
-            yield from walk(value)
+        return term.path
+    if isinstance(term, Array | Set):
+        return term.items
+    if isinstance(term, Object):
+        return itertools.chain.from_iterable(term.items)
+    if isinstance(term, Template):
+        return [part for part in term.parts if not isinstance(part, str)]
+    return ()
+
+
+def composites_of(lit: Lit) -> list[Term]:
+    """The terms of a literal that have others in them; most have none."""
+    return [term for term in terms_of(lit) if type(term) not in LEAVES]
+
+
+def walk(term: Term) -> list[Term]:
+    """The term and every term in it, bodies of comprehensions included."""
+    found: list[Term] = []
+    _walk(term, found)
+    return found
+
+
+def _walk(term: Term, found: list[Term]) -> None:
+    found.append(term)
+    if type(term) in LEAVES:
+        return
+    if isinstance(term, Ref):
+        _walk(term.head, found)
     elif isinstance(term, Comprehension):
         if term.key is not None:
-            yield from walk(term.key)
-        yield from walk(term.value)
-        yield from walk_body(term.body)
-    elif isinstance(term, Template):
-        for piece in term.parts:
-            if not isinstance(piece, str):
-                yield from walk(piece)
+            _walk(term.key, found)
+        _walk(term.value, found)
+        _walk_body(term.body, found)
+    _walk_all(parts_of(term), found)
 
 
-def walk_body(body: Body) -> Iterator[Term]:
+def _walk_all(terms: Iterable[Term], found: list[Term]) -> None:
+    for term in terms:
+        if type(term) in LEAVES:
+            found.append(term)
+        else:
+            _walk(term, found)
+
+
+def walk_body(body: Body) -> list[Term]:
     """Every term in a body, at any depth."""
+    found: list[Term] = []
+    _walk_body(body, found)
+    return found
+
+
+def _walk_body(body: Body, found: list[Term]) -> None:
     for lit in body:
-        for term in terms_of(lit):
-            yield from walk(term)
+        _walk_all(terms_of(lit), found)
         for modifier in lit.withs:
-            yield from walk(modifier.value)
+            _walk(modifier.value, found)
         if isinstance(lit, Every | Not):
-            yield from walk_body(lit.body)
+            _walk_body(lit.body, found)
         elif isinstance(lit, Logic):
-            yield from walk_body(lit.left)
-            yield from walk_body(lit.right)
+            _walk_body(lit.left, found)
+            _walk_body(lit.right, found)
 
 
 def all_of_body(body: Body, found: set[str]) -> None:
@@ -144,7 +186,7 @@ def all_of_body(body: Body, found: set[str]) -> None:
 
 def in_closures(lit: Lit, found: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
-    for term in terms_of(lit):
+    for term in composites_of(lit):
         for part in walk(term):
             if isinstance(part, Comprehension | Template):
                 everything(part, found)
@@ -341,7 +383,6 @@ class Unifier:
 
 def lookup(term: Object, name: Term) -> Term | None:
     """The value under the same key: an equal constant or the same variable."""
-    from webhook.rego.compiler.ir import Const  # noqa: PLC0415  # only needed here
     from webhook.rego.values import equal  # noqa: PLC0415
 
     for other, value in term.items:

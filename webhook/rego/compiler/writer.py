@@ -83,6 +83,8 @@ class Writer:
         self.looping = False
         self.flat = False
         self.collecting = ""
+        self.bodies = 1
+        """Bodies that share what is being written: a turn of a loop is a turn of each."""
         self.callees: list[str] = []
         self.prologue: list[str] = []
         self.hoisted: dict[tuple[str, ...], str] = {}
@@ -198,7 +200,9 @@ class Writer:
 
     def charge(self, source: str) -> None:
         """Pay for a loop over something with a length."""
-        self.line(f"X.left -= {source}")
+        self.line(
+            f"X.left -= {source}" if self.bodies == 1 else f"X.left -= {source} * {self.bodies}"
+        )
         self.line("if X.left < X.next_check: X.check()")
         if self.collecting and self.loops:
             self.line(f"if len({self.collecting}) > {MAX_ITEMS}: too_large()")
