@@ -84,7 +84,10 @@ class Server:
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended")
             if time.monotonic() > end:
-                raise RuntimeError(f"{self.name} is not ready after {READY_SECONDS_MAX:g} s")
+                waits = _get(self.health, "/readyz?verbose")[1]
+                raise RuntimeError(
+                    f"{self.name} is not ready after {READY_SECONDS_MAX:g} s: {waits}"
+                )
             if not answered and (verdict := self.ask(CANARY)) is not None:
                 answered, self.first_answer_denies = True, verdict
             if not ready and _status(self.health) == http.client.OK:

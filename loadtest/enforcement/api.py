@@ -2,12 +2,16 @@
 
 import http.client
 import json
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
 from tests.cluster import Api, ApiError
 
 REQUEST_SECONDS_MAX = 30.0
+
+IDLE_SECONDS_MAX = 60.0
+"""An API server closes what was idle for 90 s (net/http's IdleTimeout as kube-apiserver sets it)."""
 
 
 class Connection:
@@ -17,6 +21,7 @@ class Connection:
         """Where to, and as whom."""
         parts = urlsplit(api.server)
         assert parts.hostname is not None
+        self._used = time.monotonic()
         self._connection = http.client.HTTPSConnection(
             parts.hostname, parts.port, context=api.context, timeout=REQUEST_SECONDS_MAX
         )
@@ -31,6 +36,9 @@ class Connection:
         """The decoded answer. Raises ApiError for an answer that is not a success."""
         payload = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": kind, "Accept": "application/json"}
+        if time.monotonic() - self._used > IDLE_SECONDS_MAX:
+            self._connection.close()  # the next request opens it anew
+        self._used = time.monotonic()
         self._connection.request(method, path, payload, headers)
         answer = self._connection.getresponse()
         content = answer.read()
