@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from webhook.api.gvk import GroupVersionKind
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.resource import Resource
@@ -27,7 +26,7 @@ ACCOUNTS = Resource(
 
 def fill(kubeconfig: Path, first: int, last: int) -> None:
     """Make Pods of these numbers."""
-    uvloop.run(_fill(kubeconfig, first, last))
+    event_loop.run(_fill(kubeconfig, first, last))
 
 
 async def _fill(kubeconfig: Path, first: int, last: int) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
-import uvloop
 import yaml
 from aiohttp import web
 
 from tests.cluster import Api
 from tests.system.replicas import until
+from webhook.cluster import event_loop
 
 Selector = Callable[[str], bool]
 
@@ -38,7 +38,7 @@ class Gate:
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: uvloop.run(self._serve()), daemon=True)
+        self._thread = threading.Thread(target=lambda: event_loop.run(self._serve()), daemon=True)
         self._thread.start()
         self._started.wait()
 

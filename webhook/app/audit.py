@@ -12,13 +12,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-import uvloop
-
 from webhook import metrics
 from webhook.app.audit_sweeps import Sweeps
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
+from webhook.cluster.event_loop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +92,7 @@ class AuditThread:
         self._alive_at = time.monotonic()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
             try:
                 runner.run(self._audit_forever())
             except asyncio.CancelledError:

@@ -14,8 +14,6 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-import uvloop
-
 from webhook import metrics
 from webhook.api.pod_status import Pod
 from webhook.app.cluster_certificate import ClusterCertificate
@@ -26,6 +24,7 @@ from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.event_loop import EventLoop
 from webhook.cluster.reflector import Settings
 from webhook.cluster.resource import Resource
 from webhook.cluster.store import slim
@@ -173,7 +172,7 @@ class ClusterThread:
             self._thread.join(timeout=STOP_SECONDS)
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
             try:
                 runner.run(self._follow_forever())
             except asyncio.CancelledError:

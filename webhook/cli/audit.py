@@ -93,16 +93,15 @@ def command(  # noqa: PLR0913  # each is an option
             "say --once: an audit that goes on is `waddle serve --kubernetes --operation=audit`"
         )
     # Here and not above: they bring aiohttp and the event loop.
-    import uvloop  # noqa: PLC0415
-
     from webhook.cli import audit_report  # noqa: PLC0415
     from webhook.cli.audit_run import CannotAudit, Request  # noqa: PLC0415
+    from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
 
     request = Request(namespace, policies, page_objects, disabled_builtins)
     try:
-        outcome = uvloop.run(_audit(kubeconfig, context, request))
+        outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return NOT_WHOLE

@@ -132,8 +132,7 @@ def _with_cluster(
 ) -> Checked | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked."""
     # Here and not above: they bring aiohttp and the event loop.
-    import uvloop  # noqa: PLC0415
-
+    from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
@@ -148,7 +147,7 @@ def _with_cluster(
         return checked
 
     try:
-        return uvloop.run(run())
+        return event_loop.run(run())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return None

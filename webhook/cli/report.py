@@ -76,8 +76,7 @@ def command(  # each is an option
 ) -> int:
     """Read the reports once and show what they say."""
     # Here and not above: they bring aiohttp and the event loop.
-    import uvloop  # noqa: PLC0415
-
+    from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
@@ -90,7 +89,7 @@ def command(  # each is an option
             return await summarize(client, apis, namespace, all_sources=all_sources)
 
     try:
-        summary = uvloop.run(look())
+        summary = event_loop.run(look())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return FAILED

@@ -47,8 +47,7 @@ Exit codes: 0 shown, 1 the cluster cannot be asked.
 def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
     """Read the cluster once and report."""
     # Here and not above: they bring aiohttp and the event loop.
-    import uvloop  # noqa: PLC0415
-
+    from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
@@ -58,7 +57,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
             return await read(client, namespace)
 
     try:
-        replicas, objects = uvloop.run(look())
+        replicas, objects = event_loop.run(look())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return FAILED

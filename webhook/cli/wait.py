@@ -80,8 +80,7 @@ def command(
         complain(f"--for={condition}: only enforced can be waited for")
         return UNKNOWN
     # Here and not above: they bring aiohttp and the event loop.
-    import uvloop  # noqa: PLC0415
-
+    from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
 
@@ -90,7 +89,7 @@ def command(
             return await _wait_for_all(client, wanted, namespace, seconds)
 
     try:
-        return uvloop.run(run())
+        return event_loop.run(run())
     except CredentialsError as error:
         complain(str(error))
         return UNKNOWN

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 import orjson
+import uvloop
 
 from webhook import __version__
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
+from webhook.cluster.event_loop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -59,6 +61,9 @@ class Client:
         self.unauthorized = 0
 
     async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, uvloop.Loop) and not isinstance(loop, EventLoop):
+            raise TypeError("uvloop's own loop closes descriptors twice: use cluster.event_loop")
         connector = aiohttp.TCPConnector(
             limit=0, limit_per_host=0, ssl=self.credentials.tls or True, ttl_dns_cache=60
         )

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvloop
 from aiohttp import web
 
 from tests.webhook.audit.made import POD, SECRET, items
 from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
 from webhook.audit.patience import patiently
 from webhook.audit.source import ListSource, UnreadableKindError
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.errors import ApiError, UnreachableError
@@ -84,7 +84,7 @@ def test_pages_follow_each_other_and_are_emptied_in_the_order_of_the_list() -> N
         async with listing(answer) as client:
             assert await read(client, ListStatistics()) == ["a", "b", "c"]
 
-    uvloop.run(run())
+    event_loop.run(run())
     assert asked == [{"limit": "2"}, {"limit": "2", "continue": "after-b"}]
 
 
@@ -104,7 +104,7 @@ def test_an_expired_token_is_replaced_by_the_one_that_comes_with_the_error() -> 
             assert await read(client, statistics) == ["a", "b"]
         assert (statistics.continued, statistics.restarted) == (1, 0)
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 def test_without_such_a_token_the_list_begins_anew_and_tells_of_nothing_twice() -> None:
@@ -126,7 +126,7 @@ def test_without_such_a_token_the_list_begins_anew_and_tells_of_nothing_twice() 
             assert await read(client, statistics) == ["x", "x", "y", "a"]
         assert (statistics.continued, statistics.restarted) == (0, 1)
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 def test_a_list_that_expires_again_and_again_is_given_up() -> None:
@@ -139,7 +139,7 @@ def test_a_list_that_expires_again_and_again_is_given_up() -> None:
                 await read(client, ListStatistics())
             assert found.value.is_expired
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 def test_pages_of_large_objects_have_few_of_them() -> None:
@@ -158,7 +158,7 @@ def test_pages_of_large_objects_have_few_of_them() -> None:
         async with listing(answer) as client:
             await read(client, ListStatistics(), page_objects=500)
 
-    uvloop.run(run())
+    event_loop.run(run())
     assert asked[0] == FIRST_OBJECTS
     assert asked[1] == 9
 
@@ -173,7 +173,7 @@ def test_what_passes_is_waited_out_and_what_does_not_is_raised() -> None:
             with pytest.raises(ApiError, match="405"):
                 await read(client, ListStatistics())
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 def test_patience_ends() -> None:
@@ -212,7 +212,7 @@ def test_a_kind_that_could_be_read_before_is_not_taken_for_one_without_a_right()
             allowed = True
             assert await look(source)
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each() -> None:
@@ -234,6 +234,6 @@ def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each()
                 counts.append(len(asked) - before)
 
     counts: list[int] = []
-    uvloop.run(run())
+    event_loop.run(run())
     assert counts[0] > 1
     assert counts[1] == 1

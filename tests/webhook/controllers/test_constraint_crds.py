@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-import uvloop
 import yaml
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client as ApiClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.resource import Resource
@@ -42,7 +42,7 @@ def with_api(cluster):
             async with ApiClient(load_credentials(cluster.kubeconfig)) as api:
                 await work(api)
 
-        uvloop.run(main())
+        event_loop.run(main())
 
     return run
 

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-import uvloop
 
 from tests.cluster import Cluster
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.controllers.events import (
@@ -83,7 +83,7 @@ def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
             assert (refused.writes, refused.failures) == (1, 1)
             return await client.get(EVENTS, made()["metadata"]["name"], NAMESPACE)
 
-    found = uvloop.run(write())
+    found = event_loop.run(write())
     assert found["count"] == 3
     assert found["message"] == "again"
     assert found["involvedObject"]["kind"] == "K8sAlways"

@@ -5,12 +5,12 @@ import uuid
 from pathlib import Path
 
 import pytest
-import uvloop
 import yaml
 
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
@@ -144,7 +144,7 @@ def run_with_writer(cluster, namespace, tmp_log, work):
                 await work(client, pod, writer)
                 running.cancel()
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 async def names_of(client, namespace):
@@ -208,4 +208,4 @@ def test_a_deleted_pod_takes_its_statuses_along(cluster, namespace):
 
             await until(gone, COLLECTED_SECONDS_MAX)
 
-    uvloop.run(run())
+    event_loop.run(run())

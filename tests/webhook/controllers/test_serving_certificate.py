@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
-import uvloop
 from cryptography import x509
 
 from webhook import certs
 from webhook.api.gvk import GroupVersionKind
 from webhook.certs import CertificatePair, SwappedContext
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.resource import Resource
@@ -149,7 +149,7 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
             finally:
                 await client.delete(CONFIGURATION, place.configuration)
 
-    uvloop.run(run())
+    event_loop.run(run())
 
 
 async def data_of(client, place):

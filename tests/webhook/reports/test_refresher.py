@@ -4,11 +4,11 @@ import asyncio
 import uuid
 
 import pytest
-import uvloop
 
 from tests.cluster import ApiError as Refused
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery
@@ -87,7 +87,7 @@ def refreshed(cluster, store, *marks, assessor=None):
                 running.cancel()
             return refresher
 
-    return uvloop.run(run())
+    return event_loop.run(run())
 
 
 def test_a_marked_resource_is_read_back_and_assessed(cluster, there):

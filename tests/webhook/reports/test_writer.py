@@ -6,12 +6,12 @@ import uuid
 from pathlib import Path
 
 import pytest
-import uvloop
 import yaml
 
 from tests.cluster import ApiError as Refused
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import UnreachableError
@@ -79,7 +79,7 @@ def run(cluster, work, reports_max=1000):
             async with asyncio.timeout(SECONDS_MAX):
                 return await work(client, writer)
 
-    return uvloop.run(with_client())
+    return event_loop.run(with_client())
 
 
 def stored(api, subject):

@@ -4,10 +4,10 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-import uvloop
 
 from tests.cluster import ApiError
 from webhook.api.gvk import GroupVersionKind
+from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery
@@ -190,4 +190,4 @@ def test_a_restart_tells_that_all_is_gone_and_begins_from_nothing(cluster):
             await put(cluster, "restarted-after")
             await until(registrar, "set", "restarted-after")
 
-    uvloop.run(run())
+    event_loop.run(run())

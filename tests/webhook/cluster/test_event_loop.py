@@ -1,0 +1,134 @@
+"""A connection that fails takes nobody else's descriptor along."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import select
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvloop
+import yaml
+
+from tests.behaviour.serving import PATIENCE_SECONDS, unverified
+from webhook.cluster import event_loop
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import load_credentials
+
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER for a close that resets."""
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    """A port whose connections the test accepts."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+def reset_at_once(listening: socket.socket, ours: socket.socket) -> None:
+    """End a connection as the server that is killed does, and wait until it is known here."""
+    accepted, _ = listening.accept()
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+    accepted.close()
+    assert select.select([ours], [], [], PATIENCE_SECONDS)[0]
+
+
+def descriptors() -> dict[str, str]:
+    """What is open."""
+    found = {}
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # that of this very listing
+            found[path.name] = str(path.readlink())
+    return found
+
+
+async def connect(ours: socket.socket, context: ssl.SSLContext | None) -> None:
+    """What aiohttp does with a socket that is connected."""
+    hostname = None if context is None else "localhost"
+    await asyncio.get_running_loop().create_connection(
+        asyncio.Protocol, sock=ours, ssl=context, server_hostname=hostname
+    )
+
+
+async def connect_and_be_reset(listening: socket.socket) -> None:
+    """Connect to a server that resets before the first byte of TLS is written."""
+    ours = socket.socket()
+    ours.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(ours, listening.getsockname())
+    reset_at_once(listening, ours)
+    with pytest.raises(ConnectionResetError):
+        await connect(ours, unverified())
+    held = ours.detach()  # else it would close a stranger's when it is collected
+    assert held == -1, "a socket object holds the number of a descriptor that libuv has closed"
+
+
+def test_a_connection_that_is_reset_at_once_closes_its_descriptor_once(
+    listening: socket.socket,
+) -> None:
+    """The next to be opened, as an admission's, has the same number, and keeps it."""
+
+    async def run() -> None:
+        await connect_and_be_reset(listening)
+        before = descriptors()  # libuv keeps one in reserve from its first connection on
+        await connect_and_be_reset(listening)
+        strangers = socket.socketpair()
+        # What is left of the failure goes when its callbacks have run.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        gc.collect()
+        for stranger in strangers:
+            os.fstat(stranger.fileno())
+            stranger.close()
+        assert descriptors() == before, "and nothing is left open"
+
+    event_loop.run(run())
+
+
+def test_a_connection_ends_with_its_transport(listening: socket.socket) -> None:
+    """The socket that was handed in holds nothing, and the descriptor is closed all the same."""
+
+    async def run() -> None:
+        ours = socket.create_connection(listening.getsockname())
+        ours.setblocking(False)
+        theirs, _ = listening.accept()
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            asyncio.Protocol, sock=ours
+        )
+        assert ours.fileno() == -1
+        transport.write(b"x")
+        theirs.settimeout(PATIENCE_SECONDS)
+        assert theirs.recv(1) == b"x"
+        transport.close()
+        assert await asyncio.to_thread(theirs.recv, 1) == b""
+        theirs.close()
+
+    event_loop.run(run())
+
+
+def test_a_client_is_not_opened_on_a_loop_that_closes_descriptors_twice(tmp_path: Path) -> None:
+    cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [cluster],
+        "users": [{"name": "x", "user": {}}],
+        "contexts": [context],
+        "current-context": "x",
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+
+    async def open_client() -> None:
+        async with Client(load_credentials(kubeconfig)):
+            pass
+
+    with pytest.raises(TypeError, match=r"cluster\.event_loop"):
+        uvloop.run(open_client())
+    event_loop.run(open_client())

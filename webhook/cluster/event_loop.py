@@ -1,0 +1,43 @@
+"""The event loop that follows a cluster: uvloop's, without the descriptors that it closes twice.
+
+aiohttp makes a connection with a socket object and hands that to the loop. libuv
+takes over the descriptor by its number, and closes it by its number; the object is
+told to forget the number when its transport closes. uvloop (0.23) does not tell it
+where the transport was closed before the two were brought together: a server that
+resets a connection just made does that, as one does that is killed, or a load
+balancer with nobody behind it. The forgotten object then closes the number a second
+time when it is collected, and by then the number may be anybody's in this process:
+an admission that has just been accepted ends without an answer. (uvloop's issues 645
+and 738 are the same by cancellation.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import uvloop
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Coroutine
+
+_T = TypeVar("_T")
+
+
+class EventLoop(uvloop.Loop):
+    """uvloop's event loop, to whose connections their descriptors belong alone."""
+
+    async def create_connection(
+        self, *arguments: Any, sock: socket.socket | None = None, **options: Any
+    ) -> Any:
+        """Connect; a socket that is handed in is the transport's from then on, come what may."""
+        try:
+            return await super().create_connection(*arguments, sock=sock, **options)
+        finally:
+            if sock is not None:
+                sock.detach()
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to its end on such a loop."""
+    return uvloop.run(main, loop_factory=EventLoop)
