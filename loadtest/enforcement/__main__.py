@@ -14,7 +14,7 @@ from typing import Any
 
 from loadtest.bench import machine
 from loadtest.enforcement import report, systems
-from loadtest.enforcement.changes import CHANGES, constraint_round, template_round
+from loadtest.enforcement.changes import CHANGES, Times, constraint_round, template_round
 from loadtest.enforcement.requests import Ledger
 from loadtest.enforcement.systems import Peer, System, Waddle
 from loadtest.enforcement.writes import medians, per_change
@@ -57,7 +57,7 @@ def measure(ours: Waddle, theirs: Peer, options: argparse.Namespace) -> dict[str
     templates = _alternate(pair, template_round, options.template_rounds, 1)
     for rounds in templates.values():
         for one in rounds:
-            one["excess"] = one["enforced"] - one["floor"]
+            one["excess"] = [max(one["enforced"]) - one["floor"][0]]
     return {
         "command": shlex.join(["python", "-m", "loadtest.enforcement", *sys.argv[1:]]),
         "machine": machine.describe(),
@@ -71,12 +71,14 @@ def measure(ours: Waddle, theirs: Peer, options: argparse.Namespace) -> dict[str
         "template_milliseconds": _summaries(templates, ("enforced", "floor", "excess")),
         "steady": _steady(pair, options.steady_seconds),
         "writes": _writes(ours, theirs, options),
+        # Every change on every replica, as `waddle simulate --measured` takes them.
+        "rounds_ms": [one[change] for one in changes[ours.name] for change in CHANGES],
         "every_round": {"changes": changes, "templates": templates},
     }
 
 
-Round = Callable[[System, Callable[[], None]], dict[str, float]]
-Rounds = dict[str, list[dict[str, float]]]
+Round = Callable[[System, Callable[[], None]], Times]
+Rounds = dict[str, list[Times]]
 
 
 def _alternate(pair: tuple[System, System], run: Round, rounds: int, discarded: int) -> Rounds:
@@ -87,14 +89,14 @@ def _alternate(pair: tuple[System, System], run: Round, rounds: int, discarded: 
             figures = run(system, lambda: time.sleep(SETTLE_SECONDS))
             if number >= discarded:
                 found[system.name].append(figures)
-            shown = " ".join(f"{name} {value:.0f}" for name, value in figures.items())
+            shown = " ".join(f"{name} {max(times):.0f}" for name, times in figures.items())
             print(f"{run.__name__} {number} {system.name}: {shown}", file=sys.stderr, flush=True)
     return found
 
 
 def _summaries(rounds: Rounds, parts: tuple[str, ...]) -> dict[str, dict[str, dict[str, float]]]:
     return {
-        name: {part: report.summary(one[part] for one in figures) for part in parts}
+        name: {part: report.summary(max(one[part]) for one in figures) for part in parts}
         for name, figures in rounds.items()
     }
 

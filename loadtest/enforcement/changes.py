@@ -18,8 +18,12 @@ CHANGES = ("create", "update", "delete")
 _numbers = itertools.count()
 
 
-def constraint_round(system: System, settle: Callable[[], None]) -> dict[str, float]:
-    """Milliseconds from each change of a constraint until it is enforced on the last replica.
+Times = dict[str, list[float]]
+"""Milliseconds of each part of a round, on each replica in the order in which they followed."""
+
+
+def constraint_round(system: System, settle: Callable[[], None]) -> Times:
+    """From each change of a constraint until it is enforced.
 
     ``settle`` waits between two changes for what follows from the first.
     """
@@ -29,24 +33,28 @@ def constraint_round(system: System, settle: Callable[[], None]) -> dict[str, fl
     name = f"{path}/changing-{number}"
     body = constraint(f"changing-{number}", first, KIND)
     other = {"spec": {"parameters": {"word": second}}}
-    found = {}
+    found: Times = {}
     began = time.monotonic()
     system.connection.request("POST", path, body)
-    found["create"] = system.probe.wait(first, denied=True) - began
+    found["create"] = _since(began, system.probe.wait(first, denied=True))
     settle()
     began = time.monotonic()
     system.connection.request("PATCH", name, other, MERGE)
-    found["update"] = system.probe.wait(second, denied=True) - began
+    found["update"] = _since(began, system.probe.wait(second, denied=True))
     settle()
     began = time.monotonic()
     system.connection.request("DELETE", name)
-    found["delete"] = system.probe.wait(second, denied=False) - began
+    found["delete"] = _since(began, system.probe.wait(second, denied=False))
     settle()
-    return {change: seconds * 1000 for change, seconds in found.items()}
+    return found
 
 
-def template_round(system: System, settle: Callable[[], None]) -> dict[str, float]:
-    """Milliseconds from a new template until its constraint is enforced, and of those the server's.
+def _since(began: float, followed: list[float]) -> list[float]:
+    return [(at - began) * 1000 for at in followed]
+
+
+def template_round(system: System, settle: Callable[[], None]) -> Times:
+    """From a new template until its constraint is enforced, and how much of that is the server's.
 
     The constraint is tried until its kind is served. ``floor`` is how long that takes for a
     kind whose CRD is made by hand, with nobody else involved.
@@ -57,11 +65,11 @@ def template_round(system: System, settle: Callable[[], None]) -> dict[str, floa
     began = time.monotonic()
     system.connection.request("POST", TEMPLATES, template(kind))
     _create(system, f"{CONSTRAINTS}/{kind.lower()}", constraint("fresh", word, kind))
-    seconds = system.probe.wait(word, denied=True) - began
+    enforced = _since(began, system.probe.wait(word, denied=True))
     system.connection.request("DELETE", f"{TEMPLATES}/{kind.lower()}")
     system.probe.wait(word, denied=False)
     settle()
-    return {"enforced": seconds * 1000, "floor": floor * 1000}
+    return {"enforced": enforced, "floor": [floor * 1000]}
 
 
 def _crd_round(system: System, number: int) -> float:

@@ -32,20 +32,20 @@ class Probe:
         for connection in self._connections:
             connection.close()
 
-    def wait(self, word: str, *, denied: bool) -> float:
-        """When the last replica denied the word, or allowed it, on the monotonic clock."""
+    def wait(self, word: str, *, denied: bool) -> list[float]:
+        """When each replica denied the word, or allowed it, on the monotonic clock."""
         body = json.dumps(review_of(config_map(word))).encode()
         end = time.monotonic() + ENFORCED_SECONDS_MAX
-        left, last = list(self._connections), 0.0
+        left, followed = list(self._connections), []
         while left:
             for connection in tuple(left):
                 if _is_denied(connection, body, word) == denied:
-                    last = time.monotonic()
+                    followed.append(time.monotonic())
                     left.remove(connection)
             if time.monotonic() > end:
                 raise TimeoutError(f"{len(left)} replicas never followed, word {word}")
             time.sleep(PAUSE_SECONDS)
-        return last
+        return followed
 
 
 def _is_denied(connection: http.client.HTTPSConnection, body: bytes, word: str) -> bool:
