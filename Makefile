@@ -67,7 +67,7 @@ bench: setup ## against Gatekeeper, over TLS, at most 30 minutes; results in loa
 bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 	$(BIN)/python -m loadtest.bench --quick
 
-bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an hour; CURVES=--quick 15 minutes
+bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an hour and a half; CURVES=--quick half of it
 	$(BIN)/python -m loadtest.curves $(CURVES)
 
 flame: setup ## flame graphs of a replica under load, in loadtest/results/

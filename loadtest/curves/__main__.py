@@ -18,21 +18,21 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 Places = tuple[float, ...]
 
-CURVES: dict[str, tuple[Callable[[Stand, Places], None], Places, Places]] = {
-    "matching": (admission.matching, admission.QUICK_MATCHING, admission.MATCHING),
-    "idle": (admission.idle, admission.QUICK_IDLE, admission.IDLE),
-    "size": (admission.size, admission.QUICK_SIZES_KIB, admission.SIZES_KIB),
-    "load": (admission.load, admission.LOADS, admission.LOADS),
-    "replicas": (cluster.replicas, cluster.QUICK_REPLICAS, cluster.REPLICAS),
-    "synced": (cluster.synced, cluster.QUICK_SYNCED, cluster.SYNCED),
-    "changes": (cluster.changes, cluster.QUICK_CHANGES, cluster.CHANGES_PER_MINUTE),
+CURVES: dict[str, tuple[Callable[[Stand, Places], None], Places]] = {
+    "matching": (admission.matching, admission.MATCHING),
+    "idle": (admission.idle, admission.IDLE),
+    "size": (admission.size, admission.SIZES_KIB),
+    "load": (admission.load, admission.LOADS),
+    "replicas": (cluster.replicas, cluster.REPLICAS),
+    "synced": (cluster.synced, cluster.SYNCED),
+    "changes": (cluster.changes, cluster.CHANGES_PER_MINUTE),
 }
 
 
 def main() -> int:
     """Measure the curves; 1 when they cannot be measured here."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.curves", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter points")
+    parser.add_argument("--quick", action="store_true", help="shorter points")
     parser.add_argument("--again", action="store_true", help="also points that are there already")
     parser.add_argument("--draw", action="store_true", help="only draw what is there, and fit")
     parser.add_argument("--only", action="append", choices=list(CURVES), help="one curve")
@@ -45,9 +45,9 @@ def main() -> int:
         certificates = make_certificates(folder / "certificates")
         stand = Stand(store, folder, certificates, Cores.of_this_machine(), say)
         for name in () if options.draw else options.only or CURVES:
-            measure, quick, full = CURVES[name]
+            measure, places = CURVES[name]
             try:
-                measure(stand, quick if options.quick else full)
+                measure(stand, places)
             except ProgramUnavailableError as unavailable:
                 print(f"the peer cannot be built here: {unavailable}", file=sys.stderr)
                 return 1

@@ -18,10 +18,6 @@ LOADS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 QUIETEST_OF = 5
 
-QUICK_MATCHING = (1, 10, 30, 100, 1000)
-QUICK_IDLE = (1, 100, 1000)
-QUICK_SIZES_KIB = (1, 16, 256, 1024)
-
 
 def matching(stand: Stand, places: tuple[int, ...]) -> None:
     """CPU, latency and memory by the number of constraints, all of which match."""

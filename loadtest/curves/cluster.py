@@ -27,10 +27,6 @@ REPLICAS = (1, 2, 4, 8)
 SYNCED = (0, 1_000, 10_000, 50_000)
 CHANGES_PER_MINUTE = (0, 20, 60, 200)
 
-QUICK_REPLICAS = (1, 2, 4)
-QUICK_SYNCED = (0, 1_000, 10_000)
-QUICK_CHANGES = (0, 60, 200)
-
 REST_SECONDS = 5.0
 SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/data"
 PROGRAMS = ("waddle", "gatekeeper")
