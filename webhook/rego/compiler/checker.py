@@ -315,6 +315,8 @@ def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
 
 def _references_of(lit: ir.Lit) -> Iterator[tuple[list[ir.Term], Location]]:
     for term in terms_of(lit):
+        if type(term) is ir.Const or (isinstance(term, ir.Var) and term.name not in ROOTS):
+            continue  # most terms are
         for found in references(term):
             yield found, lit.location
     for body in _nested(lit):
