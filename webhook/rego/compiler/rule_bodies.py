@@ -6,7 +6,7 @@ containers go through them once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,10 +73,16 @@ class Bodies:
     collecting: str = ""
     in_order: bool = False
     """Whether rules are written in their order: only neighbours share a beginning."""
+    _heads: dict[int, list[Term]] = field(default_factory=dict)
 
     def write(self, rules: Iterable[Rule]) -> None:
         """Write all; those that begin alike in one nest."""
-        for _, group in self._groups([Member(rule, {}) for rule in rules], 0):
+        members = [Member(rule, {}) for rule in rules]
+        if len(members) > 1:
+            for member in members:
+                terms = [term for term, _ in self.matches(member.rule)]
+                self._heads[id(member.rule)] = terms
+        for _, group in self._groups(members, 0):
             saved = begin(self.writer, group[0].rule, self.collecting)
             self.writer.attempt(partial(self._group, group))
             self.writer.restore(saved)
@@ -136,11 +142,14 @@ class Bodies:
         """Whether the writing of the next literal can be shared; ``names`` learns from it."""
         if len(one.body) <= at or len(other.body) <= at:
             return False
+        mine, theirs = one.body[at], other.body[at]
+        if type(mine) is not type(theirs):  # most often, and sooner seen than different heads
+            return False
         if at == 0:
-            heads = zip(self.matches(one), self.matches(other), strict=True)
-            if not all(alike.terms(mine[0], other[0], names) for mine, other in heads):
+            heads = zip(self._heads[id(one)], self._heads[id(other)], strict=True)
+            if not all(alike.terms(term, given, names) for term, given in heads):
                 return False
-        return alike.literals(one.body[at], other.body[at], names)
+        return alike.literals(mine, theirs, names)
 
 
 def _common(group: Group, at: int) -> tuple[Group, int]:
