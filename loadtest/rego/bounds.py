@@ -31,8 +31,13 @@ ROUNDS = 9
 ROUND_SECONDS = 0.03
 RESULTS = Path(__file__).parent.parent / "results" / "rego-bounds.json"
 
-_CHARGE = re.compile(r"^ *X\.left -= .*\n", re.MULTILINE)
-_CHECK = re.compile(r"^ *if X\.left < X\.next_check: X\.check\(\)\n", re.MULTILINE)
+_BOUNDS = (
+    re.compile(r"^ *(?:if P.*?: )?(?:P = S\[5\] = )?S\[2\]\.pay\(.*\)\n", re.MULTILINE),
+    re.compile(r"^ *if P and .*: too_large\(\)\n", re.MULTILINE),
+    re.compile(r"^ *(?:P = )?S\[5\](?: = True(?:; X = S\[2\])?)?\n", re.MULTILINE),
+    re.compile(r"^ *X\.left -= .*\n *if X\.left < X\.next_check: X\.check\(\)\n", re.MULTILINE),
+)
+"""What generated code has of bounds."""
 
 
 class Unbounded:
@@ -46,7 +51,7 @@ class Unbounded:
         return compile_parts([self._strip(part) for part in parts])
 
     def _strip(self, part: str) -> str:
-        for pattern in (_CHARGE, _CHECK):
+        for pattern in _BOUNDS:
             part, count = pattern.subn("", part)
             self.removed += count
         return part

@@ -90,7 +90,7 @@ def _entrypoint(function: Callable[[list[Value]], Value], slots: int) -> Entrypo
     def evaluate(input_value: Value, data: dict[str, Value], context: EvaluationContext) -> Value:
         try:
             # As runtime.new_state has it.
-            result = function([input_value, data, context, None, (), *blank])
+            result = function([input_value, data, context, None, (), False, *blank])
         except RecursionError:
             raise too_deep() from None
         if context.error is not None:

@@ -1,8 +1,8 @@
 """What one evaluation may use, and what it is lent: time, steps, a clock, services.
 
 A step is about 50 ns of work. Generated code charges the length of a collection
-when it enters a loop over it, and built-ins charge before work that is long in
-C; the deadline is looked at each time :data:`CHECK_EVERY` steps have been paid,
+when it enters a loop over it (:mod:`webhook.rego.compiler.payment` says which), and
+built-ins charge before work that is long in C; the deadline is looked at each time :data:`CHECK_EVERY` steps have been paid,
 so that a loop costs a comparison and not a system call.
 """
 
@@ -134,6 +134,13 @@ class EvaluationContext:
         self.left = left = self.left - steps
         if left < self.next_check:
             self.check()
+
+    def pay(self, steps: int) -> bool:
+        """As :meth:`charge`; True, as generated code wants it."""
+        self.left = left = self.left - steps
+        if left < self.next_check:
+            self.check()
+        return True
 
     def check(self) -> None:
         """Look at the budget and the clock."""

@@ -49,7 +49,7 @@ State: TypeAlias = list[Any]
 """One evaluation, as :func:`new_state` makes it.
 
 Input, base documents, limits, what is put in place of functions, which documents are
-replaced, and from :data:`FIRST_SLOT` on what has been computed. A list, because one is made
+replaced, whether loops pay from their first turn on, and from :data:`FIRST_SLOT` on what has been computed. A list, because one is made
 for each evaluation: an object with attributes takes four times as long.
 """
 
@@ -58,12 +58,13 @@ DATA: Final = 1
 CONTEXT: Final = 2
 MOCKS: Final = 3
 REPLACED: Final = 4
-FIRST_SLOT: Final = 5
+PAYING: Final = 5
+FIRST_SLOT: Final = 6
 
 
 def new_state(input_value: Value, data: Value, context: EvaluationContext, slots: int) -> State:
     """The state in which an evaluation begins."""
-    return [input_value, data, context, None, (), *[MISSING] * slots]
+    return [input_value, data, context, None, (), False, *[MISSING] * slots]
 
 
 def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value:
@@ -178,6 +179,10 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
     return [(name, value.get(name)) for name in ordered(value.keys())] if kind is RegoObject else ()
 
 
+MANY_MEMBERS: Final = 64
+"""Members from which on seeking one of them is paid for: half a microsecond of strings."""
+
+
 def size(value: Value) -> int:
     """What a loop over the value is charged."""
     kind = type(value)
@@ -198,15 +203,20 @@ def is_object(value: Value, length: int) -> bool:
     return (kind is dict or kind is RegoObject) and len(value) == length
 
 
-def member(item: Value, collection: Value) -> bool:
+def member(state: State, item: Value, collection: Value) -> bool:
     """``item in collection``."""
     kind = type(collection)
     if kind is RegoSet:
         return item in collection
+    if kind is not list and kind is not dict and kind is not RegoObject:
+        return False
+    length = len(collection)
     if type(item) is str:
-        return (kind is list and item in collection) or (
-            (kind is dict or kind is RegoObject) and item in collection.values()
-        )
+        if length > MANY_MEMBERS:
+            state[CONTEXT].charge(length // 4)
+        return item in (collection if kind is list else collection.values())
+    if length > MANY_MEMBERS:
+        state[CONTEXT].charge(length * 2)
     return any(equal(item, other) for other in values(collection))
 
 
@@ -325,13 +335,18 @@ def put_path(
 # --- with ------------------------------------------------------------------------------------
 
 
+REPLACE_STEPS: Final = 20
+"""What a modifier costs, besides a step for each document that is to be computed anew."""
+
+
 def replace(
     state: State,
     inputs: Sequence[tuple[tuple[str, ...], Value]],
     datas: Sequence[tuple[tuple[str, ...], Value]],
     mocks: Sequence[tuple[Any, Any]],
 ) -> State:
-    """The state in which a literal with modifiers is evaluated."""
+    """The state in which a literal with modifiers is evaluated: all is computed anew in it."""
+    state[CONTEXT].charge(REPLACE_STEPS + len(state))
     new = [*state[:FIRST_SLOT], *[MISSING] * (len(state) - FIRST_SLOT)]
     for names, value in inputs:
         new[INPUT] = _with_value(new[INPUT], names, value)

@@ -70,8 +70,58 @@ p if { some i in numbers.range(1, 100000); regex.match("^(a+)+$", input.text) }
     "arrays that double": "package a\n"
     + "\n".join(f"x{i} := array.concat(x{i + 1}, x{i + 1})" for i in range(60))
     + "\nx60 := [1]\np := count(x0)",
+    "loops of free length inside each other": "package a\np := count([1 | "
+    + "; ".join(f"some x{i} in input.few" for i in range(12))
+    + "; x0 == 10])",
+    "loops of free length, further inside than one function has": "package a\np := count([1 | "
+    + "; ".join(f"some x{i} in input.few" for i in range(40))
+    + "; x0 == 10])",
+    "functions with loops of free length that call each other": "package a\n"
+    + "\n".join(f"f{i}(x) if {{ some y in input.few; f{i + 1}(x + y) }}" for i in range(12))
+    + "\nf12(x) if x == -1\np if f0(1)",
+    "comprehensions of free length in functions that call each other": "package a\n"
+    + "\n".join(f"f{i}(x) := sum([f{i + 1}(y) | some y in input.few])" for i in range(12))
+    + "\nf12(x) := x\np := f0(1)",
+    "sets of objects that are sought in each other": "package a\n"
+    + "\n".join(
+        f"""s{i} contains {{"a": x, "b": y}} if {{ some x in [1, 2]; s{j}[{{"a": x, "b": y}}] }}
+s{i} contains {{"a": x, "b": y}} if {{ some x in [2, 1]; x > 0; s{j}[{{"a": x, "b": y}}] }}"""
+        for i, j in ((i, i + 1) for i in range(40))
+    )
+    + """\ns40 contains {"a": x, "b": y} if { some x in input.few; some y in input.none }
+p := count([1 | some x in input.few; s0[{"a": x, "b": _}]])""",
+    "documents that are computed anew": "package a\n"
+    + "\n".join(
+        f"d{i} := a + b if {{ a := d{i + 1} with input.a as 1; b := d{i + 1} with input.a as 2 }}"
+        for i in range(40)
+    )
+    + "\nd40 := input.a\np := d0",
+    "functions in each other's place": "package a\n"
+    + "\n".join(
+        f"f{i}(x) := z if {{ y := g(x) with g as f{i + 1}; z := g(y) with g as f{i + 1} }}"
+        for i in range(40)
+    )
+    + "\nf40(x) := x\ng(x) := x\np := f0(1)",
+    "a tree of calls in a loop": "package a\n"
+    + "\n".join(f"f{i}(x) := f{i + 1}(x) + f{i + 1}(x + 1)" for i in range(8))
+    + "\nf8(x) := x\np := count([1 | some i in r; some j in r; f0(i) == j])\n"
+    + "r := numbers.range(1, 3000)",
+    "a list sought in itself": """package a
+p := count([1 | some i in r; some j in r; sprintf("%d", [i + j]) in texts])
+texts := [sprintf("%d", [-i]) | some i in r]
+r := numbers.range(1, 3000)
+""",
+    "functions in a walk": """package a
+p := count([1 | walk(input, [_, a]); f(a)])
+f(x) if { walk(input, [_, b]); g(x, b) }
+g(x, y) if { some z in input.few; x == [y, z] }
+""",
 }
-INPUT = {"items": [{"n": [i]} for i in range(400)], "text": "a" * 5000 + "b"}
+INPUT = {
+    "few": list(range(10)),
+    "items": [{"n": [i]} for i in range(400)],
+    "text": "a" * 5000 + "b",
+}
 
 
 @pytest.mark.parametrize("name", ENDLESS)

@@ -126,7 +126,7 @@ class CallWriter(UnificationWriter):
             return self.constant(value)
         if function not in self.unit.quiet:
             self.effects += 1
-        self.callees.append(function)
+        self.called(function)
         self.unit.calls[id(node)] = self.unit.calls.get(id(node), 0) + 1
         if given:
             args = [arg for arg, known in zip(args, given, strict=True) if not known]
@@ -243,6 +243,7 @@ class CallWriter(UnificationWriter):
         self.condition(f"{found} is not U")
         if lit.out is None:
             return
+        self.charge_turns()
         value = self.new()
         self.loop(value, found)
         self.match(lit.out, (value, LIST))

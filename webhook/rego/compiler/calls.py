@@ -316,7 +316,7 @@ def _member(writer: CallWriter, lit: ir.Call) -> bool:
             item = writer.name_of(item)
             writer.truth(lit, f"type({item}) is str and {item} in {name}")
             return True
-    writer.truth(lit, f"member({item}, {collection})")
+    writer.truth(lit, f"member({writer.state}, {item}, {collection})")
     return True
 
 

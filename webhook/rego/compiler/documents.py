@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.nesting import share
+from webhook.rego.compiler.payment import Payment, mark, settle
 from webhook.rego.compiler.rule_bodies import Bodies, begin, writer_of
 from webhook.rego.values import UNDEFINED, equal
 
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 MANY_CALLS = 3
 """Places that call a function from which on its answers are kept."""
-
-MANY_CALLED = 500
-"""Calls below one call from which on each is paid for."""
-
-CALL_STEPS = 20
-"""What a call costs: about a microsecond."""
 
 MAX_KEPT = 256
 """Answers kept for one function in one evaluation."""
@@ -54,7 +49,7 @@ class Documents:
         for name, node in self.functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
                 self._kept(name)
-        self._charge_calls()
+        settle(self.unit)
 
     def write(self, name: str, wanted: tuple[str, Node, Any]) -> None:
         """Write one function."""
@@ -75,36 +70,6 @@ class Documents:
             self._built(name, node, detail)
         else:
             self._branching(name, node)
-
-    def _charge_calls(self) -> None:
-        """Let functions pay whose calls multiply: each that calls two makes a tree of calls."""
-        sizes: dict[str, int] = {}
-
-        def size(name: str) -> int:
-            known = sizes.get(name)
-            if known is None:
-                known = 1 + sum(size(callee) for callee in self.unit.callees.get(name, ()))
-                sizes[name] = known = min(known, 10 * MANY_CALLED)
-            return known
-
-        lines = []
-        for line in self.unit.lines:
-            if not line.startswith("    # "):
-                lines.append(line)
-                continue
-            _, word, name = line.split()
-            if size(name) > MANY_CALLED:
-                if word == "with":
-                    lines.append("    X = S[2]")
-                # It pays for those that do not pay themselves.
-                free = sum(
-                    known
-                    for callee in self.unit.callees[name]
-                    if (known := size(callee)) <= MANY_CALLED
-                )
-                lines.append(f"    X.left -= {CALL_STEPS * (1 + free)}")
-                lines.append("    if X.left < X.next_check: X.check()")
-        self.unit.lines = lines
 
     def _kept(self, name: str) -> None:
         """Remember a function's answers by the identity of its operand, for one evaluation.
@@ -140,12 +105,10 @@ class Documents:
                 self.unit.fixed[name] = UNDEFINED
             elif source in self.unit.values:
                 self.unit.fixed[name] = self.unit.values[source]
-        self.unit.callees[name] = writer.callees
-        charges = any("X." in text for _, text in writer.lines)
-        if charges:
-            lines.append((1, "X = S[2]"))
-        if len(writer.callees) > 1:
-            lines.append((1, f"# {'and' if charges else 'with'} {name}"))
+        self.unit.payments[name] = Payment(
+            writer.free, writer.straight, writer.callees, pays=writer.pays
+        )
+        lines.append((1, mark(name, pays=writer.pays)))
         lines.extend((1, text) for text in writer.prologue)
         lines.extend(writer.lines)
         self.unit.add(share(lines) if writer.split else lines)
@@ -307,8 +270,9 @@ class Documents:
         self, name: str, params: str, rules: list[Rule], defaults: list[Rule], message: str
     ) -> None:
         """Several rules with ``else`` branches: each a function, and all must agree."""
-        lines = [(0, f"def {name}({params}):"), (1, "out = U")]
-        self.unit.callees[name] = [f"{name}x{i}" for i in range(len(rules))]
+        lines = [(0, f"def {name}({params}):"), (1, mark(name, pays=False)), (1, "out = U")]
+        calls = [(f"{name}x{i}", 1) for i in range(len(rules))]
+        self.unit.payments[name] = Payment(0, 0, calls, pays=False)
         for i, rule in enumerate(rules):
             part = f"{name}x{i}"
             self._chain(part, params, [*rule.branches()], message)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.call_writer import CallWriter, function_key
-from webhook.rego.compiler.writer import LIST, SET, STRING, Operand
+from webhook.rego.compiler.writer import DICT, LIST, SET, STRING, Operand
 from webhook.rego.runtime import MISSING
 from webhook.rego.values import RegoSet
 
@@ -115,7 +115,9 @@ class BodyWriter(CallWriter):
         if term.kind == "array":
             return result, LIST
         if term.kind == "set":
-            return self.assign(f"set_of({result})"), SET
+            found = self.assign(f"set_of({result})")
+            self.known["size", found] = result, DICT
+            return found, SET
         return self.assign(f"finish({result})"), ""
 
     def add_member(self, result: str, value: Operand) -> None:
@@ -313,6 +315,7 @@ class BodyWriter(CallWriter):
             target = self.unit.constant(tuple(modifier.target[1:]))
             (inputs if modifier.kind == "input" else datas).append(f"({target}, {value}), ")
         groups = ", ".join(f"({''.join(group)})" for group in (inputs, datas, mocks))
+        self.unit.modifies = True
         new = self.assign(f"replace({self.state}, {groups})")
         outer, self.state = self.state, new
         withs, lit.withs = lit.withs, []

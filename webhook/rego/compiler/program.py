@@ -34,6 +34,7 @@ from webhook.rego.compiler.tree import Node, Tree
 from webhook.rego.compiler.unit import Unit
 from webhook.rego.compiler.uses import Uses
 from webhook.rego.compiler.variables import terms_of, visible
+from webhook.rego.compiler.writer import PAYS
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.metadata import Metadata
 from webhook.rego.strict import check_imports, check_strict
@@ -377,7 +378,7 @@ def compile_query(
     writer.attempt(solve)
     writer.close()
     writer.lines.append((1, "return out"))
-    lines = [(0, "def q(S):"), (1, "out = []"), (1, "X = S[2]")]
+    lines = [(0, "def q(S):"), (1, "out = []"), (1, f"P = {PAYS} = True")]
     lines += [*((1, text) for text in writer.prologue), *writer.lines]
     unit.add(share(lines) if writer.split else lines)
     return inner.finish(unit, documents), inner

@@ -225,7 +225,8 @@ class ReferenceWriter(Writer):
             else:
                 values = "values" if self.repeats else "values_in_order"
                 items = self.assign(f"{source} if type({source}) is list else {values}({source})")
-            self.charge(f"len({items})")
+            # A set's own length takes a call of Python's.
+            self.charge(f"len({self.known.get(('size', items), (items, ''))[0]})")
             self.loop(value, items)
             self.env[part.name] = ("None", "")  # type: ignore[union-attr]  # nobody reads it
             return value, ""
@@ -252,7 +253,7 @@ class ReferenceWriter(Writer):
         if len(items) == 1:
             self.match(part, self.constant(items[0][0]))
             return self.constant(items[0][1])
-        self.charge(str(len(items)))
+        self.charge_constant(len(items))
         value = self.new()
         kind = _kind_of_all(item for _, item in items)
         if self.single_use(part):
@@ -306,6 +307,7 @@ class ReferenceWriter(Writer):
         targets = [self.new() for _ in opened]
         value = self.new()
         source = "".join(f"{step}, " for step in steps)
+        self.charge_turns()
         self.loop(
             "".join(f"{name}, " for name in (*targets, value)),
             f"explore({self.state}, {branching}, {names}, ({source}))",
@@ -411,6 +413,7 @@ class ReferenceWriter(Writer):
         if function in self.unit.fixed:
             raise UnreachableError
         args = "".join(f", {source}" for source, _ in found)
+        self.called(function)
         items = self.assign(f"{function}({self.state}{args})")
         self.charge(f"len({items})")
         targets = [self.new() for _ in rest]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.compiler.ahead import Ahead
     from webhook.rego.compiler.ir import Function
+    from webhook.rego.compiler.payment import Payment
     from webhook.rego.compiler.tree import Node, Tree
     from webhook.rego.values import Value
 
@@ -53,7 +54,10 @@ class Unit:
         self.slots = 0
         self.inlined = 0
         self.calls: dict[int, int] = {}
-        self.callees: dict[str, list[str]] = {}
+        self.payments: dict[str, Payment] = {}
+        """What each function may cost that has been written."""
+        self.modifies = False
+        """Whether a modifier makes documents be computed more than once."""
         self.wanted: list[tuple[str, Any]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []

@@ -13,7 +13,7 @@ from webhook.rego.ast import NOWHERE
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.constants import UnreachableError, static
 from webhook.rego.compiler.variables import visible
-from webhook.rego.runtime import MISSING
+from webhook.rego.runtime import MISSING, PAYING
 from webhook.rego.values import UNDEFINED, RegoSet
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ WORK_STEPS: Final = 20
 """What a call of a built-in, or making a member's key, is paid with within a loop: a microsecond. A
 loop is paid for when it begins, a step a turn; without this a turn's work would be free."""
 
+CALL_STEPS: Final = 5
+"""What a call of a function is paid with, likewise."""
+
+PAYS: Final = f"S[{PAYING}]"
+"""Whether an evaluation pays for all its loops."""
+
+FREE_TURNS: Final = 10
+"""Turns of a loop that may be free (:mod:`webhook.rego.compiler.payment`): what nearly all lists
+and objects of Kubernetes have."""
+
 STRING, INT, BOOL, LIST, DICT, SET, NULL = "s", "i", "b", "l", "d", "S", "n"
 
 Operand = tuple[str, str]
@@ -55,6 +65,23 @@ KIND_OF: Final[dict[type, str]] = {
     type(None): NULL,
     RegoSet: SET,
 }
+
+
+class _Price:
+    """The line that pays for a loop, before the calls in the loop are known."""
+
+    def __init__(self, lines: list[tuple[int, str]], text: str) -> None:
+        """The last of the lines, which begins with this text."""
+        self._lines = lines
+        self._at = len(lines) - 1
+        self._text = text
+        self._steps = 1
+
+    def add(self, steps: int) -> None:
+        """Let each turn cost more."""
+        self._steps += steps
+        indent, _ = self._lines[self._at]
+        self._lines[self._at] = indent, f"{self._text} * {self._steps})"
 
 
 class Writer:
@@ -85,7 +112,18 @@ class Writer:
         self.collecting = ""
         self.bodies = 1
         """Bodies that share what is being written: a turn of a loop is a turn of each."""
-        self.callees: list[str] = []
+        self.callees: list[tuple[str, int]] = []
+        """Functions called, and how often while no loop of this one has more than its free turns."""
+        self.turns = 1
+        """Turns of the loops that the place is inside of, while they are free."""
+        self.free = 0
+        """Steps of all that has been written, likewise."""
+        self.straight = 0
+        """Steps of what stands outside of loops: nobody pays for it."""
+        self.price: _Price | None = None
+        """Where the innermost loop is paid for, and how many steps a turn."""
+        self.pays = False
+        """Whether anything written pays once a loop is long."""
         self.prologue: list[str] = []
         self.hoisted: dict[tuple[str, ...], str] = {}
         self.index = "index"
@@ -199,19 +237,57 @@ class Writer:
             self.effects += 1
 
     def charge(self, source: str) -> None:
-        """Pay for a loop over something with a length."""
-        self.line(
-            f"X.left -= {source}" if self.bodies == 1 else f"X.left -= {source} * {self.bodies}"
-        )
-        self.line("if X.left < X.next_check: X.check()")
+        """Pay for a loop over something with a length, where that is more than may be free."""
+        self._begin_paying(f"if P or {source} > {FREE_TURNS}: P = {PAYS} = S[2].pay({source}")
+        self._turn(FREE_TURNS)
+
+    def charge_constant(self, count: int) -> None:
+        """Pay for a loop over so many constants."""
+        if count > FREE_TURNS:
+            self._begin_paying(f"P = {PAYS} = S[2].pay({count}")
+        else:
+            self._begin_paying(f"if P: S[2].pay({count}")
+        self._turn(min(count, FREE_TURNS))
+
+    def charge_turns(self) -> None:
+        """Begin to pay: a loop follows whose turns pay for themselves, and may be many."""
+        self.line(f"P = {PAYS} = True")
+        self.price = None
+        self._turn(FREE_TURNS)
+
+    def _begin_paying(self, text: str) -> None:
+        """The line that pays for a loop; each call that is written in the loop adds to its price."""
+        self.line(f"{text})")
+        self.price = _Price(self.lines, text)
+        if self.bodies > 1:
+            self.price.add(self.bodies - 1)
+
+    def _turn(self, count: int) -> None:
         if self.collecting and self.loops:
-            self.line(f"if len({self.collecting}) > {MAX_ITEMS}: too_large()")
+            self.line(f"if P and len({self.collecting}) > {MAX_ITEMS}: too_large()")
+        self.turns *= count
+        self.free += self.turns * self.bodies
+        self.pays = True
 
     def work(self) -> None:
         """Pay, within a loop, for what takes longer than a turn of it was paid for."""
-        if self.loops:
-            self.line(f"X.left -= {WORK_STEPS}")
-            self.line("if X.left < X.next_check: X.check()")
+        self._spend(WORK_STEPS)
+        if self.turns > 1:
+            self.line(f"if P: S[2].pay({WORK_STEPS})")
+
+    def called(self, function: str) -> None:
+        """Pay, within a loop, for the call of a function that is written next."""
+        self.callees.append((function, self.turns))
+        self._spend(CALL_STEPS)
+        if self.price is not None:
+            self.price.add(CALL_STEPS)
+        elif self.turns > 1:
+            self.line(f"S[2].pay({CALL_STEPS})")
+
+    def _spend(self, steps: int) -> None:
+        self.free += self.turns * steps
+        if self.turns == 1:
+            self.straight += steps
 
     def snapshot(self) -> tuple[Any, ...]:
         """What a nested body changes and must give back."""
@@ -226,6 +302,8 @@ class Writer:
             self.flat,
             self.collecting,
             self.blocks,
+            self.turns,
+            self.price,
         )
 
     def restore(self, saved: tuple[Any, ...]) -> None:
@@ -233,7 +311,8 @@ class Writer:
         if self.loops is not saved[3]:
             self.close()
         self.env, self.known, self.indent, self.loops, *rest = saved
-        self.state, self.repeats, self.looping, self.flat, self.collecting, self.blocks = rest
+        self.state, self.repeats, self.looping, self.flat, self.collecting, *rest = rest
+        self.blocks, self.turns, self.price = rest
 
     # --- whether variables are bound ---------------------------------------------------------
 
