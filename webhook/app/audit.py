@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
 from webhook.app.audit_sweeps import Sweeps
+from webhook.app.priority import stand_behind
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -92,6 +93,7 @@ class AuditThread:
         self._alive_at = time.monotonic()
 
     def _run(self) -> None:
+        stand_behind()
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             try:
                 runner.run(self._audit_forever())

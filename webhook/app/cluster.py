@@ -20,6 +20,7 @@ from webhook.app.cluster_certificate import ClusterCertificate
 from webhook.app.cluster_policies import ClusterPolicies
 from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
 from webhook.app.cluster_writers import StatusWriters
+from webhook.app.priority import stand_behind
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -172,6 +173,7 @@ class ClusterThread:
             self._thread.join(timeout=STOP_SECONDS)
 
     def _run(self) -> None:
+        stand_behind()
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             try:
                 runner.run(self._follow_forever())

@@ -21,6 +21,7 @@ from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refus
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
 from webhook.app.policies import MeteredClient, PolicyLoader
+from webhook.app.priority import SWITCH_INTERVAL_SECONDS
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.client import Client
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import Driver
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
-
-SWITCH_INTERVAL_SECONDS: Final = 0.001
-"""How long a thread may keep the interpreter from another. Python's 5 ms would be added to each
-review while policies are compiled beside it."""
 
 GC_THRESHOLD: Final = 20_000
 """Allocations between collections of the youngest generation: reviews leave hardly any cycles."""

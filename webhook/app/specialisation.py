@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from webhook.app.priority import stand_behind
 from webhook.constraint.drivers.specialisation import Specialiser
 from webhook.specialisation_metrics import (
     SPECIALISATIONS_REFUSED,
@@ -27,7 +28,9 @@ class SpecialisingThread:
         self.specialiser = Specialiser(self._submit, evaluations=evaluations)
         self._registry = registry
         self._log = log
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="specialise")
+        self._executor = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="specialise", initializer=stand_behind
+        )
 
     def stop(self) -> None:
         """Write no more; what is being written is not waited for."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from webhook.app.files import Subject, watch
+from webhook.app.priority import stand_behind
 from webhook.metrics import Registry
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
@@ -106,6 +107,7 @@ class ReloadThread:
         self._thread.join(timeout=1)
 
     def _run(self) -> None:
+        stand_behind()
         try:
             for subject in self._subjects:
                 subject.look()

@@ -1,0 +1,120 @@
+"""Replicas under load while policies change: every answer is right, all the while."""
+
+import threading
+from functools import partial
+from typing import Any, Self
+
+from tests.system.proxy import Proxy
+from tests.system.replicas import (
+    PATIENT_SECONDS,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+    template,
+    until,
+)
+
+CHANGES = 60
+KINDS = ("MovingOne", "MovingTwo")
+
+REVISION = """
+package moving
+violation[{"msg": msg}] {
+  input.review.object.data.deny == input.parameters.word
+  msg := sprintf("revision %d denies %%v", [input.parameters.word])
+}
+"""
+
+
+class Asking:
+    """A thread for each replica: a ConfigMap that one policy denies and one that none does, in turn."""
+
+    def __init__(self, replicas: list[Replica], word: str) -> None:
+        self._replicas = replicas
+        self._word = word
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=(number,)) for number in range(len(replicas))
+        ]
+        self.answered = [0] * len(replicas)
+        self.wrong: list[str] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, number: int) -> None:
+        replica = self._replicas[number]
+        while not self._stop.is_set():
+            try:
+                denied = replica.admit(config_map(self._word))
+                allowed = replica.admit(config_map("named by none"))
+            except Exception as error:  # noqa: BLE001  # whatever it is, an answer is missing
+                self.wrong.append(f"{type(error).__name__}: {error}")
+                return
+            message = denied.get("status", {}).get("message", "")
+            if denied["allowed"] or message != f"[{self._word}] denied by {self._word}":
+                self.wrong.append(str(denied))
+            if not allowed["allowed"]:
+                self.wrong.append(str(allowed))
+            self.answered[number] += 1
+
+
+def moving(kind: str, number: int) -> dict[str, Any]:
+    """A template whose source is another with each number."""
+    return template(kind, REVISION % number)
+
+
+def says(replica: Replica, word: str, message: str) -> bool:
+    """Whether a replica denies a ConfigMap with the word by just this message."""
+    verdict = replica.admit(config_map(word))
+    return bool(verdict.get("status", {}).get("message") == message)
+
+
+def test_load_goes_on_through_changes_of_templates_and_constraints(
+    plane: Plane, trio: list[Replica], proxy: Proxy
+) -> None:
+    """No answer is missing or wrong, whatever changes; what was applied last is enforced by all."""
+    proxy.replicas = trio
+    plane.put_template(template("Staying"))
+    plane.put_constraint(constraint("stays", "stays", "Staying"))
+    revisions = dict.fromkeys(KINDS, 0)
+    for kind in KINDS:
+        plane.put_template(moving(kind, 0))
+        plane.put_constraint(constraint("first", "first", kind))
+    for replica in trio:
+        until(partial(replica.denies, "stays"), "what stays is enforced")
+    plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+    words: dict[tuple[str, str], str] = {}
+    try:
+        with Asking(trio, "stays") as asking:
+            for number in range(1, CHANGES + 1):
+                kind, name = KINDS[number % 2], f"moving-{number % 6}"
+                if number % 10 == 0:
+                    revisions[KINDS[number % 20 // 10]] = number
+                    plane.put_template(moving(KINDS[number % 20 // 10], number))
+                elif number % 9 == 0 and (kind, name) in words:
+                    plane.delete_constraint(name, kind)
+                    del words[kind, name]
+                else:
+                    words[kind, name] = f"word-{number}"
+                    plane.put_constraint(constraint(name, words[kind, name], kind))
+            for (kind, name), word in words.items():
+                message = f"[{name}] revision {revisions[kind]} denies {word}"
+                for replica in trio:
+                    until(partial(says, replica, word, message), f"{replica.name} says {message}")
+        assert asking.wrong == []
+        assert all(asking.answered)
+        assert len(words) < 6
+        assert all(revisions.values())
+    finally:
+        plane.unregister()
+        for name in ("staying", *(kind.lower() for kind in KINDS)):
+            plane.delete_template(name)
