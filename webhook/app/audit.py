@@ -8,17 +8,15 @@ which the cluster's thread swaps.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
 from webhook.app.audit_sweeps import Sweeps
-from webhook.app.priority import stand_behind
+from webhook.app.loop_thread import LoopThread
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.event_loop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,8 +37,6 @@ STALLED_SECONDS: Final = 300.0
 may take half of it."""
 
 HEARTBEAT_SECONDS: Final = 5.0
-
-STOP_SECONDS: Final = 5.0
 
 
 class AuditThread:
@@ -68,9 +64,7 @@ class AuditThread:
         self._decisions = decisions
         self._credentials = load_credentials(settings.kubeconfig or None)
         self._alive_at = time.monotonic()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._thread = LoopThread("audit", self._audit_forever)
 
     def start(self) -> None:
         """Begin."""
@@ -79,10 +73,7 @@ class AuditThread:
 
     def stop(self) -> None:
         """Leave the sweep where it is, and wait a moment for the thread."""
-        loop, task = self._loop, self._task
-        if loop is not None and task is not None and self._thread.is_alive():
-            loop.call_soon_threadsafe(task.cancel)
-            self._thread.join(timeout=STOP_SECONDS)
+        self._thread.stop()
 
     def stalled(self) -> str:
         """Why the audit is taken for hanging, or an empty text; any thread may ask."""
@@ -92,17 +83,8 @@ class AuditThread:
     def _tick(self) -> None:
         self._alive_at = time.monotonic()
 
-    def _run(self) -> None:
-        stand_behind()
-        with asyncio.Runner(loop_factory=EventLoop) as runner:
-            try:
-                runner.run(self._audit_forever())
-            except asyncio.CancelledError:
-                return
-
     async def _audit_forever(self) -> None:
         """Audit; after a bug begin anew."""
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
@@ -20,12 +19,11 @@ from webhook.app.cluster_certificate import ClusterCertificate
 from webhook.app.cluster_policies import ClusterPolicies
 from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
 from webhook.app.cluster_writers import StatusWriters
-from webhook.app.priority import stand_behind
+from webhook.app.loop_thread import LoopThread
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.event_loop import EventLoop
 from webhook.cluster.reflector import Settings
 from webhook.cluster.resource import Resource
 from webhook.cluster.store import slim
@@ -78,8 +76,6 @@ TICK_SECONDS: Final = 0.5
 ABSENT_SECONDS: Final = 10.0
 """How long a kind that the API server does not serve is awaited: it may be starting."""
 
-STOP_SECONDS: Final = 5.0
-
 WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 """After a CRD's change its watch is tried again: the API server announces a CRD as established,
 then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
@@ -125,9 +121,7 @@ class ClusterThread:
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
+        self._thread = LoopThread("cluster", self._follow_forever)
 
     def _admission_reports(self) -> AdmissionReports | None:
         settings = self._settings
@@ -148,13 +142,13 @@ class ClusterThread:
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Tell what this audit's share of several found; any thread may."""
-        following, loop = self._following, self._loop
+        following, loop = self._following, self._thread.loop
         if following is not None and loop is not None:
             loop.call_soon_threadsafe(following.audited, results)
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
         """A Namespace that the watch has not told of yet; any thread may ask."""
-        following, loop = self._following, self._loop
+        following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[NamespaceAnswer] = Future()
             answer.set_result(NamespaceAnswer(None, "the cluster is not followed"))
@@ -167,22 +161,10 @@ class ClusterThread:
 
     def stop(self) -> None:
         """Leave the watches, and wait a moment for the thread."""
-        loop, task = self._loop, self._task
-        if loop is not None and task is not None and self._thread.is_alive():
-            loop.call_soon_threadsafe(task.cancel)
-            self._thread.join(timeout=STOP_SECONDS)
-
-    def _run(self) -> None:
-        stand_behind()
-        with asyncio.Runner(loop_factory=EventLoop) as runner:
-            try:
-                runner.run(self._follow_forever())
-            except asyncio.CancelledError:
-                return
+        self._thread.stop()
 
     async def _follow_forever(self) -> None:
         """Follow; after a bug begin anew, while what was in force is served on."""
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:

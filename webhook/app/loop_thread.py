@@ -1,0 +1,52 @@
+"""A thread with an event loop of its own, for what must never stand before an admission."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.app.priority import stand_behind
+from webhook.cluster.event_loop import EventLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+STOP_SECONDS: Final = 5.0
+"""How long the process waits at its end for what such a thread has under way."""
+
+
+class LoopThread:
+    """Runs one coroutine from :meth:`start` to :meth:`stop`."""
+
+    def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """``main`` answers for its faults: one that leaves it ends the thread with a traceback."""
+        self._main = main
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """Known once the coroutine runs; any thread may ask, and call it threadsafe."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cancel what runs, and wait a moment for the thread."""
+        loop, task = self.loop, self._task
+        if loop is not None and task is not None and self._thread.is_alive():
+            loop.call_soon_threadsafe(task.cancel)
+            self._thread.join(timeout=STOP_SECONDS)
+
+    def _run(self) -> None:
+        stand_behind()
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            try:
+                runner.run(self._enter())
+            except asyncio.CancelledError:
+                return
+
+    async def _enter(self) -> None:
+        self._task = asyncio.current_task()
+        self.loop = asyncio.get_running_loop()
+        await self._main()
