@@ -5,7 +5,12 @@ import pytest
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.compiler.payment import FREE_STEPS
 from webhook.rego.compiler.writer import FREE_TURNS, WORK_STEPS
-from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
+from webhook.rego.engine import (
+    CompileOptions,
+    EvaluationContext,
+    compile_modules,
+    specialise_modules,
+)
 from webhook.rego.errors import EvaluationError
 from webhook.rego.parser import parse_module
 from webhook.rego.types import ANY
@@ -140,3 +145,16 @@ def test_functions_may_call_each_other_in_a_long_row():
     functions = "\n".join(f"f{i}(x) := f{i + 1}(x) if x > 0" for i in range(600))
     source = f"{functions}\nf600(x) := x\np := f0(input.x)"
     assert rule(source)({"x": 7}, {}, EvaluationContext()) == 7
+
+
+def test_what_only_parameters_decide_is_computed_with_its_loops():
+    """Long ones and nested ones, while code is written for a constraint."""
+    source = """
+p := [x | some x in wanted; x == input.review]
+wanted contains x if { some x in input.parameters; some y in input.parameters; f(x) == y }
+f(x) := y if { some y in input.parameters; y == x }
+"""
+    numbers = list(range(3 * FREE_TURNS))
+    module = parse_module(f"package a\n{source}", "m.rego", "v1")
+    own = specialise_modules([module], numbers).rule("data.a.p")
+    assert own({"review": 29, "parameters": numbers}, {}, EvaluationContext()) == [29]

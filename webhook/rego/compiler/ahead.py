@@ -19,6 +19,7 @@ from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.uses import Uses
 from webhook.rego.compiler.variables import everything
+from webhook.rego.compiler.writer import PAYS
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.runtime import MISSING, new_state
@@ -97,7 +98,7 @@ class Ahead:
         try:
             writer.attempt(lambda: writer.line(f"return {writer.operand(term)[0]}"))
             writer.lines.append((1, "return U"))
-            lines = [(0, "def q(S):"), (1, "X = S[2]")]
+            lines = [(0, "def q(S):"), (1, f"P = {PAYS} = True")]
             lines += [*((1, text) for text in writer.prologue), *writer.lines]
             unit.add(share(lines) if writer.split else lines)
             Documents(unit).run()
