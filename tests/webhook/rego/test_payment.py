@@ -150,8 +150,7 @@ def test_functions_may_call_each_other_in_a_long_row():
 def test_what_only_parameters_decide_is_computed_with_its_loops():
     """Long ones and nested ones, while code is written for a constraint."""
     source = """
-p := [x | some x in wanted; x == input.review]
-wanted contains x if { some x in input.parameters; some y in input.parameters; f(x) == y }
+p := [x | some x in {y | some y in input.parameters; f(y) > 1}; x == input.review]
 f(x) := y if { some y in input.parameters; y == x }
 """
     numbers = list(range(3 * FREE_TURNS))
