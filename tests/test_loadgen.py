@@ -1,65 +1,30 @@
 """The load generator: what it measures, and that a wrong answer is a failure."""
 
-import http.server
 import json
-import ssl
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.programs import program
-from webhook.certs import self_signed
+from tests.stalling import StallingWebhook, stalling_webhook
 
 STALL_SECONDS = 0.5
 
 
-class Webhook(http.server.BaseHTTPRequestHandler):
-    """Allows everything; it stalls once, at the tenth request."""
-
-    protocol_version = "HTTP/1.1"
-    # The head and the body go out in two writes: without this each answer waits for an ACK.
-    disable_nagle_algorithm = True
-    seen = 0
-
-    def do_POST(self) -> None:
-        """One review."""
-        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Webhook.seen += 1
-        if Webhook.seen == 10:
-            time.sleep(STALL_SECONDS)
-        uid = review["request"]["uid"]
-        answer = json.dumps({"response": {"uid": uid, "allowed": True}}, separators=(",", ":"))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+@pytest.fixture
+def webhook(tmp_path: Path) -> Iterator[StallingWebhook]:
+    """A webhook that stalls."""
+    with stalling_webhook(tmp_path, STALL_SECONDS) as running:
+        yield running
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """The address of a webhook that stalls."""
-    Webhook.seen = 0
-    pair = self_signed(["localhost"], datetime.now(UTC))
-    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pair.pem")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Webhook) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"https://127.0.0.1:{server.server_port}/v1/admit"
-        server.shutdown()
-        thread.join()
+def url(webhook: StallingWebhook) -> str:
+    """Its address."""
+    return f"{webhook.address}/v1/admit"
 
 
 def load(url: str, folder: Path, *flags: str) -> tuple[int, dict[str, Any], str]:
@@ -76,12 +41,14 @@ def load(url: str, folder: Path, *flags: str) -> tuple[int, dict[str, Any], str]
     return finished.returncode, json.loads(finished.stdout), finished.stderr
 
 
-def test_an_open_loop_charges_a_stall_to_all_that_it_kept_waiting(url: str, tmp_path: Path) -> None:
+def test_an_open_loop_charges_a_stall_to_all_that_it_kept_waiting(
+    webhook: StallingWebhook, url: str, tmp_path: Path
+) -> None:
     """A closed loop sees one slow request, a schedule sees those that were due meanwhile."""
     code, closed, _ = load(url, tmp_path, "-n=100", "-d=30s", "-expect=allowed")
     assert (code, closed["requests"], closed["failed"]) == (0, 100, 0)
     assert closed["max_ms"] >= STALL_SECONDS * 1000
-    Webhook.seen = 0
+    webhook.seen = 0
     code, scheduled, _ = load(url, tmp_path, "-n=100", "-d=30s", "-rate=100", "-expect=allowed")
     assert (code, scheduled["requests"], scheduled["failed"]) == (0, 100, 0)
     # Fifty of the hundred were due during the stall, so that the tenth slowest waited about 0.4 s.

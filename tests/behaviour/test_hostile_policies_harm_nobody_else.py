@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 import yaml
@@ -21,6 +21,7 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
+from tests.repeating import Repeating
 from webhook.app.slow_reviews import WAITING_MAX
 
 
@@ -44,31 +45,21 @@ def victim(name: str) -> dict[str, Any]:
     return found
 
 
-class Others:
+class Others(Repeating):
     """Requests that no hostile policy matches, one after the other until stopped."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.answered = 0
         self.wrong: list[Any] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__init__(self._ask)
 
     def _ask(self) -> None:
-        while not self._stop.is_set():
-            for document, is_allowed in ((pod(owner="me"), True), (pod(), False)):
-                answer = self.server.admit(document)
-                self.answered += 1
-                if answer["allowed"] is not is_allowed:
-                    self.wrong.append(answer)
+        for document, is_allowed in ((pod(owner="me"), True), (pod(), False)):
+            answer = self.server.admit(document)
+            self.answered += 1
+            if answer["allowed"] is not is_allowed:
+                self.wrong.append(answer)
 
 
 def suspended(server: Server, name: str) -> bool:

@@ -1,23 +1,16 @@
 """Locust itself, for a few seconds: with our server, and with one that is wrong and stalls."""
 
 import csv
-import http.server
-import json
 import os
-import ssl
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.programs import program
-from webhook.certs import self_signed
+from tests.stalling import StallingWebhook, stalling_webhook
 
 ROOT = Path(__file__).parents[2]
 LOCUST = ROOT / ".venv-load" / "bin" / "locust"
@@ -32,45 +25,17 @@ pytestmark = [
 ]
 
 
-class Stalling(http.server.BaseHTTPRequestHandler):
-    """Allows everything, what must be denied as well; stalls at the tenth request."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    seen = 0
-
-    def do_POST(self) -> None:
-        """One review."""
-        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Stalling.seen += 1
-        if Stalling.seen == 10:
-            time.sleep(STALL_SECONDS)
-        answer = json.dumps({"response": {"uid": review["request"]["uid"], "allowed": True}})
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+@pytest.fixture
+def webhook(tmp_path: Path) -> Iterator[StallingWebhook]:
+    """A webhook that stalls."""
+    with stalling_webhook(tmp_path, STALL_SECONDS) as running:
+        yield running
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """The address of a webhook that stalls."""
-    Stalling.seen = 0
-    pair = self_signed(["localhost"], datetime.now(UTC))
-    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pair.pem")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stalling) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"https://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def url(webhook: StallingWebhook) -> str:
+    """Its address."""
+    return webhook.address
 
 
 def rows(prefix: Path) -> dict[str, dict[str, str]]:
@@ -141,10 +106,12 @@ def test_wrong_verdicts_fail_a_run_whatever_ratio_is_tolerated(url: str, tmp_pat
     assert found["pod"]["Failure Count"] == "0"
 
 
-def test_an_open_loop_charges_a_stall_to_all_that_it_kept_waiting(url: str, tmp_path: Path) -> None:
+def test_an_open_loop_charges_a_stall_to_all_that_it_kept_waiting(
+    webhook: StallingWebhook, url: str, tmp_path: Path
+) -> None:
     """A closed loop sees one slow request, a schedule those that were due meanwhile."""
     load(url, tmp_path / "closed")
-    Stalling.seen = 0
+    webhook.seen = 0
     load(url, tmp_path / "open", "--rate=20")
     closed, scheduled = (
         float(rows(tmp_path / name)["Aggregated"]["90%"]) for name in ("closed", "open")

@@ -2,20 +2,19 @@
 
 import socket
 import ssl
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Self
 
 from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import Api, ApiError
+from tests.repeating import Repeating
 from tests.system.replicas import CONFIG_MAPS, config_map, until
 
 LATE_TURN_SECONDS = 0.2
 
 
-class Load:
+class Load(Repeating):
     """Admissions of ConfigMaps through the API server, by dry run, until stopped."""
 
     def __init__(self, api: Api, word: str, threads: int = 4) -> None:
@@ -23,22 +22,7 @@ class Load:
         self.word = word
         self.denied = 0
         self.wrong: list[str] = []
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run) for _ in range(threads)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.ask()
+        super().__init__(*[self.ask] * threads)
 
     def ask(self) -> None:
         """One admission."""
@@ -51,11 +35,6 @@ class Load:
                 self.wrong.append(str(error))
         else:
             self.wrong.append("admitted")
-
-    @property
-    def threads_count(self) -> int:
-        """How many admissions are under way at once."""
-        return len(self._threads)
 
     def wait_for(self, number: int) -> None:
         """Wait for so many more denials."""
@@ -70,7 +49,7 @@ def is_denied(api: Api, word: str) -> bool:
     return load.denied == 1
 
 
-class LateTrust:
+class LateTrust(Repeating):
     """New connections by the CA bundle of a moment ago, as an API server makes that follows late.
 
     The load's own connections stay open, and so meet few certificates.
@@ -83,26 +62,17 @@ class LateTrust:
         self._late_seconds = late_seconds
         self.trusted = 0
         self.refused: list[str] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._seen: deque[tuple[float, str]] = deque()
+        super().__init__(self._look, pause_seconds=LATE_TURN_SECONDS)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        seen: deque[tuple[float, str]] = deque()
-        while not self._stop.wait(LATE_TURN_SECONDS):
-            seen.append((time.monotonic(), self._read_bundle()))
-            due = time.monotonic() - self._late_seconds
-            while len(seen) > 1 and seen[1][0] <= due:
-                seen.popleft()
-            if seen[0][0] <= due:
-                self._connect(seen[0][1])
+    def _look(self) -> None:
+        seen = self._seen
+        seen.append((time.monotonic(), self._read_bundle()))
+        due = time.monotonic() - self._late_seconds
+        while len(seen) > 1 and seen[1][0] <= due:
+            seen.popleft()
+        if seen[0][0] <= due:
+            self._connect(seen[0][1])
 
     def _connect(self, bundle: str) -> None:
         context = ssl.create_default_context(cadata=bundle)

@@ -1,13 +1,12 @@
 """Several audits each look at a share; one that watches follows what changes."""
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
+from tests.repeating import Repeating
 from tests.system.bulk import create
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -91,27 +90,17 @@ def agreed(plane: Plane, count: int) -> str:
     return members.pop() if len(found) == count and len(members) == 1 else ""
 
 
-class Watcher:
+class Watcher(Repeating):
     """Collects every total that is ever seen."""
 
     def __init__(self, plane: Plane) -> None:
         self.seen: set[Any] = set()
         self._plane = plane
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        # A picture of what people would see, not a wait for anything.
+        super().__init__(self._watch, pause_seconds=0.02)
 
     def _watch(self) -> None:
-        while not self._stop.is_set():
-            self.seen.add(total(self._plane))
-            time.sleep(0.02)  # a picture of what people would see, not a wait for anything
+        self.seen.add(total(self._plane))
 
 
 def test_three_audits_tell_the_total_of_one_and_so_do_the_two_that_one_leaves(

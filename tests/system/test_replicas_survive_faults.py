@@ -1,10 +1,11 @@
 """Faults under a load of real admissions: whoever is ready decides, and decides rightly."""
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+from tests.repeating import Repeating
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.load import Load
 from tests.system.proxy import Proxy
@@ -174,28 +175,20 @@ def test_a_restart_of_the_api_server_loses_no_policy(plane: Plane, trio: list[Re
     with policy(plane, "Restarted", "restarted"):
         for replica in trio:
             until(lambda replica=replica: replica.denies("restarted"), "each denies")
-        stop, wrong, answered = threading.Event(), [], [0] * len(trio)
+        wrong, answered = [], [0] * len(trio)
 
         def ask(number: int) -> None:
-            while not stop.is_set():
-                if not trio[number].denies("restarted"):
-                    wrong.append(number)
-                answered[number] += 1
+            if not trio[number].denies("restarted"):
+                wrong.append(number)
+            answered[number] += 1
 
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(trio))]
-        for thread in threads:
-            thread.start()
-        try:
+        with Repeating(*(partial(ask, number) for number in range(len(trio)))):
             # As after a power cut: told to stop, it would wait a minute for its watches.
             plane.cluster.kill()
             plane.cluster.run()
             plane.put_constraint(constraint("after", "after", "Restarted"))
             for replica in trio:
                 until(lambda replica=replica: replica.denies("after"), "each follows again")
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
         assert wrong == []
         assert all(answered)
         assert all(replica.is_ready for replica in trio)
