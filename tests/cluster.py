@@ -33,6 +33,20 @@ class ApiError(Exception):
         self.body = body
 
 
+def write_kubeconfig(path: Path, server: str) -> Path:
+    """Write, and give back, the path of credentials of nobody for a server that asks for none."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {"server": server}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "nobody"}}],
+        "current-context": "context",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """Plain requests to an API server, as the kubeconfig's current user. Bodies are JSON."""

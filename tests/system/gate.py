@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
-import yaml
 from aiohttp import web
 
-from tests.cluster import Api
+from tests.cluster import Api, write_kubeconfig
 from tests.system.replicas import until
 from webhook.cluster import event_loop
 
@@ -79,21 +78,10 @@ class Gate:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             ((host, port),) = runner.addresses
-            self._write_kubeconfig(f"http://{host}:{port}")
+            write_kubeconfig(self.kubeconfig, f"http://{host}:{port}")
             self._started.set()
             await self._stop.wait()
             await runner.cleanup()
-
-    def _write_kubeconfig(self, server: str) -> None:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "gate", "cluster": {"server": server}}],
-            "users": [{"name": "nobody", "user": {}}],
-            "contexts": [{"name": "gate", "context": {"cluster": "gate", "user": "nobody"}}],
-            "current-context": "gate",
-        }
-        self.kubeconfig.write_text(yaml.safe_dump(config))
 
     async def _forward(
         self, session: aiohttp.ClientSession, request: web.BaseRequest

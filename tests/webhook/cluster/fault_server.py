@@ -8,8 +8,7 @@ import json
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
-import yaml
-
+from tests.cluster import write_kubeconfig
 from webhook.cluster.credentials import load_credentials
 
 
@@ -116,16 +115,7 @@ async def scripted(folder, *script):
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
+    path = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{port}")
     try:
         yield played, load_credentials(path)
     finally:

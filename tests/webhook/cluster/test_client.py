@@ -1,11 +1,11 @@
 """The client at a real API server."""
 
 import asyncio
-import json
 
 import pytest
 import yaml
 
+from tests.cluster import write_kubeconfig
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import CredentialsError, load_credentials
@@ -250,16 +250,7 @@ def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            config = {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-                "users": [{"name": "u", "user": {}}],
-            }
-            path = tmp_path / "kubeconfig"
-            path.write_text(json.dumps(config))
+            path = write_kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{port}")
             async with Client(load_credentials(path)) as client:
                 assert await client.request("GET", "/x") == {}
                 assert client.requests == 2

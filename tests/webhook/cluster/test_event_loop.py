@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import uvloop
-import yaml
 
 from tests.behaviour.serving import PATIENCE_SECONDS, unverified
+from tests.cluster import write_kubeconfig
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -112,18 +112,7 @@ def test_a_connection_ends_with_its_transport(listening: socket.socket) -> None:
 
 
 def test_a_client_is_not_opened_on_a_loop_that_closes_descriptors_twice(tmp_path: Path) -> None:
-    cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
-    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [cluster],
-        "users": [{"name": "x", "user": {}}],
-        "contexts": [context],
-        "current-context": "x",
-    }
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1")
 
     async def open_client() -> None:
         async with Client(load_credentials(kubeconfig)):
