@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}/rego.json")
     arguments = parser.parse_args()
     assert families
-    gc.set_threshold(20_000, 20, 50)  # as `waddle serve` has it
+    gc.set_threshold(5_000, 5, 800)  # as `waddle serve` has it
     os.sched_setaffinity(
         0, {max(os.sched_getaffinity(0))}
     )  # the peer inherits it: one core for all

@@ -46,8 +46,12 @@ if TYPE_CHECKING:
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
 
-GC_THRESHOLD: Final = 20_000
-"""Allocations between collections of the youngest generation: reviews leave hardly any cycles."""
+GC_THRESHOLDS: Final = (5_000, 5, 800)
+"""Allocations between collections of the youngest generation, and of the others how many of the one
+before. Nothing else runs during one, and reviews leave hardly any cycles: it is policies that are
+compiled for whose garbage a review may wait. That was 11.6 ms with 20,000 allocations (median of
+600 changes, of which 60 were of templates), 1.5 ms with 5,000, and 3.8 ms for the second generation
+after five of the first, in all two thirds of the time. All objects are looked through after 20 million allocations."""
 
 
 class PolicySource(Protocol):
@@ -77,7 +81,7 @@ def serve(settings: ServeSettings) -> int:
         raise StartupError(f"--log-file={settings.log_file}: {error.strerror}") from None
     log.adopt_standard_logging(lines)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    gc.set_threshold(*GC_THRESHOLDS)
     process = Process(settings, lines)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(process.run())
