@@ -96,7 +96,7 @@ class Client:
             connection.close()
 
     def _count_refusal(self, member: Member) -> None:
-        if member.serving:
+        if member.serving and not member.killed:
             self.tally.failed.append(f"{member.name} serves and accepts no connection")
         else:
             self.tally.refused += 1
