@@ -390,3 +390,29 @@ def type_of(value: Any) -> Type:
     for item in value:
         members = union(members, type_of(item))
     return SetType(members)
+
+
+PARTS_MAX: Final = 1_000
+"""Types that a type may be made of before it is taken for any: each rule that names another twice
+doubles them, so without a bound thirty short rules would never be checked to their end."""
+
+
+def bounded(type_: Type | None) -> Type | None:
+    """The type, or any where it is made of too many."""
+    waiting: list[Type | None] = [type_]
+    count = 0
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if count > PARTS_MAX:
+            return ANY
+        if isinstance(one, ArrayType):
+            waiting += [*one.static, one.dynamic]
+        elif isinstance(one, ObjectType):
+            waiting += [value for _, value in one.static]
+            waiting += one.dynamic or ()
+        elif isinstance(one, SetType):
+            waiting.append(one.of)
+        elif isinstance(one, AnyOf):
+            waiting += one.members
+    return type_

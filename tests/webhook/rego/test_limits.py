@@ -206,3 +206,26 @@ def test_a_constant_nested_beyond_python_s_own_bounds_is_a_value_or_refused(dept
     except RegoErrors as errors:
         refused = str(errors)
     assert not refused or "too deeply" in refused or "depth exceeded" in refused
+
+
+@pytest.mark.parametrize(
+    ("first", "one"),
+    [
+        ("d{0} := 1", "d{0} := [d{1}, d{1}]"),
+        ("d{0} := 1", 'd{0} := {{"a": d{1}, "b": d{1}}}'),
+        ("d{0} := 1", "d{0} contains [d{1}, d{1}]"),
+        ("d{0}(x) := 1", "d{0}(x) := [d{1}(x), d{1}(x)]"),
+    ],
+)
+def test_rules_that_name_another_twice_are_checked_to_their_end(first, one):
+    """A type is a tree here, and would double with each of them."""
+    rules = [one.format(number, number + 1) for number in range(60)]
+    compile_modules([parse_module("\n".join(["package a", *rules, first.format(60)]), "m", "v1")])
+
+
+@pytest.mark.parametrize("first", ["1", "input.x"])
+def test_variables_that_name_another_twice_are_written_to_their_end(first):
+    lines = [f"x{number + 1} := [x{number}, x{number}]" for number in range(40)]
+    source = "\n".join(["package a", "p if {", f"x0 := {first}", *lines, "x40", "}"])
+    rule = compile_modules([parse_module(source, "m", "v1")]).rule("data.a.p")
+    assert rule({"x": 1}, {}, EvaluationContext()) is True

@@ -27,6 +27,7 @@ from webhook.rego.types import (
     FunctionType,
     ObjectType,
     SetType,
+    bounded,
     is_unknown,
     keys,
     type_text,
@@ -94,7 +95,7 @@ class Checker:
                 if scope.get_var(name) is None:
                     scope.learn(name, ANY)
         args = tuple(scope.get(arg) for arg in rule.args)
-        result = None if rule.value is None else scope.get(rule.value)
+        result = None if rule.value is None else bounded(scope.get(rule.value))
         return FunctionType(args, result)  # type: ignore[arg-type]
 
     def _document(self, scope: Scope, rule: ir.Rule) -> Type | None:

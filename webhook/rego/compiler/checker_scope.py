@@ -16,7 +16,9 @@ from webhook.rego.types import (
     STRING,
     ArrayType,
     ObjectType,
+    Scalar,
     SetType,
+    bounded,
     select,
     type_of,
     union,
@@ -86,7 +88,7 @@ class Scope:
 
     def learn(self, name: str, type_: Type | None) -> None:
         """The type of a variable."""
-        self.vars.make(("$", name)).type = type_
+        self.vars.make(("$", name)).type = type_ if type(type_) is Scalar else bounded(type_)
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
         """The type of a document, whatever was known of it."""
@@ -107,7 +109,7 @@ class Scope:
             rest = path[i + 1 :]
             if rest and isinstance(node.type, ObjectType):
                 node.type = insert(node.type, tuple(map(type_of, rest)), type_)
-        node.type = merge(node.type, type_)
+        node.type = bounded(merge(node.type, type_))
         if isinstance(type_, ObjectType) and isinstance(node.type, ObjectType):
             for below, leaf in _leaves(node):
                 node.type = insert(node.type, tuple(map(type_of, below)), leaf)

@@ -6,7 +6,7 @@ written for it alone (:func:`bind_parameters`), and then so is what only they de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.compiler import ir
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from webhook.rego.values import Value
 
 PARAMETERS = "parameters"
+
+PARTS_MAX: Final = 10_000
+"""Values that a collection made of known variables may hold: more are made by the evaluation, which
+has bounds. What a policy writes out whole is no smaller for it."""
 
 
 class UnreachableError(Exception):
@@ -41,16 +45,33 @@ def static(term: Term, known: Callable[[str], Value]) -> Value:
         return _followed(static(term.head, known), term.path, known)
     if isinstance(term, ir.Array | ir.Set):
         items = _all(term.items, known)
-        if items is None:
+        if items is None or _is_large(items):
             return MISSING
         return items if isinstance(term, ir.Array) else RegoSet(items)
     if isinstance(term, ir.Object):
         names = _all((name for name, _ in term.items), known)
         items = _all((item for _, item in term.items), known)
-        if names is None or items is None or len(set(map(key, names))) < len(names):
+        if names is None or items is None or _is_large([*names, *items]):
+            return MISSING
+        if len(set(map(key, names))) < len(names):
             return MISSING
         return make_object(zip(names, items, strict=True))
     return MISSING
+
+
+def _is_large(value: Value) -> bool:
+    """Whether a value has too many parts to be written; naming another twice doubles them."""
+    waiting, count = [value], 0
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if count > PARTS_MAX:
+            return True
+        if isinstance(one, dict | RegoObject):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list | RegoSet):
+            waiting += one
+    return False
 
 
 def _followed(value: Value, path: list[Term], known: Callable[[str], Value]) -> Value:
