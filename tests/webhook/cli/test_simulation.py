@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
 from webhook.cli.simulation import (
     LogNormal,
@@ -17,6 +18,11 @@ from webhook.cli.simulation import (
 )
 
 DRAWS = 20_000
+ENFORCEMENT = ROOT / "loadtest/results/enforcement.json"
+
+ERROR_MAX, LATE_ERROR_MAX = 0.35, 0.1
+"""Of P(t)^N, at any t and at the 95th percentile, as CHANGELOG says it."""
+
 TOLERANCE = 0.02  # five standard errors of a share of 20,000 draws: 5 * 0.5 / sqrt(20,000)
 
 
@@ -82,6 +88,15 @@ def test_the_command_shows_curves_and_what_was_measured(tmp_path: Path) -> None:
     answer = json.loads(waddle("simulate", "--measured", str(file), "-o", "json").stdout)
     assert answer["measured"]["quantilesMs"]["0.5"] == 20.0
     assert answer["measured"]["error"] == pytest.approx(compare(rounds).error)
+
+
+def test_the_formula_is_as_near_to_what_was_measured_as_is_said() -> None:
+    """What three replicas of one machine took, which are late together: the careful side."""
+    results = json.loads(ENFORCEMENT.read_text())
+    found = compare(results["rounds_ms"])
+    assert found.replicas == 3
+    assert found.error <= ERROR_MAX
+    assert 0 <= found.late_error <= LATE_ERROR_MAX
 
 
 @pytest.mark.parametrize("text", ["x", "1,2,3", "20,10", "0"])
