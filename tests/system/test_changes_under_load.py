@@ -1,9 +1,9 @@
 """Replicas under load while policies change: every answer is right, all the while."""
 
-import threading
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
+from tests.repeating import Repeating
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     PATIENT_SECONDS,
@@ -28,43 +28,27 @@ violation[{"msg": msg}] {
 
 
 class Asking:
-    """A thread for each replica: a ConfigMap that one policy denies and one that none does, in turn."""
+    """Asks one replica for a ConfigMap that one policy denies, then for one that none does."""
 
-    def __init__(self, replicas: list[Replica], word: str) -> None:
-        self._replicas = replicas
+    def __init__(self, replica: Replica, word: str) -> None:
+        self._replica = replica
         self._word = word
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._ask, args=(number,)) for number in range(len(replicas))
-        ]
-        self.answered = [0] * len(replicas)
+        self.answered_count = 0
         self.wrong: list[str] = []
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _ask(self, number: int) -> None:
-        replica = self._replicas[number]
-        while not self._stop.is_set():
-            try:
-                denied = replica.admit(config_map(self._word))
-                allowed = replica.admit(config_map("named by none"))
-            except Exception as error:  # noqa: BLE001  # whatever it is, an answer is missing
-                self.wrong.append(f"{type(error).__name__}: {error}")
-                return
-            message = denied.get("status", {}).get("message", "")
-            if denied["allowed"] or message != f"[{self._word}] denied by {self._word}":
-                self.wrong.append(str(denied))
-            if not allowed["allowed"]:
-                self.wrong.append(str(allowed))
-            self.answered[number] += 1
+    def __call__(self) -> None:
+        try:
+            denied = self._replica.admit(config_map(self._word))
+            allowed = self._replica.admit(config_map("named by none"))
+        except Exception as error:  # noqa: BLE001  # whatever it is, an answer is missing
+            self.wrong.append(f"{type(error).__name__}: {error}")
+            return
+        message = denied.get("status", {}).get("message", "")
+        if denied["allowed"] or message != f"[{self._word}] denied by {self._word}":
+            self.wrong.append(str(denied))
+        if not allowed["allowed"]:
+            self.wrong.append(str(allowed))
+        self.answered_count += 1
 
 
 def moving(kind: str, number: int) -> dict[str, Any]:
@@ -93,8 +77,9 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
         until(partial(replica.denies, "stays"), "what stays is enforced")
     plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
     words: dict[tuple[str, str], str] = {}
+    asking = [Asking(replica, "stays") for replica in trio]
     try:
-        with Asking(trio, "stays") as asking:
+        with Repeating(*asking):
             for number in range(1, CHANGES + 1):
                 kind, name = KINDS[number % 2], f"moving-{number % 6}"
                 if number % 10 == 0:
@@ -110,8 +95,8 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
                 message = f"[{name}] revision {revisions[kind]} denies {word}"
                 for replica in trio:
                     until(partial(says, replica, word, message), f"{replica.name} says {message}")
-        assert asking.wrong == []
-        assert all(asking.answered)
+        assert [wrong for asked in asking for wrong in asked.wrong] == []
+        assert all(asked.answered_count for asked in asking)
         assert len(words) < 6
         assert all(revisions.values())
     finally:
