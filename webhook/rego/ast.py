@@ -1,14 +1,15 @@
 """The syntax tree of Rego: what the parser makes and every later stage reads.
 
 Node names are those of OPA's own ``ast`` package, so that its documentation
-explains ours. Nodes are immutable; a stage that rewrites makes new nodes. Every
-node carries the :class:`Location` it came from, and equality ignores it.
+explains ours. Nodes are immutable, as the type checker sees to it; a stage that
+rewrites makes new nodes. Every node carries the :class:`Location` it came from, and
+equality ignores it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 RegoVersion: TypeAlias = Literal["v0", "v1"]
 
@@ -30,6 +31,19 @@ class Location:
 NOWHERE = Location("", 0, 0)
 
 
+if TYPE_CHECKING:
+    from dataclasses import dataclass as node
+else:
+
+    def node(*, frozen: bool, slots: bool) -> Any:
+        """A dataclass that only the type checker keeps from being changed.
+
+        Refusing it at run time makes each node twice as dear, and there is one for nearly every
+        token.
+        """
+        return dataclass(unsafe_hash=frozen, slots=slots)
+
+
 def _location() -> Any:
     return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
@@ -37,14 +51,14 @@ def _location() -> Any:
 # --- terms ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Null:
     """``null``."""
 
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Boolean:
     """``true`` or ``false``."""
 
@@ -52,7 +66,7 @@ class Boolean:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Number:
     """A number literal, kept as its source text: ``1.0`` and ``1`` print differently in OPA."""
 
@@ -60,7 +74,7 @@ class Number:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class String:
     """A string literal, decoded; ``raw`` when it was written between back quotes."""
 
@@ -69,7 +83,7 @@ class String:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Var:
     """A variable, ``input`` and ``data`` among them.
 
@@ -86,7 +100,7 @@ class Var:
         return self.name.startswith("$")
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Ref:
     """``head.path[0][x]``: ``.name`` is the string path element ``"name"``.
 
@@ -99,7 +113,7 @@ class Ref:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Array:
     """``[a, b]``."""
 
@@ -107,7 +121,7 @@ class Array:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Object:
     """``{k: v}``, in source order."""
 
@@ -115,7 +129,7 @@ class Object:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Set:
     """``{a, b}``; the empty set is written ``set()``, and the parser takes that for it."""
 
@@ -123,7 +137,7 @@ class Set:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ArrayComprehension:
     """``[term | body]``."""
 
@@ -132,7 +146,7 @@ class ArrayComprehension:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class SetComprehension:
     """``{term | body}``."""
 
@@ -141,7 +155,7 @@ class SetComprehension:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ObjectComprehension:
     """``{key: value | body}``."""
 
@@ -151,7 +165,7 @@ class ObjectComprehension:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Call:
     """A call of a built-in or function; operators are calls under their built-in's name.
 
@@ -167,7 +181,7 @@ class Call:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class TemplateString:
     """``$"text {term}"``: its parts, literal text as ``str``, each term as written.
 
@@ -200,7 +214,7 @@ Term: TypeAlias = (
 # --- bodies --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class With:
     """``with target as value``; the target is a reference to input, data or a function."""
 
@@ -209,7 +223,7 @@ class With:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Expr:
     """One literal of a body: a term that must be neither false nor undefined."""
 
@@ -219,7 +233,7 @@ class Expr:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class SomeDecl:
     """``some x, y``: declares local variables."""
 
@@ -227,7 +241,7 @@ class SomeDecl:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class SomeIn:
     """``some value in domain`` and ``some key, value in domain``."""
 
@@ -238,7 +252,7 @@ class SomeIn:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Every:
     """``every value in domain { body }`` and ``every key, value in domain { body }``."""
 
@@ -251,7 +265,7 @@ class Every:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Not:
     """``not { body }``: holds where the body has no solution."""
 
@@ -260,7 +274,7 @@ class Not:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Logic:
     """``left and right`` or ``left or right``, each side a body; a grouping is a body too."""
 
@@ -279,7 +293,7 @@ Body: TypeAlias = tuple[Literal_, ...]
 # --- modules -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Head:
     """A rule's head.
 
@@ -298,7 +312,7 @@ class Head:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Rule:
     """One definition. Chained bodies (``p { … } { … }``) have been split into rules.
 
@@ -315,7 +329,7 @@ class Rule:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Import:
     """``import data.lib as alias``."""
 
@@ -324,7 +338,7 @@ class Import:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Annotations:
     """A ``# METADATA`` block: its YAML as a JSON object, with ``scope`` filled in."""
 
@@ -333,7 +347,7 @@ class Annotations:
     location: Location = _location()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Module:
     """One source file. ``package`` always begins with ``data``."""
 

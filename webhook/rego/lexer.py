@@ -78,10 +78,15 @@ class SourceLocation(Location):
     _start: int
     _end: int
 
+    # There is one for nearly each token: the base's refusal to change costs as much as the rest of
+    # making one. CPython writes slots directly only where both are object's own.
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
+
     def __init__(self, source: Source, start: int, end: int) -> None:
-        _set_source(self, source)
-        _set_start(self, start)
-        _set_end(self, end)
+        self._source = source
+        self._start = start
+        self._end = end
 
     @property
     def file(self) -> str:
@@ -120,12 +125,6 @@ class SourceLocation(Location):
 
     def __repr__(self) -> str:
         return f"SourceLocation({self.file!r}, {self.row}, {self.col})"
-
-
-# The class is frozen, as its base is; slots are set through their descriptors.
-_set_source = SourceLocation._source.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
-_set_start = SourceLocation._start.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
-_set_end = SourceLocation._end.__set__  # type: ignore[attr-defined,misc]  # noqa: SLF001
 
 
 class Tokens:

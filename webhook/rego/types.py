@@ -357,6 +357,8 @@ def values(a: Type | None) -> Type | None:
 
 def is_unknown(a: Type | None) -> bool:
     """Whether ``a`` is no type, or is made with one."""
+    if type(a) is Scalar or type(a) is AnyOf:  # most are
+        return False
     if isinstance(a, FunctionType):
         return any(map(is_unknown, a.args)) or is_unknown(a.result)
     if isinstance(a, ArrayType):

@@ -121,7 +121,7 @@ class Ahead:
             if isinstance(term.head, ir.Var) and term.head.name == "data":
                 return self._is_pure_document(term.path) and self._are_pure(term.path)
             return self._is_pure(term.head) and self._are_pure(term.path)
-        if isinstance(term, ir.Array | ir.Set):
+        if isinstance(term, (ir.Array, ir.Set)):
             return self._are_pure(term.items)
         if isinstance(term, ir.Object):
             return all(self._are_pure(item) for item in term.items)

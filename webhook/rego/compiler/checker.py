@@ -282,7 +282,7 @@ class _Anything(Scope):
 def _variables(term: ir.Term) -> Iterator[str]:
     if isinstance(term, ir.Var):
         yield term.name
-    elif isinstance(term, ir.Array | ir.Set):
+    elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
             yield from _variables(item)
     elif isinstance(term, ir.Object):
@@ -309,7 +309,7 @@ def _closures_in(term: ir.Term) -> Iterator[ir.Comprehension]:
 
 
 def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
-    if isinstance(lit, ir.Every | ir.Not):
+    if isinstance(lit, (ir.Every, ir.Not)):
         return (lit.body,)
     return (lit.left, lit.right) if isinstance(lit, ir.Logic) else ()
 

@@ -49,7 +49,7 @@ def references(term: ir.Term) -> Iterator[list[ir.Term]]:
     elif isinstance(term, ir.Var):
         if term.name in ROOTS:
             yield [term]
-    elif isinstance(term, ir.Array | ir.Set):
+    elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
             yield from references(item)
     elif isinstance(term, ir.Object):
@@ -139,7 +139,7 @@ class _Walk:
     def _select(self, i: int, term: ir.Term, type_: Type | None, wanted: Type) -> Type | None:
         if isinstance(term, ir.Var) and term.name not in ROOTS:
             self._key(i, term, wanted, _allowed(type_))
-        elif isinstance(term, ir.Ref | ir.Var):
+        elif isinstance(term, (ir.Ref, ir.Var)):
             known = self.scope.get(term)
             if known is not None and not unifies(known, wanted):
                 self._invalid(i, known, wanted, _allowed(type_))

@@ -220,7 +220,7 @@ def extent(node: Node) -> Type:
     static = [
         (child.name, extent(child))
         for child in node.children.values()
-        if isinstance(child.name, str | int | float) and child.name is not None
+        if isinstance(child.name, (str, int, float)) and child.name is not None
     ]
     return ObjectType(tuple(sorted(static, key=lambda one: sort_key(one[0]))), (STRING, ANY))
 

@@ -24,12 +24,12 @@ def unifies(a: Type | None, b: Type | None) -> bool:
     """Whether some value may have both types."""
     if a is None or b is None:
         return False
+    if type(a) is Scalar and type(b) is Scalar:  # most are
+        return a.name == b.name
     if isinstance(a, AnyOf) and _unifies_any(a, b):
         return True
     if isinstance(b, AnyOf) and _unifies_any(b, a):
         return True
-    if isinstance(a, Scalar) and isinstance(b, Scalar):
-        return a.name == b.name
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return _unifies_arrays(a, b)
     if isinstance(a, ObjectType) and isinstance(b, ObjectType):

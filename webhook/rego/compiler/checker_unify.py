@@ -21,7 +21,7 @@ def expand(term: ir.Term) -> ir.Term:
     value = term.value
     if isinstance(value, list):
         return ir.Array([ir.Const(item) for item in value])
-    if isinstance(value, dict | RegoObject):
+    if isinstance(value, (dict, RegoObject)):
         return ir.Object([(ir.Const(name), ir.Const(item)) for name, item in value.items()])
     if isinstance(value, RegoSet):
         return ir.Set([ir.Const(item) for item in value])
@@ -36,7 +36,7 @@ def unify_type(scope: Scope, term: ir.Term, type_: Type | None, *, widen: bool =
     term = expand(term)
     if isinstance(term, ir.Var) and term.name not in ("input", "data"):
         return _unify_var(scope, term.name, type_, widen)
-    if isinstance(term, ir.Array | ir.Object | ir.Set):
+    if isinstance(term, (ir.Array, ir.Object, ir.Set)):
         if isinstance(type_, AnyOf):
             return _unify_any(scope, term, type_)
         if isinstance(term, ir.Array):
@@ -106,12 +106,12 @@ def unify_terms(scope: Scope, a: ir.Term, b: ir.Term) -> bool:
         return unify_type(scope, b, type_a)
     if not unknown_a:
         return unifies(type_a, type_b)
-    if isinstance(a, ir.Array | ir.Object):
+    if isinstance(a, (ir.Array, ir.Object)):
         return _unify_parts(scope, a, b)
     if isinstance(a, ir.Var):
         if isinstance(b, ir.Var):
             return unify_type(scope, a, ANY) and unify_type(scope, b, scope.get(a))
-        if isinstance(b, ir.Array | ir.Object):
+        if isinstance(b, (ir.Array, ir.Object)):
             return _unify_parts(scope, b, a)
         if type_a is None and type_b is not None:
             return unify_type(scope, a, type_b)

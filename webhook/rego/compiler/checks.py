@@ -20,7 +20,7 @@ from webhook.rego.compiler.ir import (
     Ref,
     Var,
 )
-from webhook.rego.compiler.variables import composites_of, parts_of, walk_body
+from webhook.rego.compiler.variables import LEAVES, composites_of, parts_of, walk_body
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
@@ -149,7 +149,7 @@ def _each(body: Body, found: list[Lit]) -> None:
             _in_term(term, found)
         for modifier in lit.withs:
             _in_term(modifier.value, found)
-        if isinstance(lit, Every | Not):
+        if isinstance(lit, (Every, Not)):
             _each(lit.body, found)
         elif isinstance(lit, Logic):
             _each(lit.left, found)
@@ -160,7 +160,8 @@ def _in_term(term: Term, found: list[Lit]) -> None:
     if isinstance(term, Comprehension):
         _each(term.body, found)
     for part in parts_of(term):
-        _in_term(part, found)
+        if type(part) not in LEAVES:
+            _in_term(part, found)
 
 
 def branches(rule: Rule) -> Iterator[Rule]:

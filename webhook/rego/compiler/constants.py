@@ -43,7 +43,7 @@ def static(term: Term, known: Callable[[str], Value]) -> Value:
         return known(term.name)
     if isinstance(term, ir.Ref):
         return _followed(static(term.head, known), term.path, known)
-    if isinstance(term, ir.Array | ir.Set):
+    if isinstance(term, (ir.Array, ir.Set)):
         items = _all(term.items, known)
         if items is None or _is_large(items):
             return MISSING
@@ -67,9 +67,9 @@ def _is_large(value: Value) -> bool:
         count += 1
         if count > PARTS_MAX:
             return True
-        if isinstance(one, dict | RegoObject):
+        if isinstance(one, (dict, RegoObject)):
             waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list | RegoSet):
+        elif isinstance(one, (list, RegoSet)):
             waiting += one
     return False
 
@@ -169,8 +169,8 @@ def cost(value: Value) -> int:
         return 1 + len(value)
     if isinstance(value, int):
         return 1 + value.bit_length() // 3
-    if isinstance(value, list | RegoSet):
+    if isinstance(value, (list, RegoSet)):
         return 1 + sum(map(cost, value))
-    if isinstance(value, dict | RegoObject):
+    if isinstance(value, (dict, RegoObject)):
         return 1 + sum(cost(name) + cost(item) for name, item in value.items())
     return 4

@@ -54,7 +54,7 @@ class BodyWriter(CallWriter):
     def exists(self, write: Callable[[], None]) -> str:
         """Source that tells whether a body, written by ``write``, has a solution."""
         flag = self.new()
-        start = self.indent
+        start, reads = self.indent, dict(self.reads)
         straight = possible = False
 
         def solve() -> None:
@@ -76,6 +76,7 @@ class BodyWriter(CallWriter):
         if self.pending:  # the lines stand one level deeper, below the conditions
             self.flush()
             lines = [(indent + 1, text) for indent, text in lines]
+            self.reads = reads
         if straight or not possible:
             self.lines.extend(lines)
             return holds
@@ -282,7 +283,7 @@ class BodyWriter(CallWriter):
 
     def _hoisted(self, term: ir.Term) -> ir.Term:
         """The term with its references and comprehensions evaluated."""
-        if isinstance(term, ir.Ref | ir.Comprehension | ir.Template) or (
+        if isinstance(term, (ir.Ref, ir.Comprehension, ir.Template)) or (
             isinstance(term, ir.Var) and term.name in ("input", "data")
         ):
             source, kind = self.atom(term)

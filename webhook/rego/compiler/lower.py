@@ -92,7 +92,7 @@ class Lowering(BodyLowering):
         rest: list[ir.Term] = []
         for part in head.ref.path:
             term = self.head_term(part)
-            if isinstance(term, ir.Const) and not rest and not isinstance(term.value, list | dict):
+            if isinstance(term, ir.Const) and not rest and not isinstance(term.value, (list, dict)):
                 path.append(term.value)
             else:
                 rest.append(term if isinstance(term, ir.Const) else self.as_var(term, part))

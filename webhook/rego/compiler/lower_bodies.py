@@ -161,7 +161,7 @@ class BodyLowering(TermLowering):
     def _every(self, literal: ast.Every) -> None:
         self.modifiers(literal.with_)
         domain = self.term(literal.domain)
-        if not isinstance(domain, ir.Var | ir.Const):
+        if not isinstance(domain, (ir.Var, ir.Const)):
             var = ir.Var(self.scopes.fresh())
             self.sink.append(
                 ir.Eq(var, domain, literal.domain.location, generated=True, withs=self.withs)

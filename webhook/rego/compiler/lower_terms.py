@@ -235,7 +235,7 @@ class TermLowering:
         """A template string."""
         parts: list[Any] = []
         for part in term.parts:
-            if isinstance(part, ast.Not | ast.Logic):
+            if isinstance(part, (ast.Not, ast.Logic)):
                 kind = "Not" if isinstance(part, ast.Not) else "Logic"
                 message = f"unexpected template-string expression type: *ast.{kind}"
                 self.fault("rego_compile_error", message, part.location)
@@ -275,11 +275,11 @@ def is_empty_set(call: ast.Call) -> bool:
 
 def requires_evaluation(term: ir.Term) -> bool:
     """Whether the term holds a reference or a comprehension (OPA's requiresEval)."""
-    if isinstance(term, ir.Ref | ir.Comprehension | ir.Template):
+    if isinstance(term, (ir.Ref, ir.Comprehension, ir.Template)):
         return True
     if isinstance(term, ir.Var):
         return term.name in ROOTS
-    if isinstance(term, ir.Array | ir.Set):
+    if isinstance(term, (ir.Array, ir.Set)):
         return any(map(requires_evaluation, term.items))
     if isinstance(term, ir.Object):
         return any(requires_evaluation(k) or requires_evaluation(v) for k, v in term.items)

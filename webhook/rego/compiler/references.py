@@ -171,13 +171,20 @@ class ReferenceWriter(Writer):
             return self.defined(
                 f"({source}.get({name}, U) if type({source}) is dict else index({source}, {name}))"
             )
+        read = self.reads.get((source, *run))
+        name = self._read(source, run) if read is None else read[0]
+        self.condition(f"{name} is not U")
+        return name
+
+    def _read(self, source: str, run: list[str]) -> str:
+        """A local holding ``source.a.b.c``, undefined where there is none."""
         chain = "".join(f".get({name!r}, E)" for name in run[:-1])
         name = self.new()
         self.line(f"try: {name} = {source}{chain}.get({run[-1]!r}, U)")
-        self.line(
-            f"except AttributeError: {name} = path({source}, {self.unit.constant(tuple(run))})"
-        )
-        self.condition(f"{name} is not U")
+        names = self.unit.constant(tuple(run))
+        self.line(f"except AttributeError: {name} = path({source}, {names})")
+        if source.isidentifier():
+            self.reads[(source, *run)] = name, self.indent
         return name
 
     def _step(self, current: Operand, part: ir.Term) -> Operand:

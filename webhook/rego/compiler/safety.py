@@ -154,9 +154,11 @@ class Safety:
             if missing := names - safe:
                 unsafe[id(lit)] = (lit, missing)
         closed = []
+        nested = False
         for lit in body:
             inner: set[str] = set()
             in_closures(lit, inner)
+            nested = nested or bool(inner)
             closed.append((inner & body_vars) - globals_ if inner else inner)
         ordered: Body = []
         waiting = list(zip(body, closed, strict=True))
@@ -182,7 +184,8 @@ class Safety:
             if len(left) == len(waiting):
                 break
             waiting = left
-        self._closures(ordered, globals_, unsafe)
+        if nested:  # most bodies hold no others with variables
+            self._closures(ordered, globals_, unsafe)
         return ordered, unsafe
 
     # --- nested bodies -----------------------------------------------------------------------

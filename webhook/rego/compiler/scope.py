@@ -96,7 +96,7 @@ def _declared(literal: ast.Literal_, names: set[str]) -> None:
         if literal.key is not None:
             names.update(term_vars(literal.key))
         names.update(term_vars(literal.value))
-    elif isinstance(literal, ast.Every | ast.Not):
+    elif isinstance(literal, (ast.Every, ast.Not)):
         for inner in literal.body:
             _declared(inner, names)
     elif isinstance(literal, ast.Logic):
@@ -117,7 +117,7 @@ def term_vars(term: ast.Term) -> Iterator[str]:
         yield from term_vars(term.head)
         for part in term.path:
             yield from term_vars(part)
-    elif isinstance(term, ast.Array | ast.Set):
+    elif isinstance(term, (ast.Array, ast.Set)):
         for item in term.items:
             yield from term_vars(item)
     elif isinstance(term, ast.Object):

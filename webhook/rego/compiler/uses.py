@@ -54,6 +54,8 @@ class Uses:
     def _count(self, terms: Iterable[ir.Term]) -> None:
         variables = self.variables
         for term in terms:
+            if type(term) is ir.Const:
+                continue
             if isinstance(term, ir.Var):
                 variables[term.name] = variables.get(term.name, 0) + 1
             elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):

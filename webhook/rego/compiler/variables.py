@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from webhook.rego.compiler.ir import Body, Function, Lit, Term
 
 LEAVES: Final = frozenset({Const, Var, Given})
-"""Terms in which there are no others; most are."""
+"""Terms in which there are no others; most are.
+
+Classes are asked for as tuples throughout the compiler: ``A | B`` is made anew each time, and takes
+twice as long."""
 
 Arity = "Callable[[Function], int]"
 
@@ -39,13 +42,13 @@ def visible(term: Term, found: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""
     if isinstance(term, Var):
         found.add(term.name)
-    elif type(term) is Const:
+    elif type(term) in LEAVES:  # most are: the others need not be asked
         return
     elif isinstance(term, Ref):
         visible(term.head, found)
         for part in term.path:
             visible(part, found)
-    elif isinstance(term, Array | Set):
+    elif isinstance(term, (Array, Set)):
         for item in term.items:
             visible(item, found)
     elif isinstance(term, Object):
@@ -77,7 +80,7 @@ def every_literal(body: Body) -> Iterator[Lit]:
     """Every literal of a body and of the bodies nested in it, outside of terms."""
     for lit in body:
         yield lit
-        if isinstance(lit, Every | Not):
+        if isinstance(lit, (Every, Not)):
             yield from every_literal(lit.body)
         elif isinstance(lit, Logic):
             yield from every_literal(lit.left)
@@ -110,7 +113,7 @@ def parts_of(term: Term) -> Iterable[Term]:
         return ()
     if isinstance(term, Ref):
         return term.path
-    if isinstance(term, Array | Set):
+    if isinstance(term, (Array, Set)):
         return term.items
     if isinstance(term, Object):
         return itertools.chain.from_iterable(term.items)
@@ -165,7 +168,7 @@ def _walk_body(body: Body, found: list[Term]) -> None:
         _walk_all(terms_of(lit), found)
         for modifier in lit.withs:
             _walk(modifier.value, found)
-        if isinstance(lit, Every | Not):
+        if isinstance(lit, (Every, Not)):
             _walk_body(lit.body, found)
         elif isinstance(lit, Logic):
             _walk_body(lit.left, found)
@@ -188,9 +191,9 @@ def in_closures(lit: Lit, found: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
     for term in composites_of(lit):
         for part in walk(term):
-            if isinstance(part, Comprehension | Template):
+            if isinstance(part, (Comprehension, Template)):
                 everything(part, found)
-    if isinstance(lit, Every | Not):
+    if isinstance(lit, (Every, Not)):
         all_of_body(lit.body, found)
     elif isinstance(lit, Logic):
         all_of_body(lit.left, found)
@@ -214,6 +217,8 @@ def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
 
 def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
     """Variables bound by iteration: in the path of a reference whose head is known."""
+    if type(term) in LEAVES:
+        return
     if isinstance(term, Ref):
         head = term.head
         if not isinstance(head, Var) or head.name not in safe:
@@ -226,7 +231,7 @@ def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
             else:
                 visible(part, found)
                 enumerated(part, safe, found)
-    elif isinstance(term, Array | Set):
+    elif isinstance(term, (Array, Set)):
         for item in term.items:
             enumerated(item, safe, found)
     elif isinstance(term, Object):
@@ -237,7 +242,7 @@ def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
 
 def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
     """Variables that the literal makes safe where ``safe`` are."""
-    if lit.negated or isinstance(lit, Not | Logic | Print):
+    if lit.negated or isinstance(lit, (Not, Logic, Print)):
         return set()
     for modifier in lit.withs:
         needed: set[str] = set()
@@ -334,9 +339,9 @@ class Unifier:
                     other = lookup(b, name)
                     if other is not None:
                         self._unify(value, other)
-        elif isinstance(a, Array | Object):
+        elif isinstance(a, (Array, Object)):
             self._mark_all(a)
-        elif isinstance(b, Array | Object):
+        elif isinstance(b, (Array, Object)):
             self._mark_all(b)
 
     def _variable(self, name: str, b: Term) -> None:
@@ -348,7 +353,7 @@ class Unifier:
             else:
                 self.unknown.setdefault(name, set()).add(b.name)
                 self.unknown.setdefault(b.name, set()).add(name)
-        elif isinstance(b, Array | Object):
+        elif isinstance(b, (Array, Object)):
             if self._known(name):
                 self._mark_all(b)
                 return
@@ -364,7 +369,7 @@ class Unifier:
             self._mark(name)
 
     def _mark_all(self, term: Term) -> None:
-        if isinstance(term, Var | Array | Object):
+        if isinstance(term, (Var, Array, Object)):
             names: set[str] = set()
             patterned(term, names)
             for name in names:

@@ -102,6 +102,9 @@ class Writer:
         self.split = False
         """Whether there are inner functions."""
         self.known: dict[tuple[Any, ...], Operand] = {}
+        self.reads: dict[tuple[str, ...], tuple[str, int]] = {}
+        """Paths of locals that have been read, to a local that is undefined where there is nothing,
+        and the indentation of the reading: it stands for whatever is written in the same block."""
         self.repeats = True
         """Whether the same solution may be found twice without harm."""
         self.names = 0
@@ -146,11 +149,13 @@ class Writer:
     def attempt(self, write: Callable[[], None]) -> bool:
         """Write a body; of one that turns out to have no solution only effects are left."""
         start, effects, depth = len(self.lines), self.effects, len(self.loops)
+        reads = dict(self.reads)
         try:
             write()
         except UnreachableError:
             if self.effects == effects:
                 del self.lines[start:]
+                self.reads = reads
                 del self.loops[depth:]
                 self.pending = []
             else:
@@ -313,6 +318,9 @@ class Writer:
         self.env, self.known, self.indent, self.loops, *rest = saved
         self.state, self.repeats, self.looping, self.flat, self.collecting, *rest = rest
         self.blocks, self.turns, self.price = rest
+        if self.reads:
+            kept = {path: read for path, read in self.reads.items() if read[1] <= self.indent}
+            self.reads = kept
 
     # --- whether variables are bound ---------------------------------------------------------
 
@@ -331,7 +339,7 @@ class Writer:
         """Whether the term has values now: bound, or a reference that can be iterated."""
         if isinstance(term, ir.Ref):
             return isinstance(term.head, ir.Given) or self.bound(term.head)
-        if isinstance(term, ir.Array | ir.Set):
+        if isinstance(term, (ir.Array, ir.Set)):
             return all(map(self.evaluable, term.items))
         if isinstance(term, ir.Object):
             return all(self.evaluable(k) and self.evaluable(v) for k, v in term.items)
