@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
 from webhook.app.audit_metrics import AuditMetrics
+from webhook.app.priority import give_way
 from webhook.app.reports import Reports
 from webhook.app.reports_audit import AuditReports
 from webhook.audit.continuous import Continuous
@@ -58,11 +59,6 @@ WATCHES_SECONDS: Final = 30.0
 """How long a sweep waits for the watches' first lists; without them it sweeps all the same."""
 
 
-def _rest() -> None:
-    """Let an admission go first."""
-    time.sleep(0)
-
-
 def _every_kind(gvk: GroupVersionKind) -> bool:
     del gvk
     return True
@@ -89,7 +85,7 @@ class Sweeps:
         self._log = log
         self._budget = Budget.of(
             settings.evaluation_budget_seconds * PATIENCE,
-            rest=_rest if settings.serves_admission else None,
+            rest=give_way if settings.serves_admission else None,
             guard=Guard(),
         )
         self._lists = ListSource(client, settings.audit_chunk_size)

@@ -13,6 +13,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from typing import Final
 
 SWITCH_INTERVAL_SECONDS: Final = 0.0002
@@ -28,6 +29,11 @@ both could use all the time. So policies are followed under any load, if more sl
 
 NICEST: Final = 19
 """The system's own end of the scale."""
+
+
+def give_way(_worked_seconds: float) -> None:
+    """Let whoever waits for the interpreter have it now."""
+    time.sleep(0)
 
 
 def stand_behind() -> None:

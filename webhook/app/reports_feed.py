@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import metrics
 from webhook.api.gvk import name_of, namespace_of, text
+from webhook.app.priority import give_way
 from webhook.app.reports import ADMISSION, Reports
 from webhook.audit.reviewer import PATIENCE
 from webhook.cluster.backoff import Backoff
@@ -146,7 +147,7 @@ class AdmissionReports:
         self._registry = registry
         self._log = log
         self._budget = Budget.of(
-            settings.evaluation_budget_seconds * PATIENCE, rest=_rest, guard=Guard()
+            settings.evaluation_budget_seconds * PATIENCE, rest=give_way, guard=Guard()
         )
         by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
@@ -189,8 +190,3 @@ class AdmissionReports:
         """As an audit's: what may wait gets time, and lets admissions go first."""
         deadline = time.monotonic() + self._settings.review_timeout_seconds
         return Limits(deadline=deadline, budget=self._budget)
-
-
-def _rest() -> None:
-    """Let an admission go first."""
-    time.sleep(0)

@@ -2,7 +2,7 @@
 
 One policy must not hold up the others' requests. A review that takes more than
 :data:`FAST_SECONDS` is begun anew here, with the whole budget of an evaluation,
-on a thread that rests as long as it works: the interpreter has one lock, and
+on a thread that rests longer than it works: the interpreter has one lock, and
 whoever has short work must not wait for it.
 """
 
@@ -30,8 +30,11 @@ FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
 beside 10,000 Ingresses, and 10 ms for a Pod of 500 containers; a usual one takes a tenth of one."""
 
-REST_SECONDS: Final = 0.0005
-"""As long as the work between two looks at the clock."""
+RESTS: Final = 2
+"""How much longer than its work the thread rests: a third of the core is left for it."""
+
+REST_SECONDS_MAX: Final = 0.05
+"""A rest holds up whoever stops the process."""
 
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
@@ -59,10 +62,10 @@ class SlowReviews:
         future.add_done_callback(lambda _: self._room.release())
         return future
 
-    def _rest(self) -> None:
+    def _rest(self, worked_seconds: float) -> None:
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
-        time.sleep(REST_SECONDS)
+        time.sleep(min(RESTS * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:
         """Begin no more, and end what is being reviewed: the process waits for its threads."""

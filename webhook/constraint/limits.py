@@ -21,8 +21,8 @@ class Budget:
 
     ``seconds`` are of its thread's processor: a replica that is throttled, or
     shares its core, must not find fault with a policy for it. ``steps`` bound
-    the work. ``rest`` is called about twice for each millisecond of work, so
-    that what may wait lets others go first. ``guard`` is told of overruns and
+    the work. ``rest`` is told about twice for each millisecond of work how many
+    seconds that was, so that what may wait lets others go first. ``guard`` is told of overruns and
     says what is suspended. With ``deferrable`` an evaluation that takes more is
     no overrun yet: the review ends with
     :class:`~webhook.constraint.errors.Deferred`, to be done elsewhere with more.
@@ -30,7 +30,7 @@ class Budget:
 
     seconds: float
     steps: int
-    rest: Callable[[], None] | None = None
+    rest: Callable[[float], None] | None = None
     guard: Guard | None = None
     deferrable: bool = False
 
@@ -39,7 +39,7 @@ class Budget:
         cls,
         seconds: float,
         *,
-        rest: Callable[[], None] | None = None,
+        rest: Callable[[float], None] | None = None,
         guard: Guard | None = None,
         deferrable: bool = False,
     ) -> Budget:

@@ -7,6 +7,7 @@ full of them; :mod:`webhook.rego.compiler.generate` says what each is for.
 
 from __future__ import annotations
 
+import sys
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from webhook.rego.ast import Location
     from webhook.rego.limits import EvaluationContext
     from webhook.rego.values import Value
+
+
+LONG_TEXT: Final = 1 << 16
+"""Characters from which a made text is paid for."""
 
 
 class _Missing:
@@ -74,6 +79,13 @@ def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value
         code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
         context.error = EvaluationError(code, f"{name}: {error.message}", place)
     return UNDEFINED
+
+
+def failed(state: State, name: str, place: Location) -> Value:
+    """As :func:`fail`, for the complaint that is being handled: naming it takes compiling."""
+    error = sys.exception()
+    assert isinstance(error, BuiltinError)
+    return fail(state, name, error, place)
 
 
 def conflict(message: str, place: Location) -> EvaluationError:
@@ -179,10 +191,6 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
     return [(name, value.get(name)) for name in ordered(value.keys())] if kind is RegoObject else ()
 
 
-MANY_MEMBERS: Final = 64
-"""Members from which on seeking one of them is paid for: half a microsecond of strings."""
-
-
 def size(value: Value) -> int:
     """What a loop over the value is charged."""
     kind = type(value)
@@ -201,29 +209,6 @@ def is_object(value: Value, length: int) -> bool:
     """Whether the value is an object with this many keys."""
     kind = type(value)
     return (kind is dict or kind is RegoObject) and len(value) == length
-
-
-def member(state: State, item: Value, collection: Value) -> bool:
-    """``item in collection``."""
-    kind = type(collection)
-    if kind is RegoSet:
-        return item in collection
-    if kind is not list and kind is not dict and kind is not RegoObject:
-        return False
-    length = len(collection)
-    if type(item) is str:
-        if length > MANY_MEMBERS:
-            state[CONTEXT].charge(length // 4)
-        return item in (collection if kind is list else collection.values())
-    if length > MANY_MEMBERS:
-        state[CONTEXT].charge(length * 2)
-    return any(equal(item, other) for other in values(collection))
-
-
-def member_at(name: Value, item: Value, collection: Value) -> bool:
-    """``name, item in collection``."""
-    found = index(collection, name)
-    return found is not UNDEFINED and equal(found, item)
 
 
 # --- building --------------------------------------------------------------------------------

@@ -106,6 +106,18 @@ p := count([1 | some x in input.few; s0[{"a": x, "b": _}]])""",
     + "\n".join(f"f{i}(x) := f{i + 1}(x) + f{i + 1}(x + 1)" for i in range(8))
     + "\nf8(x) := x\np := count([1 | some i in r; some j in r; f0(i) == j])\n"
     + "r := numbers.range(1, 3000)",
+    "large lists compared with each other": """package a
+p := count([1 | some x in input.large; some y in input.large; x == y])
+""",
+    "large lists in order": """package a
+p := count([1 | some x in input.large; some y in input.large; x < y])
+""",
+    "large lists as members of sets": """package a
+p := count([1 | some i in input.few; some j in input.few; some x in input.large; count({x | i > j}) == 1])
+""",
+    "large lists sought among each other": """package a
+p := count([1 | some i in input.few; some x in input.large; x in input.large])
+""",
     "a list sought in itself": """package a
 p := count([1 | some i in r; some j in r; sprintf("%d", [i + j]) in texts])
 texts := [sprintf("%d", [-i]) | some i in r]
@@ -121,6 +133,7 @@ INPUT = {
     "few": list(range(10)),
     "items": [{"n": [i]} for i in range(400)],
     "text": "a" * 5000 + "b",
+    "large": [[*range(1000), i] for i in range(300)],
 }
 
 

@@ -60,7 +60,7 @@ class BudgetedContext(EvaluationContext):
             spent = max(now - self.seen, 1e-6)
             paid = (self.seen_at - self.left) * LOOK_SECONDS / spent
             interval = min(max(int(paid), LEAST_STEPS), CHECK_EVERY)
+            if self.budget.rest is not None:
+                self.budget.rest(spent)
         self.seen, self.seen_at = now, self.left
         self.next_check = self.left - interval
-        if self.budget.rest is not None and began is not None:
-            self.budget.rest()

@@ -30,10 +30,10 @@ MAX_COMPUTED_STEPS: Final = 2_000
 """The budget of such a computation: about a tenth of a millisecond."""
 
 _COMPARISONS: Final = {
-    "lt": ("<", "less({0}, {1})"),
-    "lte": ("<=", "less_equal({0}, {1})"),
-    "gt": (">", "less({1}, {0})"),
-    "gte": (">=", "less_equal({1}, {0})"),
+    "lt": ("<", "before({2}, {0}, {1})"),
+    "lte": ("<=", "not_after({2}, {0}, {1})"),
+    "gt": (">", "before({2}, {1}, {0})"),
+    "gte": (">=", "not_after({2}, {1}, {0})"),
 }
 
 
@@ -223,7 +223,7 @@ class CallWriter(UnificationWriter):
         self.may_complain()
         self.work()
         self.line(f"try: {result} = {self.unit.builtin(name)}({given})")
-        self.line(f"except BuiltinError as e: {result} = fail({self.state}, {name!r}, e, {place})")
+        self.line(f"except BuiltinError: {result} = failed({self.state}, {name!r}, {place})")
         self.condition(f"{result} is not U")
         return result, kind
 
@@ -237,9 +237,7 @@ class CallWriter(UnificationWriter):
         found = self.new()
         self.may_complain()
         self.line(f"try: {found} = {self.unit.builtin(lit.name)}({given})")
-        self.line(
-            f"except BuiltinError as e: {found} = fail({self.state}, {lit.name!r}, e, {place})"
-        )
+        self.line(f"except BuiltinError: {found} = failed({self.state}, {lit.name!r}, {place})")
         self.condition(f"{found} is not U")
         if lit.out is None:
             return
@@ -263,11 +261,11 @@ class CallWriter(UnificationWriter):
         comparison = _COMPARISONS.get(name)
         if comparison is not None:
             a, b = ((self.name_of(x), kind) for x, kind in self.arguments(lit.args))
-            self.truth(lit, _compared(a, b, *comparison))
+            self.truth(lit, _compared(a, b, *comparison, self.state))
             return True
         if name == "internal.member_3":
             given = ", ".join(source for source, _ in self.arguments(lit.args))
-            self.truth(lit, f"member_at({given})")
+            self.truth(lit, f"member_at({self.state}, {given})")
             return True
         inline = INLINE.get(name)
         if inline is None:
@@ -285,10 +283,10 @@ class CallWriter(UnificationWriter):
 _RESULTS: Final = {"string": STRING, "boolean": BOOL}
 
 
-def _compared(a: Operand, b: Operand, operator: str, general: str) -> str:
+def _compared(a: Operand, b: Operand, operator: str, general: str, state: str) -> str:
     """A comparison: at once where a constant tells the kind, else by Rego's order."""
     (x, kind), (y, other) = a, b
-    slow = general.format(x, y)
+    slow = general.format(x, y, state)
     if kind == "i" and other == "i":
         return f"{x} {operator} {y}"
     if other == "i":

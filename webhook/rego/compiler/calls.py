@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 MAX_AFFIXES: Final = 256
 """Prefixes or suffixes tried without paying for them: some 10 µs."""
 
-LONG_TEXT: Final = 1 << 16
-"""Characters from which a made text is paid for."""
-
 
 def _operands(writer: CallWriter, lit: ir.Call, *, literals: bool = False) -> Operands:
     """The operands by name; strings by themselves, and other literals where they may stand."""
@@ -252,7 +249,6 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
             operands.append((name if name.isidentifier() else writer.assign(name), kind))
         else:
             operands.append((repr(argument_text(known)), "constant"))
-    writer.work()
     parts = [repr(pieces[0])]
     strings = []
     for piece, verb, (source, kind) in zip(pieces[1:], verbs, operands, strict=True):
@@ -273,7 +269,7 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
         found = writer.defined(f"(({joined}) if {guard} else {slow})")
     else:
         found = writer.assign(joined)
-    writer.line(f"if len({found}) > {LONG_TEXT}: too_long({writer.state}, {found})")
+    writer.made(found)
     writer.give(lit, (found, "s"))
     return True
 

@@ -8,13 +8,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego import packages, runtime
+from webhook.rego import metered, packages, runtime
 from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
 from webhook.rego.text import argument_text
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key, lazy_set
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,17 +85,17 @@ NAMESPACE: Final[dict[str, Any]] = {
     "equal": equal,
     "explore": packages.explore,
     "extent": packages.extent,
-    "fail": runtime.fail,
+    "failed": runtime.failed,
     "finish": runtime.finish,
     "index": runtime.index,
     "index_base": runtime.index_base,
     "is_collection": runtime.is_collection,
     "is_object": runtime.is_object,
-    "key": key,
-    "less": runtime.less,
-    "less_equal": runtime.less_equal,
-    "member": runtime.member,
-    "member_at": runtime.member_at,
+    "before": metered.before,
+    "member": metered.member,
+    "member_at": metered.member_at,
+    "member_key": metered.member_key,
+    "not_after": metered.not_after,
     "pairs": runtime.pairs,
     "pairs_in_order": runtime.pairs_in_order,
     "path": runtime.path,
@@ -106,12 +106,14 @@ NAMESPACE: Final[dict[str, Any]] = {
     "replace": runtime.replace,
     "replaced": runtime.replaced,
     "lazy_set": lazy_set,
+    "same": metered.same,
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,
     "text": argument_text,
     "too_large": runtime.too_large,
     "too_long": runtime.too_long,
+    "worked": metered.worked,
     "undefined": _undefined,
     "values": runtime.values,
     "values_in_order": runtime.values_in_order,

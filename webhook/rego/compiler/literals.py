@@ -133,11 +133,11 @@ class BodyWriter(CallWriter):
             self.line(f"if type({name}) is str: {result}[{name}] = {name}")
             self.line("else:")
             self.indent += 1
-            self.line(f"{result}.setdefault(key({name}), {name})")
+            self.line(f"{result}.setdefault(member_key({self.state}, {name}), {name})")
             self.work()
             self.indent -= 1
         else:
-            self.line(f"{result}.setdefault(key({name}), {name})")
+            self.line(f"{result}.setdefault(member_key({self.state}, {name}), {name})")
             self.work()
 
     def _add_entry(self, result: str, name: Operand, value: Operand) -> None:

@@ -84,8 +84,8 @@ class UnificationWriter(ReferenceWriter):
         if kind == INT and other_kind == INT:
             return f"{source} == {other}"
         if kind == "" and source.isidentifier():
-            return f"({source} == {other} if type({source}) is str else equal({source}, {other}))"
-        return f"equal({source}, {other})"
+            return f"({source} == {other} if type({source}) is str else same({self.state}, {source}, {other}))"
+        return f"same({self.state}, {source}, {other})"
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
         """Unify two terms, of which each may hold unbound variables."""
