@@ -9,6 +9,7 @@ import json
 import ssl
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -21,16 +22,18 @@ import yaml
 # After SIGTERM the API server ends its watches first.
 STOP_SECONDS_MAX = 60
 REQUEST_SECONDS_MAX = 30
+RETRIES_MAX = 10  # client-go's
 
 
 class ApiError(Exception):
     """The API server refused a request."""
 
-    def __init__(self, status: int, body: str) -> None:
-        """Keep the status code and the body, which says why."""
+    def __init__(self, status: int, body: str, retry_after: str | None = None) -> None:
+        """Keep the status code, the body, which says why, and the header Retry-After."""
         super().__init__(f"{status}: {body}")
         self.status = status
         self.body = body
+        self.retry_after_seconds = None if retry_after is None else int(retry_after)
 
 
 def write_kubeconfig(path: Path, server: str) -> Path:
@@ -77,13 +80,27 @@ class Api:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        """The decoded answer. Raises ApiError for an answer that is not a success."""
+        """The decoded answer. Raises ApiError for an answer that is not a success.
+
+        A 503 that says when to come again is obeyed, as every client of Kubernetes does: the API
+        server gives it to a request that arrives while it serves a changed CRD anew.
+        """
         request = urllib.request.Request(
             self.server + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": content_type, "Accept": "application/json"},
         )
+        for _ in range(RETRIES_MAX):
+            try:
+                return self._once(request)
+            except ApiError as error:
+                if error.status != 503 or error.retry_after_seconds is None:
+                    raise
+                time.sleep(error.retry_after_seconds)
+        return self._once(request)
+
+    def _once(self, request: urllib.request.Request) -> Any:
         try:
             with urllib.request.urlopen(
                 request, timeout=REQUEST_SECONDS_MAX, context=self.context
@@ -91,7 +108,8 @@ class Api:
                 content = answer.read()
         except urllib.error.HTTPError as error:
             with error:
-                raise ApiError(error.code, error.read().decode()) from error
+                after = error.headers.get("Retry-After")
+                raise ApiError(error.code, error.read().decode(), after) from error
         try:
             return json.loads(content)
         except ValueError:

@@ -1,11 +1,16 @@
 """The API server that other tests rely on."""
 
 import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import ApiError, Cluster
+from tests.cluster import Api, ApiError, Cluster
 from tests.programs import KUBERNETES_VERSION, program
 
 
@@ -24,6 +29,38 @@ def test_a_missing_object_is_an_error_with_its_status(cluster: Cluster) -> None:
     with pytest.raises(ApiError) as refused:
         cluster.api.request("GET", "/api/v1/namespaces/default/configmaps/none")
     assert refused.value.status == 404
+
+
+@contextmanager
+def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[Api]:
+    """A client of a server that gives these statuses and headers, one for each request."""
+    left = iter(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers = next(left)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        yield Api(f"http://127.0.0.1:{server.server_port}", ssl.create_default_context())
+        server.shutdown()
+
+
+def test_the_client_comes_again_when_it_is_told_when():
+    """A server that serves a changed CRD anew says so for a moment; nothing else is hidden."""
+    later = (503, {"Retry-After": "0"})
+    with answering(later, later, (200, {})) as api:
+        assert api.request("GET", "/") == {}
+    with answering((503, {})) as api, pytest.raises(ApiError, match="503"):
+        api.request("GET", "/")
 
 
 def test_a_restart_keeps_data_certificates_and_ports(tmp_path: Path) -> None:

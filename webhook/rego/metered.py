@@ -91,6 +91,8 @@ def member(state: State, item: Value, collection: Value) -> bool:
     if kind is RegoSet:
         found = item in collection
     else:
+        if length > MANY_MEMBERS:
+            state[CONTEXT].charge(length * 2)
         found = any(equal(item, other) for other in values(collection))
     _pay(state, monotonic() - began)
     return found

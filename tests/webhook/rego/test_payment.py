@@ -158,3 +158,8 @@ f(x) := y if { some y in input.parameters; y == x }
         numbers = list(range(count))
         own = specialise_modules([module], numbers).rule("data.a.p")
         assert own({"review": 9, "parameters": numbers}, {}, EvaluationContext()) == [9]
+
+
+def test_a_number_sought_in_a_long_list_is_paid_for_before():
+    """By the list's length, whatever the clock says."""
+    assert paid("p if input.item in input.few", {"item": -1, "few": list(range(5000))}) >= 10_000
