@@ -11,7 +11,17 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.runtime import CONTEXT, LONG_TEXT, index, less, less_equal, too_long, values
+from webhook.rego.runtime import (
+    CONTEXT,
+    LONG_TEXT,
+    PAYING,
+    index,
+    less,
+    less_equal,
+    too_long,
+    values,
+)
+from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, key
 
 if TYPE_CHECKING:
@@ -19,6 +29,11 @@ if TYPE_CHECKING:
 
     from webhook.rego.runtime import State
     from webhook.rego.values import Value
+
+WORK_STEPS: Final = 20
+"""What a call of a built-in, the making of a text or of a member's key is paid with within a loop: a
+microsecond. A loop is paid for when it begins, a step a turn; without this a turn's work would be
+free."""
 
 LONG_SECONDS: Final = 20e-6
 """What a turn of a loop may take for nothing: collections of some twenty members compared."""
@@ -104,8 +119,59 @@ def member_at(state: State, name: Value, item: Value, collection: Value) -> bool
     return found is not UNDEFINED and same(state, found, item)
 
 
-def worked(state: State, text: str, steps: int) -> None:
-    """Pay for the making of a text within a loop, and for its length."""
-    state[CONTEXT].pay(steps)
+# --- texts ---------------------------------------------------------------------------------------
+
+JOINED_MAX: Final = 3
+"""Values between texts for which there is a function of its own, a third as long as the general
+one: nearly every message of a policy shows fewer."""
+
+
+def join1(state: State, first: str, a: Value, last: str) -> str:
+    """A text with a value in it, as ``sprintf`` has it for a template of bare verbs."""
+    made = f"{first}{a if type(a) is str else argument_text(a)}{last}"
+    if state[PAYING] or len(made) > LONG_TEXT:
+        _made(state, made)
+    return made
+
+
+def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) -> str:
+    """The same of two values."""
+    made = (
+        f"{first}{a if type(a) is str else argument_text(a)}"
+        f"{second}{b if type(b) is str else argument_text(b)}{last}"
+    )
+    if state[PAYING] or len(made) > LONG_TEXT:
+        _made(state, made)
+    return made
+
+
+def join3(  # noqa: PLR0917  # texts and values in turn
+    state: State, first: str, a: Value, second: str, b: Value, third: str, c: Value, last: str
+) -> str:
+    """The same of three values."""
+    made = (
+        f"{first}{a if type(a) is str else argument_text(a)}"
+        f"{second}{b if type(b) is str else argument_text(b)}"
+        f"{third}{c if type(c) is str else argument_text(c)}{last}"
+    )
+    if state[PAYING] or len(made) > LONG_TEXT:
+        _made(state, made)
+    return made
+
+
+def join_all(state: State, texts: tuple[str, ...], shown: tuple[Value, ...]) -> str:
+    """The same of any number of values; the last text comes after them."""
+    parts = [texts[0]]
+    for value, following in zip(shown, texts[1:], strict=True):
+        parts += argument_text(value), following
+    made = "".join(parts)
+    if state[PAYING] or len(made) > LONG_TEXT:
+        _made(state, made)
+    return made
+
+
+def _made(state: State, text: str) -> None:
+    """Pay for the making of a text, and for its length."""
+    state[CONTEXT].pay(WORK_STEPS)
     if len(text) > LONG_TEXT:
         too_long(state, text)

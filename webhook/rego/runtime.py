@@ -93,6 +93,13 @@ def conflict(message: str, place: Location) -> EvaluationError:
     return EvaluationError("eval_conflict_error", message, place)
 
 
+def agreed(found: Value, value: Value, message: str, place: Location) -> Value:
+    """What was found before, where another body found the same."""
+    if not equal(found, value):
+        raise conflict(message, place)
+    return found
+
+
 def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callable[..., Value]:
     """A built-in behind an expression: its complaint becomes a value, or ends the evaluation."""
 

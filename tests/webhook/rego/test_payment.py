@@ -4,7 +4,7 @@ import pytest
 
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.compiler.payment import FREE_STEPS
-from webhook.rego.compiler.writer import FREE_TURNS, WORK_STEPS
+from webhook.rego.compiler.writer import FREE_TURNS
 from webhook.rego.engine import (
     CompileOptions,
     EvaluationContext,
@@ -12,6 +12,7 @@ from webhook.rego.engine import (
     specialise_modules,
 )
 from webhook.rego.errors import EvaluationError
+from webhook.rego.metered import WORK_STEPS
 from webhook.rego.parser import parse_module
 from webhook.rego.types import ANY
 

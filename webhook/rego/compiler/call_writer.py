@@ -40,6 +40,8 @@ _COMPARISONS: Final = {
 class CallWriter(UnificationWriter):
     """Writes calls; a small function is written into its caller's nest."""
 
+    __slots__ = ()
+
     def body(self, body: ir.Body) -> None:
         """Written by the subclass that knows bodies."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.errors import BuiltinError
+from webhook.rego.metered import JOINED_MAX, WORK_STEPS
 from webhook.rego.patterns import pattern
 from webhook.rego.runtime import MISSING
 from webhook.rego.sprintf import simple_format
@@ -84,8 +85,9 @@ def _boolean(form: str) -> Callable[[CallWriter, ir.Call], bool]:
 def _guarded(form: str, kind: str, python: str, result: str) -> Callable[..., bool]:
     """A value made of operands of one kind."""
 
-    def write(writer: CallWriter, lit: ir.Call) -> bool:
-        operands = _operands(writer, lit, literals=kind == "i")
+    def write(writer: CallWriter, lit: ir.Call, operands: Operands | None = None) -> bool:
+        if operands is None:
+            operands = _operands(writer, lit, literals=kind == "i")
         fast = form.format(*(source for source, _ in operands))
         guard = _are(operands, kind, python)
         if not guard:
@@ -117,13 +119,13 @@ def _kind_test(form: str, shown: str = "") -> Callable[[CallWriter, ir.Call], bo
 def _count(writer: CallWriter, lit: ir.Call) -> bool:
     operands = _operands(writer, lit)
     ((source, kind),) = operands
-    if kind in ("s", "l", "d", "S"):
-        writer.give(lit, (f"len({source})", "i"))
-        return True
     at = ("count", source)
     if at not in writer.known:
-        slow = _slow(writer, lit, operands)
-        found = writer.defined(f"(len({source}) if type({source}) in COUNTABLE else {slow})")
+        if kind in ("s", "l", "d", "S"):
+            found = writer.assign(f"len({source})")
+        else:
+            slow = _slow(writer, lit, operands)
+            found = writer.defined(f"(len({source}) if type({source}) in COUNTABLE else {slow})")
         writer.known[at] = found, "i"
     writer.give(lit, writer.known[at])
     return True
@@ -193,12 +195,12 @@ def _regex_match(writer: CallWriter, lit: ir.Call) -> bool:
 
 
 def _minus(writer: CallWriter, lit: ir.Call) -> bool:
-    operands = _operands(writer, lit)
+    operands = _operands(writer, lit, literals=True)
     (a, kind), (b, other) = operands
     if kind == "S" and other == "S":
         writer.give(lit, (writer.assign(f"{a}.difference({b})"), "S"))
         return True
-    return _guarded("{0} - {1}", "i", "int", "i")(writer, lit)
+    return _guarded("{0} - {1}", "i", "int", "i")(writer, lit, operands)
 
 
 def _object_get(writer: CallWriter, lit: ir.Call) -> bool:
@@ -240,38 +242,39 @@ def _sprintf(writer: CallWriter, lit: ir.Call) -> bool:
         pieces = pieces[:-missing]
         for verb, piece in zip(absent, tail, strict=True):
             pieces[-1] += f"%!{verb}(MISSING){piece}"
-    # Only a name may stand in an f-string: a constant would end it with its own quotes.
-    operands: Operands = []
-    for verb, (source, kind) in zip(verbs, writer.arguments(values.items), strict=True):
-        known = writer.value_of((source, kind))
-        if known is MISSING or (verb == "s" and type(known) is not str):
-            name = writer.name_of(source)
-            operands.append((name if name.isidentifier() else writer.assign(name), kind))
-        else:
-            operands.append((repr(argument_text(known)), "constant"))
-    parts = [repr(pieces[0])]
+    parts, shown = [pieces[0]], []  # texts, and what stands between them
+    operands = [(writer.name_of(source), kind) for source, kind in writer.arguments(values.items)]
     strings = []
     for piece, verb, (source, kind) in zip(pieces[1:], verbs, operands, strict=True):
-        if kind == "constant":
-            parts += [source, repr(piece)]
-            continue
-        if verb == "s" and kind != "s":
-            strings.append((source, kind))
-        plain = kind == "s" or verb == "s"
-        shown = source if plain else f"{source} if type({source}) is str else text({source})"
-        parts += [f"f'{{{shown}}}'", repr(piece)]
-    joined = " ".join(part for part in parts if part != "''") or "''"
+        known = writer.value_of((source, kind))
+        if known is MISSING or (verb == "s" and type(known) is not str):
+            shown.append(source)
+            parts.append(piece)
+            if verb == "s" and kind != "s":
+                strings.append((source, kind))
+        else:
+            parts[-1] += argument_text(known) + piece
+    joined = _joined(writer, parts, shown)
     guard = _are(strings, "s", "str")
     if guard:
         given = ", ".join(source for source, _ in operands)
         whole: Operands = [(repr(template.value), "s"), (f"[{given}]", "l")]
-        slow = _slow(writer, lit, whole)
-        found = writer.defined(f"(({joined}) if {guard} else {slow})")
-    else:
-        found = writer.assign(joined)
-    writer.made(found)
+        joined = f"({joined} if {guard} else {_slow(writer, lit, whole)})"
+    writer.spend(WORK_STEPS)
+    found = writer.defined(joined) if guard else writer.assign(joined)
     writer.give(lit, (found, "s"))
     return True
+
+
+def _joined(writer: CallWriter, parts: list[str], shown: list[str]) -> str:
+    """Texts with values between them, as one text."""
+    if not shown:
+        return repr(parts[0])
+    if len(shown) > JOINED_MAX:
+        pieces = writer.unit.constant(tuple(parts))
+        return f"join_all({writer.state}, {pieces}, ({', '.join(shown)}))"
+    given = "".join(f", {value}, {part!r}" for value, part in zip(shown, parts[1:], strict=True))
+    return f"join{len(shown)}({writer.state}, {parts[0]!r}{given})"
 
 
 def _any_affix(method: str) -> Callable[[CallWriter, ir.Call], bool]:

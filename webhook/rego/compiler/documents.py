@@ -280,8 +280,7 @@ class Documents:
             lines += [
                 (1, f"v = {part}({params})"),
                 (1, "if v is not U:"),
-                (2, "if out is U: out = v"),
-                (2, f"elif not equal(out, v): raise conflict({message}, {place})"),
+                (2, f"out = v if out is U else agreed(out, v, {message}, {place})"),
             ]
         if defaults:
             part = f"{name}z"
@@ -318,8 +317,8 @@ class Documents:
     def _agree(self, writer: BodyWriter, found: str, value: str, message: str, rule: Rule) -> None:
         place = self.unit.place(rule.location)
         writer.effects += 1
-        writer.line(f"if {found} is U: {found} = {value}")
-        writer.line(f"elif not equal({found}, {value}): raise conflict({message}, {place})")
+        agreed = f"agreed({found}, {value}, {message}, {place})"
+        writer.line(f"{found} = {value} if {found} is U else {agreed}")
 
     def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
         """One body, which returns its value; solutions that disagree are a conflict."""

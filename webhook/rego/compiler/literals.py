@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class BodyWriter(CallWriter):
     """Writes bodies: literal after literal, each inside the success of the one before."""
 
+    __slots__ = ()
+
     def body(self, body: ir.Body) -> None:
         """Open the nest of a body; what its solutions do is written next."""
         for lit in body:

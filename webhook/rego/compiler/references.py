@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class ReferenceWriter(Writer):
     """Writes references; loops are opened for their unbound variables."""
 
+    __slots__ = ()
+
     def reference(self, ref: ir.Ref) -> Operand:
         """The value of a reference; loops are opened for its unbound variables."""
         head = ref.head
@@ -166,11 +168,15 @@ class ReferenceWriter(Writer):
         """A local holding ``source.a.b.c`` where it is defined."""
         if len(run) == 1:
             name = repr(run[0])
-            if kind == DICT:
-                return self.defined(f"{source}.get({name}, U)")
-            return self.defined(
-                f"({source}.get({name}, U) if type({source}) is dict else index({source}, {name}))"
-            )
+            reading = f"{source}.get({name}, U)"
+            if kind != DICT:
+                reading = f"({reading} if type({source}) is dict else index({source}, {name}))"
+            common = self.common.get(source)
+            local = None if common is None else common.local(reading, self.new)
+            if local is None:
+                return self.defined(reading)
+            self.condition(f"{local} is not U")
+            return local
         read = self.reads.get((source, *run))
         name = self._read(source, run) if read is None else read[0]
         self.condition(f"{name} is not U")

@@ -6,17 +6,19 @@ containers go through them once.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import alike
+from webhook.rego.compiler.common_reads import CommonReads
 from webhook.rego.compiler.constants import UnreachableError
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.uses import Uses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from webhook.rego.compiler.ir import Rule, Term
     from webhook.rego.compiler.unit import Unit
@@ -112,6 +114,26 @@ class Bodies:
             writer.flush()
         finally:
             writer.bodies = 1
+        with self._common_reads():
+            self._each(members, length)
+
+    @contextmanager
+    def _common_reads(self) -> Iterator[None]:
+        """Let what the beginning has bound be read before the bodies."""
+        writer = self.writer
+        place = CommonReads(writer.lines, writer.indent)
+        bound = {source for source, _ in writer.env.values() if source not in writer.common}
+        writer.common.update(dict.fromkeys(bound, place))
+        try:
+            yield
+        finally:
+            place.close()
+            for source in bound:
+                del writer.common[source]
+
+    def _each(self, members: Group, length: int) -> None:
+        """What members do after their common beginning."""
+        writer = self.writer
         before, bound = len(writer.lines), writer.env
         for names, part in self._groups(members, length):
             saved = writer.snapshot()

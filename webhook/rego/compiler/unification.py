@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class UnificationWriter(ReferenceWriter):
     """Writes unification: values against patterns, and patterns against each other."""
 
+    __slots__ = ()
+
     def match(self, pattern: ir.Term, value: Operand) -> None:
         """What follows happens for a value that fits the pattern, whose variables it binds."""
         source, kind = value

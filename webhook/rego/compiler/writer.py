@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.ast import NOWHERE
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.constants import UnreachableError, static
+from webhook.rego.compiler.price import Price
 from webhook.rego.compiler.variables import visible
-from webhook.rego.runtime import LONG_TEXT, MISSING, PAYING
+from webhook.rego.metered import WORK_STEPS
+from webhook.rego.runtime import MISSING, PAYING
 from webhook.rego.values import UNDEFINED, RegoSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.ast import Location
+    from webhook.rego.compiler.common_reads import CommonReads
     from webhook.rego.compiler.unit import Unit
     from webhook.rego.compiler.uses import Uses
     from webhook.rego.values import Value
@@ -36,10 +39,6 @@ CPython allows 100 levels.
 
 MAX_ITEMS: Final = 1_000_000
 """Members of a collection that nested iterations may make: some 100 MB."""
-
-WORK_STEPS: Final = 20
-"""What a call of a built-in, or making a member's key, is paid with within a loop: a microsecond. A
-loop is paid for when it begins, a step a turn; without this a turn's work would be free."""
 
 CALL_STEPS: Final = 5
 """What a call of a function is paid with, likewise."""
@@ -67,25 +66,41 @@ KIND_OF: Final[dict[type, str]] = {
 }
 
 
-class _Price:
-    """The line that pays for a loop, before the calls in the loop are known."""
-
-    def __init__(self, lines: list[tuple[int, str]], text: str) -> None:
-        """The last of the lines, which begins with this text."""
-        self._lines = lines
-        self._at = len(lines) - 1
-        self._text = text
-        self._steps = 1
-
-    def add(self, steps: int) -> None:
-        """Let each turn cost more."""
-        self._steps += steps
-        indent, _ = self._lines[self._at]
-        self._lines[self._at] = indent, f"{self._text} * {self._steps})"
-
-
 class Writer:
     """Writes one Python function."""
+
+    __slots__ = (
+        "blocks",
+        "bodies",
+        "callees",
+        "collecting",
+        "common",
+        "effects",
+        "env",
+        "flat",
+        "free",
+        "hoisted",
+        "indent",
+        "index",
+        "known",
+        "lines",
+        "location",
+        "looping",
+        "loops",
+        "names",
+        "pays",
+        "pending",
+        "price",
+        "prologue",
+        "reads",
+        "repeats",
+        "split",
+        "state",
+        "straight",
+        "turns",
+        "unit",
+        "uses",
+    )
 
     def __init__(self, unit: Unit, uses: Uses) -> None:
         self.unit = unit
@@ -105,6 +120,8 @@ class Writer:
         self.reads: dict[tuple[str, ...], tuple[str, int]] = {}
         """Paths of locals that have been read, to a local that is undefined where there is nothing,
         and the indentation of the reading: it stands for whatever is written in the same block."""
+        self.common: dict[str, CommonReads] = {}
+        """Where a local's fields are read that many bodies read, by the local."""
         self.repeats = True
         """Whether the same solution may be found twice without harm."""
         self.names = 0
@@ -123,7 +140,7 @@ class Writer:
         """Steps of all that has been written, likewise."""
         self.straight = 0
         """Steps of what stands outside of loops: nobody pays for it."""
-        self.price: _Price | None = None
+        self.price: Price | None = None
         """Where the innermost loop is paid for, and how many steps a turn."""
         self.pays = False
         """Whether anything written pays once a loop is long."""
@@ -263,7 +280,7 @@ class Writer:
     def _begin_paying(self, text: str) -> None:
         """The line that pays for a loop; each call that is written in the loop adds to its price."""
         self.line(f"{text})")
-        self.price = _Price(self.lines, text)
+        self.price = Price(self.lines, text)
         if self.bodies > 1:
             self.price.add(self.bodies - 1)
 
@@ -276,30 +293,21 @@ class Writer:
 
     def work(self) -> None:
         """Pay, within a loop, for what takes longer than a turn of it was paid for."""
-        self._spend(WORK_STEPS)
+        self.spend(WORK_STEPS)
         if self.turns > 1:
             self.line(f"if P: S[2].pay({WORK_STEPS})")
-
-    def made(self, text: str) -> None:
-        """Pay for a text that has been made: within a loop for the work, and for its length."""
-        self._spend(WORK_STEPS)
-        if self.turns > 1:
-            self.line(
-                f"if P or len({text}) > {LONG_TEXT}: worked({self.state}, {text}, {WORK_STEPS})"
-            )
-        else:
-            self.line(f"if len({text}) > {LONG_TEXT}: too_long({self.state}, {text})")
 
     def called(self, function: str) -> None:
         """Pay, within a loop, for the call of a function that is written next."""
         self.callees.append((function, self.turns))
-        self._spend(CALL_STEPS)
+        self.spend(CALL_STEPS)
         if self.price is not None:
             self.price.add(CALL_STEPS)
         elif self.turns > 1:
             self.line(f"S[2].pay({CALL_STEPS})")
 
-    def _spend(self, steps: int) -> None:
+    def spend(self, steps: int) -> None:
+        """Count what is written next, which pays for itself where an evaluation pays."""
         self.free += self.turns * steps
         if self.turns == 1:
             self.straight += steps
