@@ -24,6 +24,10 @@ class Location:
     offset: int = 0
     text: str = ""
 
+    def position(self) -> tuple[str, int, int]:
+        """The file, row and column."""
+        return self.file, self.row, self.col
+
     def __str__(self) -> str:
         return f"{self.file}:{self.row}" if self.file else f"{self.row}:{self.col}"
 

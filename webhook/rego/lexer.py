@@ -88,6 +88,10 @@ class SourceLocation(Location):
         self._start = start
         self._end = end
 
+    def position(self) -> tuple[str, int, int]:
+        """The file, row and column."""
+        return self._source.file, *self._source.row_and_column(self._start)
+
     @property
     def file(self) -> str:
         """The name of the source file."""

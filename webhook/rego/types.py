@@ -261,6 +261,8 @@ def union(a: Type | None, b: Type | None) -> Type | None:
     """The type of what has either type."""
     if a is None or b is None:
         return b if a is None else a
+    if a is b and type(a) is Scalar:  # most are
+        return a
     if isinstance(a, FunctionType) or isinstance(b, FunctionType):
         if isinstance(a, FunctionType) and isinstance(b, FunctionType):
             return _union_functions(a, b)
@@ -286,6 +288,8 @@ def _union_functions(a: FunctionType, b: FunctionType) -> FunctionType | None:
 
 def select(a: Type | None, name: Any) -> Type | None:
     """The type of the property, item or member ``name`` of ``a``; None where it has none."""
+    if a is ANY:  # most are
+        return ANY
     if isinstance(a, ArrayType):
         if type(name) is not int or name < 0:
             return None
@@ -317,6 +321,8 @@ def _select_member(a: SetType, name: Type) -> Type | None:
 
 def keys(a: Type | None) -> Type | None:
     """The type of what enumerating ``a`` yields as key."""
+    if a is ANY:
+        return ANY
     if isinstance(a, ArrayType):
         return NUMBER
     if isinstance(a, SetType):
@@ -336,6 +342,8 @@ def keys(a: Type | None) -> Type | None:
 
 def values(a: Type | None) -> Type | None:
     """The type of what enumerating ``a`` yields as value."""
+    if a is ANY:
+        return ANY
     found: Type | None = None
     if isinstance(a, SetType):
         return a.of
@@ -373,16 +381,22 @@ def is_unknown(a: Type | None) -> bool:
     return a is None
 
 
+_TYPE_OF: Final[dict[type, Type]] = {
+    type(None): NULL,
+    bool: BOOLEAN,
+    int: NUMBER,
+    float: NUMBER,
+    str: STRING,
+}
+
+
 def type_of(value: Any) -> Type:
     """The type of a value: arrays and objects item by item."""
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return BOOLEAN
-    if isinstance(value, int | float):
+    known = _TYPE_OF.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, float):  # of a kind of its own
         return NUMBER
-    if isinstance(value, str):
-        return STRING
     if isinstance(value, list):
         return ArrayType(tuple(map(type_of, value)))
     if hasattr(value, "items"):
@@ -401,6 +415,8 @@ doubles them, so without a bound thirty short rules would never be checked to th
 
 def bounded(type_: Type | None) -> Type | None:
     """The type, or any where it is made of too many."""
+    if type_ is ANY or type(type_) is Scalar:  # most are
+        return type_
     waiting: list[Type | None] = [type_]
     count = 0
     while waiting:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.names import ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +18,6 @@ Names = dict[str, str]
 """Variables of one rule, and which of another they are."""
 
 _SCALARS: Final = frozenset({str, int, bool, float, type(None)})
-
-_ROOTS: Final = frozenset({"input", "data"})
 
 _TOLD: Final = frozenset({"trace", "internal.print"})
 """Calls that somebody sees: each rule makes its own."""
@@ -98,7 +97,7 @@ def _variables(one: ir.Var, other: ir.Var, names: Names) -> bool:
     known = names.get(other.name)
     if known is not None:
         return known == one.name
-    if one.name in _ROOTS or other.name in _ROOTS:
+    if one.name in ROOTS or other.name in ROOTS:
         return one.name == other.name
     if ir.is_wildcard(one.name) != ir.is_wildcard(other.name) or one.name in names.values():
         return False

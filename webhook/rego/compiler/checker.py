@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.checker_refs import RefFault, check_reference, references
-from webhook.rego.compiler.checker_scope import BODIES_MAX, ROOTS, Scope
+from webhook.rego.compiler.checker_refs import RefFault, check_reference, references_in
+from webhook.rego.compiler.checker_scope import BODIES_MAX, Scope
 from webhook.rego.compiler.checker_text import wanted_texts
 from webhook.rego.compiler.checker_types import unifies
 from webhook.rego.compiler.checker_unify import unify_terms, unify_type
 from webhook.rego.compiler.checks import function_text
-from webhook.rego.compiler.variables import LEAVES, composites_of, parts_of, terms_of
+from webhook.rego.compiler.names import ROOTS
+from webhook.rego.compiler.variables import LEAVES, NESTING, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.types import (
     ANY,
@@ -65,7 +66,7 @@ class Checker:
         faults: list[RegoLoadError] = []
         for rule in rules:
             faults += self._rule(rule)
-        faults.sort(key=lambda fault: _order(fault.location))
+        faults.sort(key=lambda fault: fault.location.position())
         return faults
 
     def query(self, body: ir.Body, names: dict[str, str]) -> list[RegoLoadError]:
@@ -126,32 +127,30 @@ class Checker:
         faults: list[RegoLoadError] = []
         for lit in body:
             at = self._modified(scope, lit) if lit.withs else scope
-            below = self._closures(at, lit)
-            below += self._references(at, lit)
+            below = self._inside(at, lit)
             faults += below
-            fault, unknown = self._modifiers(scope, lit), False
+            fault, unknown = self._modifiers(scope, lit) if lit.withs else None, False
             if fault is None:
                 fault, unknown = self._literal(at, lit)
             if fault is not None and not (below and unknown):
                 faults.append(fault)
         return scope, faults
 
-    def _closures(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
-        """What is wrong inside the comprehensions of a literal."""
+    def _inside(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
+        """What is wrong with the comprehensions and references in the terms of a literal."""
         faults: list[RegoLoadError] = []
-        for closure in _closures_of(lit):
+        closures: list[ir.Comprehension] = []
+        references: list[tuple[list[ir.Term], Location]] = []
+        _parts_of(lit, closures, references)
+        for closure in closures:
             self._bodies += 1
             if self._bodies <= BODIES_MAX:
                 faults = self._body(scope, closure.body)[1] or faults
-        return faults
-
-    def _references(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
-        faults = []
-        for terms, place in _references_of(lit):
+        for terms, place in references:
             try:
                 check_reference(scope, terms, self._names, self._level)
             except RefFault as fault:
-                faults.append(_fault(fault.message, place, *fault.details))
+                faults = [*faults, _fault(fault.message, place, *fault.details)]
         return faults
 
     def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
@@ -291,21 +290,31 @@ def _variables(term: ir.Term) -> Iterator[str]:
             yield from _variables(value)
 
 
-def _closures_of(lit: ir.Lit) -> Iterator[ir.Comprehension]:
-    """The outermost comprehensions of a literal, those in nested bodies included."""
-    for term in composites_of(lit):
-        yield from _closures_in(term)
-    for body in _nested(lit):
-        for inner in body:
-            yield from _closures_of(inner)
+def _parts_of(
+    lit: ir.Lit,
+    closures: list[ir.Comprehension],
+    references: list[tuple[list[ir.Term], Location]],
+) -> None:
+    """Outermost comprehensions and the references of a literal, those in nested bodies included."""
+    for term in terms_of(lit):
+        kind = type(term)
+        if kind is ir.Const or (kind is ir.Var and term.name not in ROOTS):  # type: ignore[union-attr]
+            continue  # most terms are
+        if kind is not ir.Var:
+            _closures_in(term, closures)
+        references += [(found, lit.location) for found in references_in(term)]
+    if type(lit) in NESTING:
+        for body in _nested(lit):
+            for inner in body:
+                _parts_of(inner, closures, references)
 
 
-def _closures_in(term: ir.Term) -> Iterator[ir.Comprehension]:
+def _closures_in(term: ir.Term, found: list[ir.Comprehension]) -> None:
     if isinstance(term, ir.Comprehension):
-        yield term
+        found.append(term)
     for part in parts_of(term):
         if type(part) not in LEAVES:
-            yield from _closures_in(part)
+            _closures_in(part, found)
 
 
 def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
@@ -314,22 +323,7 @@ def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
     return (lit.left, lit.right) if isinstance(lit, ir.Logic) else ()
 
 
-def _references_of(lit: ir.Lit) -> Iterator[tuple[list[ir.Term], Location]]:
-    for term in terms_of(lit):
-        if type(term) is ir.Const or (isinstance(term, ir.Var) and term.name not in ROOTS):
-            continue  # most terms are
-        for found in references(term):
-            yield found, lit.location
-    for body in _nested(lit):
-        for inner in body:
-            yield from _references_of(inner)
-
-
 # --- messages --------------------------------------------------------------------------------
-
-
-def _order(location: Location) -> tuple[str, int, int]:
-    return location.file, location.row, location.col
 
 
 def _fault(message: str, location: Location, *details: str) -> RegoLoadError:

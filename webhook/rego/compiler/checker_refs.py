@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.checker_scope import ROOTS, Scope, extent, step_of
+from webhook.rego.compiler.checker_scope import Scope, extent, step_of
 from webhook.rego.compiler.checker_text import key_texts, reference_text, unsupported_text
 from webhook.rego.compiler.checker_types import is_empty, unifies
 from webhook.rego.compiler.checker_unify import unify_type
+from webhook.rego.compiler.names import ROOTS
 from webhook.rego.types import (
     ANY,
     STRING,
@@ -24,7 +25,7 @@ from webhook.rego.types import (
 from webhook.rego.values import RegoObject, RegoSet, sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from webhook.rego.compiler.checker_scope import Node
     from webhook.rego.types import Type
@@ -39,23 +40,29 @@ class RefFault(Exception):  # noqa: N818  # becomes a RegoLoadError where the pl
         self.details = details
 
 
-def references(term: ir.Term) -> Iterator[list[ir.Term]]:
+def references_in(term: ir.Term) -> list[list[ir.Term]]:
     """The references in a term, outer ones first, those in comprehensions left out."""
+    found: list[list[ir.Term]] = []
+    _references_in(term, found)
+    return found
+
+
+def _references_in(term: ir.Term, found: list[list[ir.Term]]) -> None:
     if isinstance(term, ir.Ref):
-        yield [term.head, *term.path]
+        found.append([term.head, *term.path])
         for part in term.path:
             if type(part) is not ir.Const:
-                yield from references(part)
+                _references_in(part, found)
     elif isinstance(term, ir.Var):
         if term.name in ROOTS:
-            yield [term]
+            found.append([term])
     elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
-            yield from references(item)
+            _references_in(item, found)
     elif isinstance(term, ir.Object):
         for name, value in term.items:
-            yield from references(name)
-            yield from references(value)
+            _references_in(name, found)
+            _references_in(value, found)
 
 
 def check_reference(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checker_types import insert, merge
+from webhook.rego.compiler.names import ROOTS
 from webhook.rego.types import (
     ANY,
     STRING,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from webhook.rego.types import Type
-
-ROOTS: Final = frozenset({"input", "data"})
 
 BODIES_MAX: Final = 5_000
 """Bodies of comprehensions typed for one rule: each is asked again for every use, and those inside

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.checker_types import unifies
+from webhook.rego.compiler.names import ROOTS
 from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 from webhook.rego.values import RegoObject, RegoSet, equal
 
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def expand(term: ir.Term) -> ir.Term:
     """A constant collection as a collection of constants."""
     if not isinstance(term, ir.Const):
         return term
     value = term.value
+    if type(value) in _SCALARS:  # most are
+        return term
     if isinstance(value, list):
         return ir.Array([ir.Const(item) for item in value])
     if isinstance(value, (dict, RegoObject)):
@@ -33,9 +39,9 @@ def unify_type(scope: Scope, term: ir.Term, type_: Type | None, *, widen: bool =
 
     With ``widen``, variables get the type in addition to what they have.
     """
-    term = expand(term)
-    if isinstance(term, ir.Var) and term.name not in ("input", "data"):
+    if isinstance(term, ir.Var) and term.name not in ROOTS:
         return _unify_var(scope, term.name, type_, widen)
+    term = expand(term)
     if isinstance(term, (ir.Array, ir.Object, ir.Set)):
         if isinstance(type_, AnyOf):
             return _unify_any(scope, term, type_)

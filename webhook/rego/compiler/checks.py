@@ -20,7 +20,7 @@ from webhook.rego.compiler.ir import (
     Ref,
     Var,
 )
-from webhook.rego.compiler.variables import LEAVES, composites_of, parts_of, walk_body
+from webhook.rego.compiler.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
@@ -149,6 +149,8 @@ def _each(body: Body, found: list[Lit]) -> None:
             _in_term(term, found)
         for modifier in lit.withs:
             _in_term(modifier.value, found)
+        if type(lit) not in NESTING:
+            continue
         if isinstance(lit, (Every, Not)):
             _each(lit.body, found)
         elif isinstance(lit, Logic):
@@ -159,6 +161,9 @@ def _each(body: Body, found: list[Lit]) -> None:
 def _in_term(term: Term, found: list[Lit]) -> None:
     if isinstance(term, Comprehension):
         _each(term.body, found)
+        if term.key is not None:
+            _in_term(term.key, found)
+        _in_term(term.value, found)
     for part in parts_of(term):
         if type(part) not in LEAVES:
             _in_term(part, found)
@@ -295,8 +300,8 @@ def _check_modifier(
 # --- recursion -------------------------------------------------------------------------------
 
 
-def dependencies(rule: Rule, tree: Tree) -> list[Rule]:
-    """Rules that this rule's body and head may read or call."""
+def dependencies(literals: list[Lit], tree: Tree) -> list[Rule]:
+    """Rules that a rule may read or call, given each literal of its body at any depth."""
     found: dict[int, Rule] = {}
 
     def add(path: list[Term]) -> None:
@@ -308,22 +313,42 @@ def dependencies(rule: Rule, tree: Tree) -> list[Rule]:
         if name is not None and not isinstance(name, str):
             add([Const(step) for step in name[1:]])
 
-    heads: set[int] = set()
-    for term in walk_body(rule.body):
-        if isinstance(term, Ref):
-            heads.add(id(term.head))
-            if isinstance(term.head, Var) and term.head.name == "data":
-                add(term.path)
-        elif isinstance(term, Var) and term.name == "data" and id(term) not in heads:
-            add([])
-    for lit in each_literal(rule.body):
-        if isinstance(lit, Call):
+    for lit in literals:
+        for term in terms_of(lit):
+            if type(term) is not Const:
+                _data_paths(term, add)
+        for modifier in lit.withs:
+            _data_paths(modifier.value, add)
+    for lit in literals:
+        if type(lit) is Call:
             add_function(lit.name)
         for modifier in lit.withs:
             add_function(modifier.function)
             if modifier.target[0] == "data":
                 add([Const(step) for step in modifier.target[1:]])
     return list(found.values())
+
+
+def _data_paths(term: Term, add: Callable[[list[Term]], None]) -> None:
+    """Tell of each reference below ``data`` in a term; those in bodies are their literals'."""
+    if isinstance(term, Var):
+        if term.name == "data":
+            add([])
+        return
+    if type(term) in LEAVES:
+        return
+    if isinstance(term, Ref):
+        if isinstance(term.head, Var) and term.head.name == "data":
+            add(term.path)
+        elif not isinstance(term.head, Var):
+            _data_paths(term.head, add)
+    elif isinstance(term, Comprehension):
+        if term.key is not None:
+            _data_paths(term.key, add)
+        _data_paths(term.value, add)
+    for part in parts_of(term):
+        if type(part) is not Const:
+            _data_paths(part, add)
 
 
 def dependents(
@@ -349,13 +374,8 @@ def dependents(
     return found
 
 
-def check_recursion(
-    rules: list[Rule], tree: Tree, edges: dict[int, list[Rule]]
-) -> list[RegoLoadError]:
-    """Rules that depend on themselves; the edges found are kept in ``edges``."""
-    everything = [branch for rule in rules for branch in branches(rule)]
-    for rule in everything:
-        edges[id(rule)] = dependencies(rule, tree)
+def check_recursion(everything: list[Rule], edges: dict[int, list[Rule]]) -> list[RegoLoadError]:
+    """Rules that depend on themselves; ``edges`` has what each depends on."""
     faults = []
     cyclic = _cyclic(everything, edges)
     for rule in everything:

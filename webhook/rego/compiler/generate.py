@@ -181,5 +181,5 @@ def generate(
         if isinstance(error, SyntaxError) and "too many" not in str(error):
             raise
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
-    places = [(place.file, place.row, place.col) for place in unit.places]
+    places = [place.position() for place in unit.places]
     return Generated(codes, unit.used_builtins, unit.slow_builtins, places, unit.slots)

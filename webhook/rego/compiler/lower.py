@@ -33,7 +33,7 @@ class Lowering(BodyLowering):
         args = rule.head.args or ()
         for arg in args:
             self._argument_names(arg, hidden)
-        for name in hidden & set(ROOTS):
+        for name in hidden & ROOTS:
             self.fault(
                 "rego_compile_error",
                 f"args must not shadow {name} (use a different variable name)",

@@ -196,14 +196,16 @@ class TermLowering:
 
     def function(self, call: ast.Call) -> ir.Function:
         """What the call calls."""
-        operator = call.operator
-        head = operator.head if isinstance(operator, ast.Ref) else operator
+        head: Any = call.operator
+        path: tuple[str, ...] = ()
+        if isinstance(head, ast.Ref):
+            path = tuple([part.value for part in head.path if isinstance(part, ast.String)])
+            if len(path) != len(head.path):
+                message = f"undefined function {call.location.text}"
+                self.fault("rego_type_error", message, call.location)
+            head = head.head
         assert isinstance(head, ast.Var)
-        parts = operator.path if isinstance(operator, ast.Ref) else ()
-        path = tuple(part.value for part in parts if isinstance(part, ast.String))
-        if len(path) != len(parts):
-            self.fault("rego_type_error", f"undefined function {call.location.text}", call.location)
-        name = ".".join((head.name, *path))
+        name = ".".join((head.name, *path)) if path else head.name
         if self.scopes.declared(head.name) is not None:
             self.fault("rego_compile_error", f"called function {name} shadowed", call.location)
         if not self.scopes.hides(head.name):

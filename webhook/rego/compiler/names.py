@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego import ast
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Globals = dict[str, tuple[str, tuple[str, ...]]]
 """From a name to the root and path that it stands for."""
 
-ROOTS = ("input", "data")
+ROOTS: Final = frozenset({"input", "data"})
 """Names of the two documents that a policy reads."""
 
 

@@ -16,6 +16,7 @@ from webhook.rego.compiler.checks import (
     check_conflicts,
     check_recursion,
     check_with,
+    dependencies,
     dependencies_first,
     dependents,
     each_literal,
@@ -258,9 +259,7 @@ def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
 def _raise(faults: list[RegoLoadError]) -> None:
     if faults:
         unique = {(str(fault)): fault for fault in faults}
-        ordered = sorted(
-            unique.values(), key=lambda f: (f.location.file, f.location.row, f.location.col)
-        )
+        ordered = sorted(unique.values(), key=lambda fault: fault.location.position())
         raise RegoErrors(ordered)
 
 
@@ -270,16 +269,17 @@ def _check(
     faults.extend(check_conflicts(compiled.tree, packages, compiled.options.level))
     _raise(faults)
     everything = [branch for rule in compiled.rules for branch in branches(rule)]
-    for rule in everything:
-        _check_literals(compiled, each_literal(rule.body), faults)
+    literals = {id(rule): each_literal(rule.body) for rule in everything}
+    for found in literals.values():
+        _check_literals(compiled, found, faults)
     _raise(faults)
     safety = Safety(compiled.arity, faults)
     for rule in compiled.rules:
         safety.rule(rule)
     if faults:
         _raise(_unsafe(compiled, faults))
-    edges: dict[int, list[Rule]] = {}
-    faults.extend(check_recursion(compiled.rules, compiled.tree, edges))
+    edges = {at: dependencies(found, compiled.tree) for at, found in literals.items()}
+    faults.extend(check_recursion(everything, edges))
     _raise(faults)
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))

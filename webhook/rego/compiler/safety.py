@@ -21,8 +21,10 @@ from webhook.rego.compiler.ir import (
     is_generated,
     is_wildcard,
 )
+from webhook.rego.compiler.names import ROOTS
 from webhook.rego.compiler.variables import (
     LEAVES,
+    NESTING,
     composites_of,
     everything,
     in_closures,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from webhook.rego.ast import Location
     from webhook.rego.compiler.ir import Body, Function, Lit, Rule, Term
 
-_ROOTS: Final = frozenset({"input", "data"})
 _FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"})
 
 
@@ -50,12 +51,13 @@ class Safety:
     def __init__(self, arity: Callable[[Function], int], faults: list[RegoLoadError]) -> None:
         self.arity = arity
         self.faults = faults
+        self._known: dict[Lit, set[str]] = {}
 
     def rule(self, rule: Rule, scope: str = "") -> None:
         """Order the bodies of a rule and its ``else`` branches, and check its head."""
         branch: Rule | None = rule
         while branch is not None:
-            safe = set(_ROOTS)
+            safe = set(ROOTS)
             for arg in branch.args or ():
                 visible(arg, safe)
             self._head(branch, safe, scope)
@@ -87,12 +89,20 @@ class Safety:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
 
     def _visible(self, lit: Lit) -> set[str]:
-        """Variables of the literal that count towards its body's."""
+        """Variables of the literal that count towards its body's; nobody changes the set."""
+        found = self._known.get(lit)
+        if found is None:
+            found = self._known[lit] = self._counted(lit)
+        return found
+
+    def _counted(self, lit: Lit) -> set[str]:
         found: set[str] = set()
         for term in terms_of(lit):
             visible(term, found)
         for modifier in lit.withs:
             visible(modifier.value, found)
+        if type(lit) not in NESTING:
+            return found
         if isinstance(lit, Not):
             if not lit.explicit:
                 found |= self._promoted(lit.body)
@@ -111,7 +121,7 @@ class Safety:
                 seen[name] = seen.get(name, 0) + 1
         if len(body) == 1:
             return set(seen)
-        safe = set(_ROOTS) | set(seen)
+        safe = {*ROOTS, *seen}
         for lit in body:
             if isinstance(lit, Eq):
                 for side in (lit.a, lit.b):
@@ -276,11 +286,11 @@ def _errors(
     places: dict[str, Location] = {}
     for lit, missing in unsafe.values():
         for name in missing:
-            if name not in places or _before(lit.location, places[name]):
+            if name not in places or lit.location.position() < places[name].position():
                 places[name] = lit.location
     named = [
         (name, place)
-        for name, place in sorted(places.items(), key=lambda item: _place(item[1]))
+        for name, place in sorted(places.items(), key=lambda item: item[1].position())
         if not is_generated(name)
     ]
     others = [item for item in named if item[0] not in assigned]
@@ -296,18 +306,10 @@ def _errors(
     if errors:
         return errors
     seen: set[str] = set()
-    for lit, missing in sorted(unsafe.values(), key=lambda item: _place(item[0].location)):
+    for lit, missing in sorted(unsafe.values(), key=lambda item: item[0].location.position()):
         if new := {name for name in missing if is_generated(name)} - seen:
             seen |= new
             errors.append(
                 RegoLoadError("rego_unsafe_var_error", f"expression is unsafe{scope}", lit.location)
             )
     return errors
-
-
-def _place(location: Location) -> tuple[str, int, int]:
-    return (location.file, location.row, location.col)
-
-
-def _before(a: Location, b: Location) -> bool:
-    return _place(a) < _place(b)

@@ -138,7 +138,7 @@ class Unit:
 
     def place(self, location: Location) -> str:
         """Source of a place in the policy, for errors."""
-        at = (location.file, location.row, location.col)
+        at = location.position()
         number = self._place_of.get(at)
         if number is None:
             number = self._place_of[at] = len(self.places)

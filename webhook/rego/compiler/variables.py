@@ -35,19 +35,24 @@ LEAVES: Final = frozenset({Const, Var, Given})
 Classes are asked for as tuples throughout the compiler: ``A | B`` is made anew each time, and takes
 twice as long."""
 
-Arity = "Callable[[Function], int]"
+NESTING: Final = frozenset({Every, Not, Logic})
+"""Literals in which there are bodies."""
+
+CLOSURES: Final = frozenset({Comprehension, Template})
+"""Terms in which there are bodies."""
 
 
 def visible(term: Term, found: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""
-    if isinstance(term, Var):
+    if type(term) is Var:
         found.add(term.name)
     elif type(term) in LEAVES:  # most are: the others need not be asked
         return
     elif isinstance(term, Ref):
         visible(term.head, found)
         for part in term.path:
-            visible(part, found)
+            if type(part) is not Const:
+                visible(part, found)
     elif isinstance(term, (Array, Set)):
         for item in term.items:
             visible(item, found)
@@ -124,7 +129,21 @@ def parts_of(term: Term) -> Iterable[Term]:
 
 def composites_of(lit: Lit) -> list[Term]:
     """The terms of a literal that have others in them; most have none."""
-    return [term for term in terms_of(lit) if type(term) not in LEAVES]
+    found: list[Term] = []
+    for term in _TERMS[type(lit)](lit):
+        if type(term) not in LEAVES:
+            found.append(term)  # noqa: PERF401  # CPython 3.11 calls a function for [… for …]
+    return found
+
+
+def closures_of(term: Term, found: list[Comprehension | Template]) -> None:
+    """The outermost comprehensions and template strings of a term."""
+    if isinstance(term, (Comprehension, Template)):
+        found.append(term)
+        return
+    for part in parts_of(term):
+        if type(part) not in LEAVES:
+            closures_of(part, found)
 
 
 def walk(term: Term) -> list[Term]:
@@ -168,6 +187,8 @@ def _walk_body(body: Body, found: list[Term]) -> None:
         _walk_all(terms_of(lit), found)
         for modifier in lit.withs:
             _walk(modifier.value, found)
+        if type(lit) not in NESTING:
+            continue
         if isinstance(lit, (Every, Not)):
             _walk_body(lit.body, found)
         elif isinstance(lit, Logic):
@@ -189,10 +210,13 @@ def all_of_body(body: Body, found: set[str]) -> None:
 
 def in_closures(lit: Lit, found: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
+    closures: list[Comprehension | Template] = []
     for term in composites_of(lit):
-        for part in walk(term):
-            if isinstance(part, (Comprehension, Template)):
-                everything(part, found)
+        closures_of(term, closures)
+    for closure in closures:
+        everything(closure, found)
+    if type(lit) not in NESTING:
+        return
     if isinstance(lit, (Every, Not)):
         all_of_body(lit.body, found)
     elif isinstance(lit, Logic):
