@@ -300,33 +300,45 @@ def _check_modifier(
 # --- recursion -------------------------------------------------------------------------------
 
 
-def dependencies(literals: list[Lit], tree: Tree) -> list[Rule]:
-    """Rules that a rule may read or call, given each literal of its body at any depth."""
-    found: dict[int, Rule] = {}
+class Dependencies:
+    """Which rules a rule may read or call: many ask for the same few."""
 
-    def add(path: list[Term]) -> None:
-        for other in tree.reached(path):
-            for branch in other.branches():
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._reached: dict[tuple[str, ...], list[Rule]] = {}
+
+    def of(self, literals: list[Lit]) -> list[Rule]:
+        """The branches of those rules, given each literal of a rule's body at any depth."""
+        found: dict[int, Rule] = {}
+        paths: list[list[Term]] = []
+        for lit in literals:
+            for term in terms_of(lit):
+                if type(term) is not Const:
+                    _data_paths(term, paths.append)
+            for modifier in lit.withs:
+                _data_paths(modifier.value, paths.append)
+        for path in paths:
+            for branch in self._branches(path):
                 found[id(branch)] = branch
+        for lit in literals:
+            names = [modifier.function for modifier in lit.withs]
+            names += [modifier.target for modifier in lit.withs if modifier.target[0] == "data"]
+            if type(lit) is Call:
+                names.append(lit.name)
+            for name in names:
+                if name is not None and not isinstance(name, str):
+                    for branch in self._named(name[1:]):
+                        found[id(branch)] = branch
+        return list(found.values())
 
-    def add_function(name: Function | None) -> None:
-        if name is not None and not isinstance(name, str):
-            add([Const(step) for step in name[1:]])
+    def _named(self, path: tuple[str, ...]) -> list[Rule]:
+        known = self._reached.get(path)
+        if known is None:
+            known = self._reached[path] = self._branches([Const(step) for step in path])
+        return known
 
-    for lit in literals:
-        for term in terms_of(lit):
-            if type(term) is not Const:
-                _data_paths(term, add)
-        for modifier in lit.withs:
-            _data_paths(modifier.value, add)
-    for lit in literals:
-        if type(lit) is Call:
-            add_function(lit.name)
-        for modifier in lit.withs:
-            add_function(modifier.function)
-            if modifier.target[0] == "data":
-                add([Const(step) for step in modifier.target[1:]])
-    return list(found.values())
+    def _branches(self, path: list[Term]) -> list[Rule]:
+        return [branch for rule in self._tree.reached(path) for branch in rule.branches()]
 
 
 def _data_paths(term: Term, add: Callable[[list[Term]], None]) -> None:

@@ -11,12 +11,12 @@ from webhook.rego.compiler import ir
 from webhook.rego.compiler.ahead import Ahead
 from webhook.rego.compiler.checker import Checker
 from webhook.rego.compiler.checks import (
+    Dependencies,
     branches,
     check_calls,
     check_conflicts,
     check_recursion,
     check_with,
-    dependencies,
     dependencies_first,
     dependents,
     each_literal,
@@ -278,7 +278,8 @@ def _check(
         safety.rule(rule)
     if faults:
         _raise(_unsafe(compiled, faults))
-    edges = {at: dependencies(found, compiled.tree) for at, found in literals.items()}
+    dependencies = Dependencies(compiled.tree)
+    edges = {at: dependencies.of(found) for at, found in literals.items()}
     faults.extend(check_recursion(everything, edges))
     _raise(faults)
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
