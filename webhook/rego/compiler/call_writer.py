@@ -202,6 +202,12 @@ class CallWriter(UnificationWriter):
     def arguments(self, args: list[ir.Term]) -> list[Operand]:
         """The operands of a call; one may use what iterating another binds."""
         found: dict[int, Operand] = {}
+        for i, arg in enumerate(args):  # most come in an order in which they can be written
+            if not self.evaluable(arg):
+                break
+            found[i] = self.operand(arg)
+        else:
+            return list(found.values())
         while len(found) < len(args):
             before = len(found)
             for i, arg in enumerate(args):

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 MANY_CALLS = 3
 """Places that call a function from which on its answers are kept."""
 
-MAX_KEPT = 256
-"""Answers kept for one function in one evaluation."""
-
 
 class Documents:
     """Writes the functions that a unit wants, until it wants no more."""
@@ -39,6 +36,8 @@ class Documents:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.functions: list[tuple[str, Node]] = []
+        self.kept: list[str] = []
+        """Statements that let functions keep their answers, after all functions."""
         self.given: tuple[str, ...] = ()
         """Sources of the operands that the function being written is given as constants."""
 
@@ -48,8 +47,9 @@ class Documents:
             self.write(*self.unit.wanted.pop())
         for name, node in self.functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
-                self._kept(name)
+                self.kept.append(f"{name} = kept({name}, {self.unit.slot()})")
         settle(self.unit)
+        self.unit.add([(0, text) for text in self.kept])
 
     def write(self, name: str, wanted: tuple[str, Node, Any]) -> None:
         """Write one function."""
@@ -70,29 +70,6 @@ class Documents:
             self._built(name, node, detail)
         else:
             self._branching(name, node)
-
-    def _kept(self, name: str) -> None:
-        """Remember a function's answers by the identity of its operand, for one evaluation.
-
-        The same container is asked about by rule after rule; that it is the same
-        object is cheap to see.
-        """
-        slot = self.unit.slot()
-        self.unit.add(
-            [
-                (0, f"{name}y = {name}"),
-                (0, f"def {name}(S, a0):"),
-                (1, f"m = S[{slot}]"),
-                (1, "if m is N:"),
-                (2, f"m = S[{slot}] = {{}}"),
-                (1, "else:"),
-                (2, "v = m.get(id(a0))"),
-                (2, "if v is not None and v[0] is a0: return v[1]"),
-                (1, f"v = {name}y(S, a0)"),
-                (1, f"if len(m) < {MAX_KEPT}: m[id(a0)] = (a0, v)"),
-                (1, "return v"),
-            ]
-        )
 
     def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
         lines = [(0, header), *((1, text) for text in prologue)]
@@ -115,22 +92,11 @@ class Documents:
 
     def _cached(self, name: str, inner: str, node: Node, slot: int, *, guard: bool = True) -> None:
         """The function that computes a document once, unless a modifier replaces it."""
-        lines = [(0, f"def {name}(S):")]
         if guard and self.unit.replaceable(node.path):
-            names = self.unit.constant(tuple(node.path))
-            lines += [
-                (1, "if S[4]:"),
-                (2, f"v = replaced(S, {names})"),
-                (2, "if v is not N: return v"),
-            ]
-        lines += [
-            (1, f"v = S[{slot}]"),
-            (1, "if v is not N: return v"),
-            (1, f"v = {inner}(S)"),
-            (1, f"S[{slot}] = v"),
-            (1, "return v"),
-        ]
-        self.unit.add(lines)
+            path = self.unit.constant(tuple(node.path))
+            self.kept.append(f"{name} = once_unless_replaced({inner}, {slot}, {path})")
+        else:
+            self.kept.append(f"{name} = once({inner}, {slot})")
 
     # --- sets --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego import metered, packages, runtime
+from webhook.rego import kept, metered, packages, runtime
 from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
@@ -100,6 +100,8 @@ NAMESPACE: Final[dict[str, Any]] = {
     "member_at": metered.member_at,
     "member_key": metered.member_key,
     "not_after": metered.not_after,
+    "once": kept.once,
+    "once_unless_replaced": kept.once_unless_replaced,
     "pairs": runtime.pairs,
     "pairs_in_order": runtime.pairs_in_order,
     "path": runtime.path,
@@ -108,7 +110,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "put": runtime.put,
     "put_path": runtime.put_path,
     "replace": runtime.replace,
-    "replaced": runtime.replaced,
+    "kept": kept.kept,
     "lazy_set": lazy_set,
     "same": metered.same,
     "set_of": _set_of,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.compiler import alike
 from webhook.rego.compiler.common_reads import CommonReads
 from webhook.rego.compiler.constants import UnreachableError
+from webhook.rego.compiler.ir import Call
 from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.uses import Uses
 
@@ -152,6 +153,8 @@ class Bodies:
         groups: list[tuple[alike.Names, Group]] = []
         for member in members:
             for known, group in groups[-1 if self.in_order else -NEIGHBOURS :]:
+                if not _comparable(group[0].rule, member.rule, at):
+                    continue
                 names = _renamed(member.names, known)
                 if self._alike(group[0].rule, member.rule, at, names):
                     group.append(Member(member.rule, names))
@@ -162,16 +165,21 @@ class Bodies:
 
     def _alike(self, one: Rule, other: Rule, at: int, names: alike.Names) -> bool:
         """Whether the writing of the next literal can be shared; ``names`` learns from it."""
-        if len(one.body) <= at or len(other.body) <= at:
-            return False
-        mine, theirs = one.body[at], other.body[at]
-        if type(mine) is not type(theirs):  # most often, and sooner seen than different heads
-            return False
         if at == 0:
             heads = zip(self._heads[id(one)], self._heads[id(other)], strict=True)
             if not all(alike.terms(term, given, names) for term, given in heads):
                 return False
-        return alike.literals(mine, theirs, names)
+        return alike.literals(one.body[at], other.body[at], names)
+
+
+def _comparable(one: Rule, other: Rule, at: int) -> bool:
+    """Whether the next literals may be alike: most are seen to differ without a look inside."""
+    if len(one.body) <= at or len(other.body) <= at:
+        return False
+    mine, theirs = one.body[at], other.body[at]
+    if isinstance(mine, Call) and isinstance(theirs, Call):
+        return mine.name == theirs.name
+    return type(mine) is type(theirs)
 
 
 def _common(group: Group, at: int) -> tuple[Group, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.variables import walk, walk_body
+from webhook.rego.compiler.variables import LEAVES, NESTING, parts_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,10 +29,10 @@ class Uses:
         self._params = {
             arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
         }
-        for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
-            if term is not None:
-                self._count(walk(term))
-        self._count(walk_body(rule.body))
+        self._terms(rule.rest)
+        self._terms(rule.args or ())
+        self._terms([term for term in (rule.key, rule.value) if term is not None])
+        self._body(rule.body)
 
     _params: dict[str, str] = {}  # noqa: RUF012  # never changed
 
@@ -47,23 +47,45 @@ class Uses:
 
     def body(self, terms: list[ir.Term], body: ir.Body) -> None:
         """Count a query."""
-        for term in terms:
-            self._count(walk(term))
-        self._count(walk_body(body))
+        self._terms(terms)
+        self._body(body)
 
-    def _count(self, terms: Iterable[ir.Term]) -> None:
+    def _body(self, body: ir.Body) -> None:
+        for lit in body:
+            self._terms(terms_of(lit))
+            for modifier in lit.withs:
+                self._terms((modifier.value,))
+            if type(lit) not in NESTING:
+                continue
+            if isinstance(lit, (ir.Every, ir.Not)):
+                self._body(lit.body)
+            elif isinstance(lit, ir.Logic):
+                self._body(lit.left)
+                self._body(lit.right)
+
+    def _terms(self, terms: Iterable[ir.Term]) -> None:
         variables = self.variables
         for term in terms:
-            if type(term) is ir.Const:
-                continue
-            if isinstance(term, ir.Var):
+            if type(term) is ir.Var:
                 variables[term.name] = variables.get(term.name, 0) + 1
-            elif isinstance(term, ir.Ref) and isinstance(term.head, ir.Var):
+            elif type(term) not in LEAVES:
+                self._composite(term)
+
+    def _composite(self, term: ir.Term) -> None:
+        if isinstance(term, ir.Ref):
+            if isinstance(term.head, ir.Var):
                 if term.head.name == "input":
                     self._path(term)
                 elif term.head.name in self._params:
                     path = (self._params[term.head.name], *_leading_names(term))
                     self.operands[path] = self.operands.get(path, 0) + 1
+            self._terms((term.head,))
+        elif isinstance(term, ir.Comprehension):
+            if term.key is not None:
+                self._terms((term.key,))
+            self._terms((term.value,))
+            self._body(term.body)
+        self._terms(parts_of(term))
 
     def _path(self, ref: ir.Ref) -> None:
         path = _leading_names(ref)
