@@ -93,7 +93,8 @@ class _Walk:
         """Down the trees of this scope and those around it, then down the type found."""
         scope: Scope | None = self.scope
         while scope is not None:
-            if self._down_tree(scope.tree):
+            node = scope.head(self.root)
+            if node is not None and self._down_tree(node):
                 return
             scope = scope.around
         if self.root not in ROOTS:
@@ -102,11 +103,14 @@ class _Walk:
             self._rest_is_anything(1)
 
     def _down_tree(self, node: Node) -> bool:
-        """Whether this tree settles the reference."""
-        for i, term in enumerate(self.terms):
-            if i in (1, 2) and not _may_name_package(term):
+        """Whether this tree, of the reference's head, settles it."""
+        if node.type is not None:
+            self._down_type(node.type, 1)
+            return True
+        for i, term in enumerate(self.terms[1:], 1):
+            if i <= 2 and not _may_name_package(term):
                 self._invalid(i, self.scope.get(term), STRING, _steps(node))
-            if i > 0 and isinstance(term, ir.Var) and term.name not in ROOTS:
+            if isinstance(term, ir.Var) and term.name not in ROOTS:
                 self._key(i, term, keys(extent(node)), _steps(node))
             step = step_of(term)
             child = None if step is None else node.children.get(step)

@@ -1,8 +1,8 @@
 """What the type checker knows: types of variables and documents, and so of every term.
 
-A scope is a tree of what was learned in one body, over the scope around it
-(OPA v1/ast/env.go). A step of the tree is a variable, as ``("$", name)``, or the
-stand-in of a constant.
+A scope is what was learned in one body, over the scope around it (OPA
+v1/ast/env.go): types of variables, and trees of types below ``input`` and
+``data``, a step of which is the stand-in of a constant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from webhook.rego.types import (
     STRING,
     ArrayType,
     ObjectType,
-    Scalar,
     SetType,
     bounded,
     select,
@@ -56,18 +55,14 @@ class Node:
 
 
 def step_of(term: ir.Term) -> Any:
-    """Under what the tree keeps a term of a reference; None for what it never keeps."""
-    if isinstance(term, ir.Var):
-        return ("$", term.name)
-    if isinstance(term, ir.Const):
-        return key(term.value)
-    return None
+    """Under what a tree keeps a step of a reference; None for what it never keeps."""
+    return key(term.value) if isinstance(term, ir.Const) else None
 
 
 class Scope:
     """Types known in a body; or in a literal with modifiers, whose variables are its body's."""
 
-    __slots__ = ("around", "check", "tree", "vars")
+    __slots__ = ("around", "check", "roots", "vars")
 
     def __init__(
         self,
@@ -78,8 +73,10 @@ class Scope:
     ) -> None:
         self.check = check
         self.around = around
-        self.tree = Node()
-        self.vars: Node = around.vars if around is not None and of_literal else self.tree
+        self.roots: dict[str, Node] = {}
+        self.vars: dict[str, Type | None] = {}
+        if around is not None and of_literal:
+            self.vars = around.vars
 
     def inner(self, *, of_literal: bool = False) -> Scope:
         """A scope within this one."""
@@ -87,7 +84,7 @@ class Scope:
 
     def learn(self, name: str, type_: Type | None) -> None:
         """The type of a variable."""
-        self.vars.make(("$", name)).type = type_ if type(type_) is Scalar else bounded(type_)
+        self.vars[name] = bounded(type_)
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
         """The type of a document, whatever was known of it."""
@@ -95,14 +92,14 @@ class Scope:
 
     def put_below(self, root: str, path: Sequence[Any], type_: Type) -> None:
         """The same below ``input`` or ``data``."""
-        node = self.tree.make(("$", root))
+        node = self._root(root)
         for name in path:
             node = node.make(key(name), name)
         node.type = type_
 
     def define(self, path: Sequence[Any], type_: Type) -> None:
         """One more rule's type for a document: merged with those of rules there and around."""
-        node = self.tree.make(("$", "data"))
+        node = self._root("data")
         for i, name in enumerate(path):
             node = node.make(key(name), name)
             rest = path[i + 1 :]
@@ -112,6 +109,12 @@ class Scope:
         if isinstance(type_, ObjectType) and isinstance(node.type, ObjectType):
             for below, leaf in _leaves(node):
                 node.type = insert(node.type, tuple(map(type_of, below)), leaf)
+
+    def _root(self, name: str) -> Node:
+        node = self.roots.get(name)
+        if node is None:
+            node = self.roots[name] = Node()
+        return node
 
     # --- types of terms --------------------------------------------------------------------
 
@@ -123,9 +126,8 @@ class Scope:
         """The type of a variable."""
         scope: Scope | None = self
         while scope is not None:
-            node = scope.tree.children.get(("$", name))
-            if node is not None:
-                return node.type
+            if name in scope.vars:
+                return scope.vars[name]
             scope = scope.around
         return None
 
@@ -135,13 +137,23 @@ class Scope:
         assert isinstance(head, ir.Var)
         scope: Scope | None = self
         while scope is not None:
-            node = scope.tree.children.get(("$", head.name))
+            node = scope.head(head.name)
             if node is not None:
                 known, found = _descend(node, terms[1:])
                 if known:
                     return found
             scope = scope.around
         return ANY if head.name in ROOTS else None
+
+    def head(self, name: str) -> Node | None:
+        """What this scope alone knows of what a reference begins with."""
+        if name in ROOTS:
+            return self.roots.get(name)
+        if name not in self.vars:
+            return None
+        node = Node()
+        node.type = self.vars[name]
+        return node
 
 
 def _var(scope: Scope, term: ir.Var) -> Type | None:
