@@ -322,9 +322,14 @@ r := data.l[1]
         ("%v", "[input.s, input.n]"),
         ("%5v|%q", "[input.s, input.s]"),
         ("%v%v%v", "[input.t, input.u, count(input.l)]"),
+        ("%v-%v-%v-%v.", "[input.o, input.s, input.l, input.n]"),
+        ("%v{%s}%v of %v", "['it', input.s, 3, input.n]"),
+        ("%s%v%s", "[5, input.l, input.f]"),
+        ("%v%%%v", "['a%sb', '{}']"),
     ],
 )
 def test_a_text_made_inline_is_the_one_that_the_builtin_makes(template, operands):
+    operands = operands.replace("'", '"')
     document = {
         "s": 'a\n"b"',
         "n": 12345678901234567890,

@@ -161,6 +161,24 @@ f(x) := y if { some y in input.parameters; y == x }
         assert own({"review": 9, "parameters": numbers}, {}, EvaluationContext()) == [9]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_each_text_made_in_a_longer_loop_is_paid_for(count):
+    shown = ", ".join(f"x.f{i}" for i in range(count))
+    source = (
+        f'p contains y if {{ some x in input.xs; y := sprintf("{"<%v>" * count}", [{shown}]) }}'
+    )
+    turns = FREE_TURNS + 1
+    made = paid(source, {"xs": [{f"f{i}": i for i in range(count)}] * turns})
+    assert made >= turns * (1 + WORK_STEPS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_long_text_is_paid_for_by_its_length(count):
+    shown = ", ".join("input.text" for _ in range(count))
+    source = f'p := sprintf("{"%v" * count}", [{shown}])'
+    assert paid(source, {"text": "x" * 100_000}) >= count * 100_000 // 8
+
+
 def test_a_number_sought_in_a_long_list_is_paid_for_before():
     """By the list's length, whatever the clock says."""
     assert paid("p if input.item in input.few", {"item": -1, "few": list(range(5000))}) >= 10_000

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from webhook.rego.compiler import generate
+from webhook.rego.compiler.common_reads import COMMON_FROM, CommonReads
 from webhook.rego.compiler.references import ReferenceWriter
 from webhook.rego.engine import EvaluationContext, compile_modules
 from webhook.rego.parser import parse_module
@@ -81,6 +82,7 @@ def forgetful(monkeypatch):
         return name
 
     monkeypatch.setattr(ReferenceWriter, "_read", read_and_forget)
+    monkeypatch.setattr(CommonReads, "local", lambda *_: None)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -130,3 +132,24 @@ bad contains 2 if { some c in input.cs; c.a.x == 1 }
 """)
     given = {"cs": [{"a": {"x": 1}}]}
     assert to_json(rule(given, {}, EvaluationContext())) == [2]
+
+
+MANY_READERS = "package p\n" + "\n".join(
+    f'bad contains sprintf("{i} %v", [c.name]) if {{ some c in input.cs; c.n > {i} }}'
+    for i in range(6)
+)
+
+
+def test_a_field_that_many_bodies_read_is_read_before_them(monkeypatch):
+    assert source_of(monkeypatch, MANY_READERS).count(".get('name', U)") == COMMON_FROM
+    rule = compiled(MANY_READERS)
+    given = {"cs": [{"n": 2, "name": "a"}, {"n": 9}, "c", {"n": 4, "name": False}]}
+    found = sorted(to_json(rule(given, {}, EvaluationContext())))
+    assert found == sorted(["0 a", "1 a", *(f"{i} false" for i in range(4))])
+
+
+def test_what_few_bodies_read_is_read_where_they_stand(monkeypatch):
+    two = MANY_READERS.rsplit("\n", 4)[0]
+    written = source_of(monkeypatch, two)
+    assert written.count(".get('name', U)") == 2
+    assert "\n\n" not in written

@@ -13,7 +13,6 @@ from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
-from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
 
 if TYPE_CHECKING:
@@ -55,15 +54,11 @@ NAMESPACE: Final[dict[str, Any]] = {
             "enumerate",
             "AttributeError",
             "frozenset",
-            "id",
             "isinstance",
-            "TypeError",
-            "tuple",
         )
     },
     "COUNTABLE": frozenset((list, dict, str, RegoSet, RegoObject)),
     "U": UNDEFINED,
-    "N": runtime.MISSING,
     "ONCE": (None,),
     "E": {},
     "RegoSet": RegoSet,
@@ -75,7 +70,6 @@ NAMESPACE: Final[dict[str, Any]] = {
     "Mock": runtime.Mock,
     "COMPLETE": runtime.COMPLETE,
     "FUNCTION": runtime.FUNCTION,
-    "KEYS": runtime.KEYS,
     "adopt": packages.adopt,
     "agreed": runtime.agreed,
     "as_mock": runtime.as_mock,
@@ -116,7 +110,6 @@ NAMESPACE: Final[dict[str, Any]] = {
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,
-    "text": argument_text,
     "too_large": runtime.too_large,
     "undefined": _undefined,
     "values": runtime.values,
