@@ -35,6 +35,7 @@ RESULTS = Path(__file__).parent.parent / "results" / "rego-bounds.json"
 
 _BOUNDS: Final = (
     re.compile(r"^ *(?:if P.*?: )?(?:P = S\[5\] = )?S\[2\]\.pay\(.*\)\n", re.MULTILINE),
+    re.compile(r"^ *if (?:P or )?len\(\w+\) > \d+: (?:made|too_long)\(.*\)\n", re.MULTILINE),
     re.compile(r"^ *if P and .*: too_large\(\)\n", re.MULTILINE),
     re.compile(r"^ *(?:P = )?S\[5\](?: = True(?:; X = S\[2\])?)?\n", re.MULTILINE),
     re.compile(r"^ *X\.left -= .*\n *if X\.left < X\.next_check: X\.check\(\)\n", re.MULTILINE),

@@ -122,55 +122,43 @@ def member_at(state: State, name: Value, item: Value, collection: Value) -> bool
 # --- texts ---------------------------------------------------------------------------------------
 
 JOINED_MAX: Final = 3
-"""Values between texts for which there is a function of its own, a third as long as the general
-one: nearly every message of a policy shows fewer."""
+"""Values between texts for which there is a function: most messages of policies show no more."""
 
 
 def join1(state: State, first: str, a: Value, last: str) -> str:
     """A text with a value in it, as ``sprintf`` has it for a template of bare verbs."""
-    made = f"{first}{a if type(a) is str else argument_text(a)}{last}"
-    if state[PAYING] or len(made) > LONG_TEXT:
-        _made(state, made)
-    return made
+    text = f"{first}{a if type(a) is str else argument_text(a)}{last}"
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
 
 
 def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) -> str:
     """The same of two values."""
-    made = (
+    text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}{last}"
     )
-    if state[PAYING] or len(made) > LONG_TEXT:
-        _made(state, made)
-    return made
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
 
 
 def join3(  # noqa: PLR0917  # texts and values in turn
     state: State, first: str, a: Value, second: str, b: Value, third: str, c: Value, last: str
 ) -> str:
     """The same of three values."""
-    made = (
+    text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}"
         f"{third}{c if type(c) is str else argument_text(c)}{last}"
     )
-    if state[PAYING] or len(made) > LONG_TEXT:
-        _made(state, made)
-    return made
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
 
 
-def join_all(state: State, texts: tuple[str, ...], shown: tuple[Value, ...]) -> str:
-    """The same of any number of values; the last text comes after them."""
-    parts = [texts[0]]
-    for value, following in zip(shown, texts[1:], strict=True):
-        parts += argument_text(value), following
-    made = "".join(parts)
-    if state[PAYING] or len(made) > LONG_TEXT:
-        _made(state, made)
-    return made
-
-
-def _made(state: State, text: str) -> None:
+def made(state: State, text: str) -> None:
     """Pay for the making of a text, and for its length."""
     state[CONTEXT].pay(WORK_STEPS)
     if len(text) > LONG_TEXT:

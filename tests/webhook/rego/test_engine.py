@@ -3,6 +3,7 @@
 import pytest
 
 from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.compiler import calls
 from webhook.rego.engine import (
     UNDEFINED,
     CompileOptions,
@@ -310,6 +311,7 @@ r := data.l[1]
     assert value(source, "data.a", {}, data) == {"p": "two", "q": ["two"], "r": "one"}
 
 
+@pytest.mark.parametrize("inline", [0, 4])
 @pytest.mark.parametrize(
     ("template", "operands"),
     [
@@ -322,13 +324,16 @@ r := data.l[1]
         ("%v", "[input.s, input.n]"),
         ("%5v|%q", "[input.s, input.s]"),
         ("%v%v%v", "[input.t, input.u, count(input.l)]"),
-        ("%v-%v-%v-%v.", "[input.o, input.s, input.l, input.n]"),
+        ("%v-%v%%-%v-%v.", "[input.o, input.s, input.l, input.n]"),
         ("%v{%s}%v of %v", "['it', input.s, 3, input.n]"),
         ("%s%v%s", "[5, input.l, input.f]"),
         ("%v%%%v", "['a%sb', '{}']"),
     ],
 )
-def test_a_text_made_inline_is_the_one_that_the_builtin_makes(template, operands):
+def test_a_text_made_inline_is_the_one_that_the_builtin_makes(
+    template, operands, inline, monkeypatch
+):
+    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
     operands = operands.replace("'", '"')
     document = {
         "s": 'a\n"b"',

@@ -3,6 +3,7 @@
 import pytest
 
 from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.compiler import calls
 from webhook.rego.compiler.payment import FREE_STEPS
 from webhook.rego.compiler.writer import FREE_TURNS
 from webhook.rego.engine import (
@@ -161,8 +162,10 @@ f(x) := y if { some y in input.parameters; y == x }
         assert own({"review": 9, "parameters": numbers}, {}, EvaluationContext()) == [9]
 
 
+@pytest.mark.parametrize("inline", [0, 4])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_each_text_made_in_a_longer_loop_is_paid_for(count):
+def test_each_text_made_in_a_longer_loop_is_paid_for(count, inline, monkeypatch):
+    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
     shown = ", ".join(f"x.f{i}" for i in range(count))
     source = (
         f'p contains y if {{ some x in input.xs; y := sprintf("{"<%v>" * count}", [{shown}]) }}'
@@ -172,8 +175,10 @@ def test_each_text_made_in_a_longer_loop_is_paid_for(count):
     assert made >= turns * (1 + WORK_STEPS)
 
 
+@pytest.mark.parametrize("inline", [0, 4])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_long_text_is_paid_for_by_its_length(count):
+def test_a_long_text_is_paid_for_by_its_length(count, inline, monkeypatch):
+    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
     shown = ", ".join("input.text" for _ in range(count))
     source = f'p := sprintf("{"%v" * count}", [{shown}])'
     assert paid(source, {"text": "x" * 100_000}) >= count * 100_000 // 8

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COMMON_FROM: Final = 3
+COMMON_FROM: Final = 5
 """The reading from which on a field is read before the bodies. It is read for every item then, where
 only some items get as far as its readers: for 40 ns each. What code of each reading CPython need not
 compile is 20 µs."""

@@ -13,6 +13,7 @@ from webhook.rego.ast import NOWHERE, Location
 from webhook.rego.errors import BuiltinError
 from webhook.rego.numbers import Numeral
 from webhook.rego.patterns import pattern
+from webhook.rego.text import argument_text
 from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "join1": metered.join1,
     "join2": metered.join2,
     "join3": metered.join3,
-    "join_all": metered.join_all,
+    "made": metered.made,
     "index": runtime.index,
     "index_base": runtime.index_base,
     "is_collection": runtime.is_collection,
@@ -110,7 +111,9 @@ NAMESPACE: Final[dict[str, Any]] = {
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,
+    "text": argument_text,
     "too_large": runtime.too_large,
+    "too_long": runtime.too_long,
     "undefined": _undefined,
     "values": runtime.values,
     "values_in_order": runtime.values_in_order,

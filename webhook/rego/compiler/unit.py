@@ -53,6 +53,9 @@ class Unit:
         self.slow_builtins: dict[str, str] = {}
         self.slots = 0
         self.inlined = 0
+        """Calls of functions written in their callers' places."""
+        self.texts = 0
+        """Texts joined from constants and values."""
         self.calls: dict[int, int] = {}
         self.payments: dict[str, Payment] = {}
         """What each function may cost that has been written."""

@@ -15,7 +15,7 @@ from webhook.rego.compiler.constants import UnreachableError, static
 from webhook.rego.compiler.price import Price
 from webhook.rego.compiler.variables import visible
 from webhook.rego.metered import WORK_STEPS
-from webhook.rego.runtime import MISSING, PAYING
+from webhook.rego.runtime import LONG_TEXT, MISSING, PAYING
 from webhook.rego.values import UNDEFINED, RegoSet
 
 if TYPE_CHECKING:
@@ -296,6 +296,14 @@ class Writer:
         self.spend(WORK_STEPS)
         if self.turns > 1:
             self.line(f"if P: S[2].pay({WORK_STEPS})")
+
+    def made(self, text: str) -> None:
+        """Pay for a text that has been made: within a loop for the work, and for its length."""
+        self.spend(WORK_STEPS)
+        if self.turns > 1:
+            self.line(f"if P or len({text}) > {LONG_TEXT}: made({self.state}, {text})")
+        else:
+            self.line(f"if len({text}) > {LONG_TEXT}: too_long({self.state}, {text})")
 
     def called(self, function: str) -> None:
         """Pay, within a loop, for the call of a function that is written next."""
