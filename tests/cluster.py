@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +34,21 @@ class ApiError(Exception):
         self.status = status
         self.body = body
         self.retry_after_seconds = None if retry_after is None else int(retry_after)
+
+
+def obeying(request: Callable[[], Any]) -> Any:
+    """What a request gives, made again where a 503 says when to come again, as client-go does.
+
+    The API server says so to a request that arrives while it serves a changed CRD anew.
+    """
+    for _ in range(RETRIES_MAX):
+        try:
+            return request()
+        except ApiError as error:
+            if error.status != 503 or error.retry_after_seconds is None:
+                raise
+            time.sleep(error.retry_after_seconds)
+    return request()
 
 
 def write_kubeconfig(path: Path, server: str) -> Path:
@@ -80,25 +95,14 @@ class Api:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        """The decoded answer. Raises ApiError for an answer that is not a success.
-
-        A 503 that says when to come again is obeyed, as every client of Kubernetes does: the API
-        server gives it to a request that arrives while it serves a changed CRD anew.
-        """
+        """The decoded answer. Raises ApiError for an answer that is not a success."""
         request = urllib.request.Request(
             self.server + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": content_type, "Accept": "application/json"},
         )
-        for _ in range(RETRIES_MAX):
-            try:
-                return self._once(request)
-            except ApiError as error:
-                if error.status != 503 or error.retry_after_seconds is None:
-                    raise
-                time.sleep(error.retry_after_seconds)
-        return self._once(request)
+        return obeying(lambda: self._once(request))
 
     def _once(self, request: urllib.request.Request) -> Any:
         try:

@@ -4,9 +4,10 @@ import http.client
 import json
 import threading
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from tests.cluster import Api, ApiError
+from tests.cluster import Api, ApiError, obeying
 
 WRITERS = 8
 """Requests at once: the API server has two cores here, and so has whoever measures."""
@@ -35,7 +36,7 @@ def create(api: Api, requests: Iterable[tuple[str, Object]]) -> None:
                     following = next(waiting, None)
                 if following is None:
                     return
-                _post(connection, *following)
+                obeying(partial(_post, connection, *following))
         except (OSError, ApiError, http.client.HTTPException) as error:
             errors.append(error)
         finally:
@@ -57,4 +58,5 @@ def _post(connection: http.client.HTTPSConnection, path: str, document: Object) 
     answer = connection.getresponse()
     body = answer.read().decode()
     if answer.status >= http.client.BAD_REQUEST:
-        raise ApiError(answer.status, f"{path} {document['metadata']['name']}: {body}")
+        why = f"{path} {document['metadata']['name']}: {body}"
+        raise ApiError(answer.status, why, answer.getheader("Retry-After"))
