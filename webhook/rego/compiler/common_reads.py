@@ -32,7 +32,7 @@ class CommonReads:
             if times < COMMON_FROM:
                 return None
             name = self._names[reading] = new()
-            texts = (f"{name} = {reading}" for reading, name in self._names.items())
+            texts = (f"{local} = {what}" for what, local in self._names.items())
             indent, _ = self._lines[self._at]
             self._lines[self._at] = indent, "; ".join(texts)
         return name
