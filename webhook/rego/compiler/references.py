@@ -332,6 +332,11 @@ class ReferenceWriter(Writer):
     def document(self, node: Node, path: list[ir.Term], at: int) -> Operand:
         """The document of the rules at a node, and the rest of the path in it."""
         rules = node.rules
+        meant = None if self.unit.replaceable(node.path) else node.stands_for
+        if isinstance(meant, ir.Const):
+            return self.steps(self.constant(meant.value), path, at)
+        if meant is not None:
+            return self.reference(ir.Ref(meant.head, [*meant.path, *path[at:]]))
         if self.unit.ahead is not None and not node.dynamic and rules[0].args is None:
             value = self.unit.ahead.document(node)
             if value is not MISSING:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.rego.compiler.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
+from webhook.rego.compiler.names import ROOTS
 from webhook.rego.values import equal, key
 
 if TYPE_CHECKING:
@@ -68,9 +69,31 @@ class Node:
         return args is not None and len(args) == 1 and any(len(r.body) > 1 for r in self.rules)
 
     @property
+    def stands_for(self) -> Const | Ref | None:
+        """What the document here is a name for: a constant, or a path below a root."""
+        rule = self.rules[0]
+        if len(self.rules) > 1 or rule.else_ is not None or rule.kind != "complete":
+            return None
+        if not rule.body:
+            return rule.value if isinstance(rule.value, Const) else None
+        lit = rule.body[0]
+        if len(rule.body) > 1 or not isinstance(lit, Eq) or lit.negated or lit.withs:
+            return None
+        if not isinstance(lit.a, Var) or not isinstance(lit.b, Ref):
+            return None
+        same = isinstance(rule.value, Var) and rule.value.name == lit.a.name
+        return lit.b if same and lit.generated and _is_path(lit.b) else None
+
+    @property
     def dynamic(self) -> bool:
         """Whether rules here have variables in their reference: all below is one document."""
         return any(rule.rest for rule in self.rules)
+
+
+def _is_path(ref: Ref) -> bool:
+    """Whether this is a path below ``input`` or ``data`` without variables."""
+    from_root = isinstance(ref.head, Var) and ref.head.name in ROOTS
+    return from_root and all(isinstance(part, Const) for part in ref.path)
 
 
 def _is_small(rule: Rule) -> bool:
