@@ -73,8 +73,11 @@ def specialised(question: Question) -> Answer | None:
     return "results", frozenset(frozen_value(bindings) for bindings in found)
 
 
-def general(question: Question) -> Answer:
-    """What the general code says, in the same form."""
+def general(question: Question, *, known: bool = False) -> Answer:
+    """What the general code says, in the same form.
+
+    With ``known``, after what the parameters alone decide has been computed.
+    """
     modules = [
         parse_module(source, f"test-{number}.rego", question.version)
         for number, source in enumerate(question.modules)
@@ -82,6 +85,8 @@ def general(question: Question) -> Answer:
     try:
         program = compile_modules(modules, options=CompileOptions(level=question.level))
         query = program.query(parse_query(question.query))
+        if known:
+            query = query.for_parameters(question.input["parameters"])
     except RegoErrors as errors:
         return "load", [(error.code, error.message) for error in errors.errors]
     try:

@@ -80,12 +80,13 @@ class CodeCache:
         if not raw.startswith(_HEAD) or not hmac.compare_digest(checksum, _digest(body)):
             return None
         try:
-            codes, used, slow, places, slots = marshal.loads(body)  # noqa: S302  # our own, checked
+            codes, *rest = marshal.loads(body)  # noqa: S302  # our own, checked
+            found = Generated(codes, *rest)
         except (ValueError, EOFError, TypeError):
             return None
         if type(codes) is not tuple or not all(isinstance(code, CodeType) for code in codes):
             return None
-        return Generated(codes, used, slow, places, slots)
+        return found
 
     def store(self, key: str, generated: Generated) -> None:
         """Store what was compiled. A full or read-only disk is no fault: it stays uncached."""
@@ -96,6 +97,7 @@ class CodeCache:
                 generated.slow,
                 generated.places,
                 generated.slots,
+                generated.of_constraint,
             )
         )
         path = self._path(key)

@@ -25,6 +25,7 @@ from webhook.rego.compiler.program import (
     specialise,
 )
 from webhook.rego.errors import EvaluationError
+from webhook.rego.known import documents_of
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.runtime import MISSING
 from webhook.rego.values import UNDEFINED
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from webhook.rego import ast
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.compiler.generate import Loaded
     from webhook.rego.values import Value
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "EvaluationContext",
     "Program",
     "Query",
+    "Rule",
     "compile_modules",
     "compile_rule",
     "specialise_modules",
@@ -83,9 +86,13 @@ class Entrypoint(Protocol):
         """Evaluate the rule."""
 
 
-def _entrypoint(function: Callable[[list[Value]], Value], slots: int) -> Entrypoint:
-    """A plain function: called for every review, it costs half of what a method would."""
-    blank = (MISSING,) * slots
+def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> Entrypoint:
+    """A plain function: called for every review, it costs half of what a method would.
+
+    ``documents`` are those that are known before an evaluation begins.
+    """
+    function = loaded.function
+    blank = (MISSING,) * loaded.slots if documents is None else documents
 
     def evaluate(input_value: Value, data: dict[str, Value], context: EvaluationContext) -> Value:
         try:
@@ -102,6 +109,25 @@ def _entrypoint(function: Callable[[list[Value]], Value], slots: int) -> Entrypo
     return evaluate
 
 
+class Rule:
+    """One rule of a program, ready to be evaluated."""
+
+    __slots__ = ("_loaded", "entry")
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.entry = _entrypoint(loaded)
+        """For any input."""
+
+    def for_parameters(self, parameters: Value) -> Entrypoint:
+        """For inputs with these ``parameters`` alone: what only they decide is computed now.
+
+        Documents that need long, are large or end in an error are left to each evaluation.
+        """
+        known = documents_of(self._loaded, parameters)
+        return self.entry if known is None else _entrypoint(self._loaded, known)
+
+
 def too_deep() -> EvaluationError:
     """The end of an evaluation that meets values nested beyond what Python can follow."""
     return EvaluationError("eval_cancel_error", "evaluation met values nested too deeply")
@@ -110,10 +136,15 @@ def too_deep() -> EvaluationError:
 class Query:
     """A body ready to be evaluated: its solutions as bindings."""
 
-    __slots__ = ("_entry",)
+    __slots__ = ("_entry", "_rule")
 
-    def __init__(self, entry: Entrypoint) -> None:
-        self._entry = entry
+    def __init__(self, rule: Rule, entry: Entrypoint | None = None) -> None:
+        self._rule = rule
+        self._entry = rule.entry if entry is None else entry
+
+    def for_parameters(self, parameters: Value) -> Query:
+        """For inputs with these ``parameters``, as :meth:`Rule.for_parameters` has it."""
+        return Query(self._rule, self._rule.for_parameters(parameters))
 
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
@@ -128,18 +159,21 @@ class Program:
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._entries: dict[str, Entrypoint] = {}
+        self._rules: dict[str, Rule] = {}
 
     def rule(self, path: str) -> Entrypoint:
         """The document at ``path`` (``data.pkg.violation``), a rule or a whole package.
 
         Raises ``KeyError`` where no rule or package has this path.
         """
-        entry = self._entries.get(path)
-        if entry is None:
-            function = self._compiled.document(path)
-            entry = self._entries[path] = _entrypoint(function, self._compiled.slots)
-        return entry
+        return self.document(path).entry
+
+    def document(self, path: str) -> Rule:
+        """The same, for single constraints as well."""
+        rule = self._rules.get(path)
+        if rule is None:
+            rule = self._rules[path] = Rule(self._compiled.document(path))
+        return rule
 
     @property
     def size(self) -> int:
@@ -156,8 +190,7 @@ class Program:
         self, body: ast.Body, *, package: str = "", imports: Sequence[ast.Import] = ()
     ) -> Query:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
-        function, compiled = compile_query(self._compiled, body, package, imports)
-        return Query(_entrypoint(function, compiled.slots))
+        return Query(Rule(compile_query(self._compiled, body, package, imports)))
 
 
 def compile_modules(
@@ -189,16 +222,16 @@ def compile_rule(
     *,
     options: CompileOptions = CompileOptions(),
     cache: CodeCache | None = None,
-) -> Entrypoint:
+) -> Rule:
     """The rule at ``path`` of these modules, loaded from the cache where it is there.
 
     Raises :class:`~webhook.rego.errors.RegoErrors`; ``KeyError`` where there is no such rule.
     """
     key = "" if cache is None else code_key(modules, path, options)
     if cache is not None and (stored := cache.load(key)) is not None:
-        return _entrypoint(stored.function(available(options)), stored.slots)
+        return Rule(stored.load(available(options)))
     compiled = compile_rules(modules, options)
-    entry = _entrypoint(compiled.document(path), compiled.slots)
+    rule = Rule(compiled.document(path))
     if cache is not None and compiled.generated is not None:
         cache.store(key, compiled.generated)
-    return entry
+    return rule

@@ -91,9 +91,9 @@ class RegoSet:
         if name != "_items" or self._list is None:
             raise AttributeError(name)
         items: dict[Key, Value] = {}
-        self._items = items
         for item in self._list:
             items.setdefault(key(item), item)
+        self._items = items  # whole: another thread may ask meanwhile
         return items
 
     def add(self, item: Value) -> None:

@@ -32,8 +32,10 @@ def modules():
     return [parse_module(SOURCE, "a.rego", "v1"), parse_module(LIBRARY, "lib.rego", "v1")]
 
 
-def answer(entry, input_value=None):
-    found = entry(input_value or {"items": ["ok", "aa", "b"], "one": 1}, {}, EvaluationContext())
+def answer(rule, input_value=None):
+    found = rule.entry(
+        input_value or {"items": ["ok", "aa", "b"], "one": 1}, {}, EvaluationContext()
+    )
     return to_json(found)
 
 
@@ -54,6 +56,16 @@ def test_a_rule_from_the_cache_answers_as_the_one_that_was_compiled(directory, m
     assert answer(compile_rule(modules(), PATH, cache=CodeCache(directory))) == WANTED
 
 
+def test_what_parameters_decide_is_known_from_the_cache_too(directory, monkeypatch):
+    cache = CodeCache(directory)
+    source = "package a\np := [q, input.review]\nq := count(input.parameters)"
+    for _ in range(2):
+        rule = compile_rule([parse_module(source, "m.rego", "v1")], "data.a.p", cache=cache)
+        known = rule.for_parameters([1, 2])
+        assert known({"review": 1, "parameters": "others"}, {}, EvaluationContext()) == [2, 1]
+        monkeypatch.setattr("webhook.rego.engine.compile_rules", _must_not_compile)
+
+
 def _must_not_compile(*_args):
     raise AssertionError("the cache was not used")
 
@@ -62,9 +74,9 @@ def test_errors_have_their_place_from_the_cache_too(directory):
     cache = CodeCache(directory)
     source = "package a\n\np := x if some x in [1, 2]"
     for _ in range(2):
-        entry = compile_rule([parse_module(source, "m.rego", "v1")], "data.a.p", cache=cache)
+        rule = compile_rule([parse_module(source, "m.rego", "v1")], "data.a.p", cache=cache)
         with pytest.raises(EvaluationError) as info:
-            answer(entry)
+            answer(rule)
         assert (info.value.location.file, info.value.location.row) == ("m.rego", 3)
 
 

@@ -110,9 +110,9 @@ class RegoDriver:
         except RegoErrors as errors:
             raise CompileError(f"unable to compile modules: {errors}") from None
         if self._specialiser is None:
-            return RegoEvaluator(violation)
+            return RegoEvaluator(violation.entry)
         write = partial(self._specialise, code.source)
-        return RegoEvaluator(violation, Rules(violation, write, self._specialiser))
+        return RegoEvaluator(violation.entry, Rules(violation, write, self._specialiser))
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
         """The rule for these parameters alone, and the bytes it takes; None where there is none.

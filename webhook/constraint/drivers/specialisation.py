@@ -16,7 +16,7 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.engine import Entrypoint
+    from webhook.rego.engine import Entrypoint, Rule
 
     Write = Callable[[Any], tuple[Entrypoint, int] | None]
 
@@ -46,7 +46,7 @@ class Bound:
 
     parameters: Any = field(repr=False)
     general: Entrypoint = field(repr=False)
-    """The template's, for all parameters."""
+    """The template's code, with what is known of these parameters."""
     rule: Entrypoint = field(repr=False)
     due: int
     """Evaluations at which it asks for code of its own."""
@@ -131,7 +131,7 @@ class Rules:
 
     __slots__ = ("_general", "_known", "_room", "_specialiser", "_write")
 
-    def __init__(self, general: Entrypoint, write: Write, specialiser: Specialiser) -> None:
+    def __init__(self, general: Rule, write: Write, specialiser: Specialiser) -> None:
         """``general`` answers for all; ``write`` gives a rule for parameters, and its size."""
         self._general = general
         self._write = write
@@ -152,7 +152,8 @@ class Rules:
     def _add(self, parameters: Any) -> Bound:
         if len(self._known) >= self._room:
             self._forget()
-        bound = Bound(parameters, self._general, self._general, self._specialiser.evaluations)
+        general = self._general.for_parameters(parameters)
+        bound = Bound(parameters, general, general, self._specialiser.evaluations)
         # It holds the parameters, so that no other can get their identity meanwhile.
         self._known[id(parameters)] = bound
         return bound

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.payment import Payment, mark, settle
+from webhook.rego.compiler.purity import Purity
 from webhook.rego.compiler.rule_bodies import Bodies, begin, writer_of
 from webhook.rego.values import UNDEFINED, equal
 
@@ -36,6 +37,7 @@ class Documents:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.functions: list[tuple[str, Node]] = []
+        self._purity = Purity(unit, parameters=True)
         self.kept: list[str] = []
         """Statements that let functions keep their answers, after all functions."""
         self.given: tuple[str, ...] = ()
@@ -98,6 +100,13 @@ class Documents:
         else:
             self.kept.append(f"{name} = once({inner}, {slot})")
 
+    def _of_constraint(self, name: str, inner: str, node: Node) -> None:
+        """The same of a document that parameters alone may decide: for a constraint it is known."""
+        slot = self.unit.slot()
+        self._cached(name, inner, node, slot)
+        if self._purity.document(node):
+            self.unit.of_constraint.append((slot, name))
+
     # --- sets --------------------------------------------------------------------------------------
 
     def entry(self, name: str, node: Node) -> None:
@@ -109,7 +118,7 @@ class Documents:
 
     def _document(self, name: str, node: Node) -> None:
         inner = f"{name}e"
-        self._cached(name, inner, node, self.unit.slot())
+        self._of_constraint(name, inner, node)
         if node.rules[0].kind == "set":
             self._set(inner, node)
         else:
@@ -132,7 +141,7 @@ class Documents:
 
     def _members(self, name: str, node: Node) -> None:
         inner = f"{name}e"
-        self._cached(name, inner, node, self.unit.slot())
+        self._of_constraint(name, inner, node)
         self._list(inner, node, "return out")
         if inner in self.unit.fixed:
             self.unit.fixed[name] = UNDEFINED

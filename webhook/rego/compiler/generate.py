@@ -130,6 +130,18 @@ _FUNCTION: Final = re.compile(r"\n(?=def )")
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """Generated code with what it runs with."""
+
+    function: Callable[[runtime.State], Value]
+    """The document that was asked for."""
+    slots: int
+    """Documents of an evaluation's state."""
+    of_constraint: tuple[tuple[int, Callable[[runtime.State], Value]], ...]
+    """Slots of documents that only a constraint's parameters decide, and what computes each."""
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """Compiled source with what it needs to run; everything in it can be written to a file."""
 
@@ -138,6 +150,7 @@ class Generated:
     slow: dict[str, str]
     places: list[tuple[str, int, int]]
     slots: int
+    of_constraint: list[tuple[int, str]]
 
     @property
     def size(self) -> int:
@@ -147,8 +160,8 @@ class Generated:
         """
         return 2 * (len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE))
 
-    def function(self, builtins: Mapping[str, Builtin]) -> Callable[..., Value]:
-        """Run the definitions; returns the function ``q``."""
+    def load(self, builtins: Mapping[str, Builtin]) -> Loaded:
+        """Run the definitions."""
         names = dict(NAMESPACE)
         names["L"] = [Location(*place) for place in self.places]
         for name, alias in self.used.items():
@@ -158,8 +171,8 @@ class Generated:
             names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
         for code in self.codes:
             exec(code, names)  # noqa: S102  # only names made by the compiler and constants
-        function: Callable[..., Value] = names["q"]
-        return function
+        of_constraint = tuple([(slot, names[name]) for slot, name in self.of_constraint])
+        return Loaded(names["q"], self.slots, of_constraint)
 
 
 def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
@@ -180,4 +193,11 @@ def generate(
             raise
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
     places = [place.position() for place in unit.places]
-    return Generated(codes, unit.used_builtins, unit.slow_builtins, places, unit.slots)
+    return Generated(
+        codes,
+        unit.used_builtins,
+        unit.slow_builtins,
+        places,
+        unit.slots,
+        unit.of_constraint,
+    )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from webhook.rego import ast
     from webhook.rego.ast import Location
     from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.compiler.generate import Generated
+    from webhook.rego.compiler.generate import Generated, Loaded
     from webhook.rego.compiler.ir import Function, Rule
     from webhook.rego.values import Value
 
@@ -89,14 +89,13 @@ class Compiled:
         self.functions: set[tuple[str, ...]] = set()
         self.checker = Checker(self.builtins, options.level)
         self.places: list[Location] = []
-        self.slots = 0
         self.mocked: frozenset[Function] = frozenset()
         self.replaced: frozenset[tuple[str, ...]] = frozenset()
         self.generated: Generated | None = None
         """What was generated last, for whoever stores it."""
         self.for_constraint = False
         """Whether parameters stand in the rules in place of ``input.parameters``."""
-        self._documents: dict[str, Callable[..., Value]] = {}
+        self._documents: dict[str, Loaded] = {}
 
     def arity(self, name: Function) -> int:
         """How many operands a function takes; -1 if there is none of this name."""
@@ -135,8 +134,8 @@ class Compiled:
             documents.unit.eager = documents.write
         return documents
 
-    def document(self, path: str) -> Callable[..., Value]:
-        """The function that evaluates the document at a path; ``KeyError`` if there is none."""
+    def document(self, path: str) -> Loaded:
+        """The code that evaluates the document at a path; ``KeyError`` if there is none."""
         known = self._documents.get(path)
         if known is not None:
             return known
@@ -146,17 +145,15 @@ class Compiled:
         documents = self.documents()
         unit = documents.unit
         if node.rules and self._entry(documents, node):
-            function = self.finish(unit, documents)
-            self._documents[path] = function
-            return function
+            found = self._documents[path] = self.finish(unit, documents)
+            return found
         writer = BodyWriter(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
         writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
         writer.lines.append((1, "return U"))
         unit.add([(0, "def q(S):"), *writer.lines])
-        function = self.finish(unit, documents)
-        self._documents[path] = function
-        return function
+        found = self._documents[path] = self.finish(unit, documents)
+        return found
 
     def _entry(self, documents: Documents, node: Node) -> bool:
         """Write the document's function itself, where it needs no guard."""
@@ -166,12 +163,11 @@ class Compiled:
         documents.entry("q", node)
         return True
 
-    def finish(self, unit: Unit, documents: Documents) -> Callable[..., Value]:
-        """Write what the unit wants, compile it, and return its function ``q``."""
+    def finish(self, unit: Unit, documents: Documents) -> Loaded:
+        """Write what the unit wants and compile it."""
         documents.run()
-        self.slots = max(self.slots, unit.slots)
         self.generated = generate(unit, self.options.compile_parts)
-        return self.generated.function(self.builtins)
+        return self.generated.load(self.builtins)
 
 
 def available(options: Options) -> dict[str, Builtin]:
@@ -336,8 +332,8 @@ def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
 
 def compile_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
-) -> tuple[Callable[..., Value], Compiled]:
-    """A function that gives the bindings of every solution; raises :class:`RegoErrors`."""
+) -> Loaded:
+    """Code that gives the bindings of every solution; raises :class:`RegoErrors`."""
     faults: list[RegoLoadError] = []
     path = tuple(package.split(".")[1:]) if package else ()
     globals_ = globals_of(path, imports, compiled.exports if package else {})
@@ -382,7 +378,7 @@ def compile_query(
     lines = [(0, "def q(S):"), (1, "out = []"), (1, f"P = {PAYS} = True")]
     lines += [*((1, text) for text in writer.prologue), *writer.lines]
     unit.add(share(lines) if writer.split else lines)
-    return inner.finish(unit, documents), inner
+    return inner.finish(unit, documents)
 
 
 def _copy_for_query(compiled: Compiled) -> Compiled:

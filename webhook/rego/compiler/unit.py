@@ -69,6 +69,8 @@ class Unit:
         self._constants: dict[str, str] = {}
         self.values: dict[str, Value] = {}
         """Constants by their source."""
+        self.of_constraint: list[tuple[int, str]] = []
+        """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
         """Whether complaints of built-ins are never reported."""
         self.ahead: Ahead | None = None

@@ -1,0 +1,130 @@
+"""What parameters alone decide is computed before the first evaluation, and nothing else is."""
+
+import pytest
+
+from webhook.rego import known, values
+from webhook.rego.engine import EvaluationContext, compile_modules
+from webhook.rego.errors import EvaluationError
+from webhook.rego.parser import parse_module
+from webhook.rego.text import to_json
+from webhook.rego.values import lazy_set
+
+PARAMETERS = {"allowed": ["a", "b"], "limit": "3"}
+OTHERS = {"allowed": ["x"], "limit": "9"}
+
+
+def prepared(source, parameters=PARAMETERS):
+    module = parse_module(f"package a\n{source}", "m.rego", "v1")
+    return compile_modules([module]).document("data.a.p").for_parameters(parameters)
+
+
+def answer(rule, input_value, context=None):
+    return to_json(rule(input_value, {}, context or EvaluationContext()))
+
+
+def told_apart(source):
+    """What comes of a review with other parameters than those that were known before."""
+    return answer(prepared(source), {"review": "a", "parameters": OTHERS})
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("p := q\nq := to_number(input.parameters.limit)", 3),
+        ("p := q\nq contains x if some x in input.parameters.allowed", ["a", "b"]),
+        ('p if "a" in q\nq contains x if some x in input.parameters.allowed', True),
+        (
+            (
+                "p contains x if { some x in q; x == input.review }\n"
+                "q contains x if some x in input.parameters.allowed"
+            ),
+            ["a"],
+        ),
+        ("p := q\nq := r + 1\nr := f(input.parameters.limit)\nf(x) := to_number(x)", 4),
+        ("p := [x | x := q]\nq if input.parameters.none", []),
+        ("p if not q\nq if input.parameters.none", True),
+    ],
+)
+def test_it_is_known_before(source, found):
+    assert told_apart(source) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("p := count(input.parameters.allowed)", 1),
+        ("p := q\nq := [input.review, input.parameters.limit]", ["a", "9"]),
+        ("p := q\nq := [input, 1][1]", 1),
+        ("p := q\nq := [r, count(input)]\nr := input.parameters.limit", ["9", 2]),
+        ("p := q\nq := [input.parameters.limit | time.now_ns() > 0]", ["9"]),
+        ("p := q\nq := [input.parameters.limit | not data.x]", ["9"]),
+        ("p := q\nq := x if { print(1); x := [input.parameters.limit][0] }", "9"),
+        ("p := q\nq := [opa.runtime(), input.parameters.limit][1]", "9"),
+        (
+            (
+                'p if q == "5" with input.parameters as {"limit": "5"}\n'
+                'q := concat("", [input.parameters.limit])'
+            ),
+            True,
+        ),
+        (
+            "p := [x | x := q with data.a.r as 1]\nq := [r, input.parameters.limit]\nr := 2",
+            [[1, "9"]],
+        ),
+    ],
+)
+def test_it_is_left_to_each_evaluation(source, found):
+    assert told_apart(source) == found
+
+
+def test_an_error_is_each_evaluation_s():
+    rule = prepared("p := q\nq := x if some x in input.parameters.allowed")
+    for _ in range(2):
+        with pytest.raises(EvaluationError, match="produced conflicting values"):
+            answer(rule, {"parameters": PARAMETERS})
+    assert answer(rule, {"parameters": OTHERS}) == "x"
+
+
+def test_a_complaint_is_each_evaluation_s():
+    rule = prepared("p := [x | x := q]\nq := to_number(input.parameters.allowed[0])")
+    assert answer(rule, {"parameters": PARAMETERS}) == []
+    with pytest.raises(EvaluationError, match="invalid syntax"):
+        answer(rule, {"parameters": PARAMETERS}, EvaluationContext(strict=True))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "p := count(q)\nq := numbers.range(1, to_number(input.parameters.limit))",
+        (
+            "p := count(q)\nq contains [x, y] if { some x in r; some y in r }\n"
+            "r := numbers.range(1, 100) if input.parameters"
+        ),
+    ],
+)
+def test_what_is_long_or_large_is_left(source):
+    assert known.MAX_STEPS <= 20_000
+    rule = prepared(source, {"limit": "5000"})
+    assert answer(rule, {"parameters": {"limit": "2"}}) in (2, 10_000)
+
+
+def test_a_set_is_whole_when_another_thread_sees_it(monkeypatch):
+    """Known sets are shared: the keys of one are not seen before all are there."""
+    shared = lazy_set(["a", "b"])
+    key, seen = values.key, []
+
+    def looked_at(item):
+        seen.append("_items" in dir(shared) and _is_set(shared))
+        return key(item)
+
+    monkeypatch.setattr(values, "key", looked_at)
+    assert len(shared) == 2
+    assert seen == [False, False]
+
+
+def _is_set(shared):
+    try:
+        object.__getattribute__(shared, "_items")
+    except AttributeError:
+        return False
+    return True

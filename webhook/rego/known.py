@@ -1,0 +1,40 @@
+"""What a constraint's parameters alone decide, computed before its first evaluation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.compiler.constants import cost
+from webhook.rego.errors import EvaluationError
+from webhook.rego.limits import EvaluationContext
+from webhook.rego.runtime import FIRST_SLOT, MISSING, new_state
+from webhook.rego.values import UNDEFINED
+
+if TYPE_CHECKING:
+    from webhook.rego.compiler.generate import Loaded
+    from webhook.rego.values import Value
+
+MAX_STEPS: Final = 20_000
+"""The budget for all documents of a constraint: about a millisecond, once."""
+
+MAX_COST: Final = 1_000
+"""Scalars and characters of such a document: some 10 KB, for each of thousands of constraints."""
+
+
+def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
+    """What the state of an evaluation begins with; None where nothing is known before."""
+    documents = [MISSING] * loaded.slots
+    context = EvaluationContext(steps=MAX_STEPS, strict=True)
+    found = False
+    for slot, compute in loaded.of_constraint:
+        state = new_state({"parameters": parameters}, {}, context, loaded.slots)
+        try:
+            value = compute(state)
+        except (EvaluationError, RecursionError):
+            continue  # each evaluation is to end so that comes to it
+        if context.error is not None:
+            context.error = None  # likewise, where complaints are wanted
+        elif not context.is_particular and (value is UNDEFINED or cost(value) <= MAX_COST):
+            documents[slot - FIRST_SLOT] = value
+            found = True
+    return tuple(documents) if found else None
