@@ -42,6 +42,10 @@ def told_apart(source):
         ),
         ("p := q\nq := r + 1\nr := f(input.parameters.limit)\nf(x) := to_number(x)", 4),
         ("p := [x | x := q]\nq if input.parameters.none", []),
+        ("p := {input.review: count([x | some x in input.parameters.allowed])}", {"a": 2}),
+        ("p := {input.review: {x | some x in input.parameters.allowed}}", {"a": ["a", "b"]}),
+        ("p := {input.review: {x: 1 | some x in input.parameters.allowed}.b}", {"a": 1}),
+        ('p := $"{input.parameters.limit}{input.review}"', "3a"),
         ("p if not q\nq if input.parameters.none", True),
     ],
 )
@@ -58,6 +62,9 @@ def test_it_is_known_before(source, found):
         ("p := q\nq := [r, count(input)]\nr := input.parameters.limit", ["9", 2]),
         ("p := q\nq := [input.parameters.limit | time.now_ns() > 0]", ["9"]),
         ("p := q\nq := [input.parameters.limit | not data.x]", ["9"]),
+        ("p := count([x | some x in input.parameters.allowed; x != input.review])", 1),
+        ("p := [y | some c in input.review; y := [c | input.parameters.limit]]", []),
+        ('p := f(input.review)\nf(r) := [r | input.parameters.limit == "9"]', ["a"]),
         ("p := q\nq := x if { print(1); x := [input.parameters.limit][0] }", "9"),
         ("p := q\nq := [opa.runtime(), input.parameters.limit][1]", "9"),
         (
@@ -128,3 +135,12 @@ def _is_set(shared):
     except AttributeError:
         return False
     return True
+
+
+def test_collections_and_built_ins_that_are_called_have_names_of_their_own():
+    """A number is for the built-in itself to complain of, not for code in its place."""
+    source = """p := c if {
+    c := {x | some x in input.parameters.allowed}
+    not startswith(input.review, "a")
+}"""
+    assert answer(prepared(source), {"review": 5, "parameters": OTHERS}) == ["a", "b"]

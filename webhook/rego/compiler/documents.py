@@ -13,15 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.compiler import ir
+from webhook.rego.compiler.literals import BodyWriter
 from webhook.rego.compiler.nesting import share
 from webhook.rego.compiler.payment import Payment, mark, settle
-from webhook.rego.compiler.purity import Purity
 from webhook.rego.compiler.rule_bodies import Bodies, begin, writer_of
+from webhook.rego.compiler.uses import Uses
 from webhook.rego.values import UNDEFINED, equal
 
 if TYPE_CHECKING:
     from webhook.rego.compiler.ir import Rule
-    from webhook.rego.compiler.literals import BodyWriter
     from webhook.rego.compiler.tree import Node
     from webhook.rego.compiler.unit import Unit
     from webhook.rego.compiler.writer import Operand
@@ -37,7 +37,6 @@ class Documents:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.functions: list[tuple[str, Node]] = []
-        self._purity = Purity(unit, parameters=True)
         self.kept: list[str] = []
         """Statements that let functions keep their answers, after all functions."""
         self.given: tuple[str, ...] = ()
@@ -60,6 +59,8 @@ class Documents:
             self._document(name, node)
         elif kind == "i":
             self._members(name, node)
+        elif kind == "g":
+            self._collection(name, detail)
         elif kind == "m":
             self._matching(name, node, *detail)
         elif kind == "f":
@@ -104,8 +105,21 @@ class Documents:
         """The same of a document that parameters alone may decide: for a constraint it is known."""
         slot = self.unit.slot()
         self._cached(name, inner, node, slot)
-        if self._purity.document(node):
+        if self.unit.purity.document(node):
             self.unit.of_constraint.append((slot, name))
+
+    def _collection(self, name: str, term: ir.Comprehension) -> None:
+        """A comprehension that only parameters decide, wherever it stands."""
+        slot = self.unit.slot()
+        self.kept.append(f"{name} = once({name}e, {slot})")
+        self.unit.of_constraint.append((slot, name))
+        uses = Uses()
+        uses.body([term], [])
+        writer = BodyWriter(self.unit, uses)
+        writer.location = term.location
+        source, _ = writer.collection(term)
+        writer.line(f"return {source}")
+        self._finish(f"def {name}e(S):", [], writer)
 
     # --- sets --------------------------------------------------------------------------------------
 

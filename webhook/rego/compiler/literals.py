@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.call_writer import CallWriter, function_key
+from webhook.rego.compiler.variables import everything
 from webhook.rego.compiler.writer import DICT, LIST, SET, STRING, Operand
 from webhook.rego.runtime import MISSING
 from webhook.rego.values import RegoSet
@@ -92,6 +93,21 @@ class BodyWriter(CallWriter):
             known = self.unit.ahead.comprehension(term, self._known)
             if known is not MISSING:
                 return self.constant(known)
+        elif not self.unit.lenient and self._is_of_constraint(term):
+            function = self.unit.want("g", self.unit.tree.root, term)
+            return self.assign(f"{function}({self.state})"), _KINDS[term.kind]
+        return self.collection(term)
+
+    def _is_of_constraint(self, term: ir.Comprehension) -> bool:
+        """Whether a comprehension uses nothing around it, and only parameters decide it."""
+        if not self.unit.purity.term(term):
+            return False
+        used: set[str] = set()
+        everything(term, used)
+        return used.isdisjoint(self.env)
+
+    def collection(self, term: ir.Comprehension) -> Operand:
+        """The same, written where it stands."""
         self.flush()
         result = self.new()
 
@@ -338,6 +354,8 @@ class BodyWriter(CallWriter):
 def _negation(source: str) -> str:
     return {"True": "False", "False": "True"}.get(source) or f"not {source}"
 
+
+_KINDS: Final = {"array": LIST, "set": SET, "object": ""}
 
 _WRITE: Final[dict[type, Any]] = {
     ir.Eq: BodyWriter.eq_,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checks import path_text
+from webhook.rego.compiler.purity import Purity
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.numbers import Numeral
 from webhook.rego.runtime import FIRST_SLOT
@@ -69,6 +70,7 @@ class Unit:
         self._constants: dict[str, str] = {}
         self.values: dict[str, Value] = {}
         """Constants by their source."""
+        self.purity = Purity(self, parameters=True)
         self.of_constraint: list[tuple[int, str]] = []
         """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
