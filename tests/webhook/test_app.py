@@ -157,6 +157,19 @@ def test_loading_publishes_and_counts(tmp_path: Path) -> None:
     assert parts.messages == ["policies in force"]
 
 
+def test_what_is_mended_is_in_force_before_that_is_said(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"))
+    parts = Loader(tmp_path)
+    assert parts.loader.load() is True
+    before = parts.serving.revision
+    (tmp_path / "1.yaml").write_text("{[")
+    assert parts.loader.load() is False
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "c"))
+    assert parts.loader.load() is True
+    assert parts.serving.revision is not before
+    assert parts.messages[-2:] == ["policies in force", "all policies can be used again"]
+
+
 def test_a_fault_is_logged_once_however_often_it_is_seen(tmp_path: Path) -> None:
     write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"), "{[")
     parts = Loader(tmp_path)

@@ -114,12 +114,13 @@ class PolicyLoader:
                 self._state = self._faults[0]
             return False
         seconds = time.monotonic() - began
-        self._tell(report)
-        self._count(report, seconds)
         excluded = excluded_namespaces(report.configuration)
         revision = Revision(self._client.snapshot, self._client, wildcard.any_of(excluded))
         if self._serving.revision is not None or self._good_enough(report):
             self._publish(revision, report, seconds)
+        # Only now: that nothing is wrong any more is to be read when it is so for reviews, too.
+        self._tell(report)
+        self._count(report, seconds)
         return not report.faults
 
     def _good_enough(self, report: PolicyReport) -> bool:
