@@ -130,26 +130,31 @@ def _terms(rule: Rule) -> Iterator[Term]:
 
 
 def _bind_reference(term: Term, parameters: Value) -> None:
-    if (
-        isinstance(term, ir.Ref)
-        and _is_input(term.head)
-        and term.path
-        and isinstance(term.path[0], ir.Const)
-        and term.path[0].value == PARAMETERS
-    ):
+    if isinstance(term, ir.Ref) and is_of_parameters(term):
         term.head = ir.Const(parameters)
         term.path = term.path[1:]
 
 
 def _bind_operand(lit: Lit, parameters: Value) -> None:
-    """``object.get(input, "parameters", {})``, which policies write for the same."""
-    if not isinstance(lit, ir.Call) or lit.name != "object.get" or not _is_input(lit.args[0]):
-        return
-    name = lit.args[1]
-    if isinstance(name, ir.Const):
-        step = name.value[0] if type(name.value) is list and name.value else name.value
-        if step == PARAMETERS:
-            lit.args[0] = ir.Const({PARAMETERS: parameters})
+    if isinstance(lit, ir.Call) and gets_parameters(lit):
+        lit.args[0] = ir.Const({PARAMETERS: parameters})
+
+
+def is_of_parameters(ref: ir.Ref) -> bool:
+    """Whether the reference is one below ``input.parameters``."""
+    first = ref.path[0] if ref.path else None
+    return _is_input(ref.head) and isinstance(first, ir.Const) and first.value == PARAMETERS
+
+
+def gets_parameters(call: ir.Call) -> bool:
+    """Whether this is ``object.get(input, "parameters", {})``, which policies write for the same."""
+    if call.name != "object.get" or not _is_input(call.args[0]):
+        return False
+    name = call.args[1]
+    if not isinstance(name, ir.Const):
+        return False
+    step = name.value[0] if type(name.value) is list and name.value else name.value
+    return type(step) is str and step == PARAMETERS
 
 
 def _is_input(term: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.compiler import ir
-from webhook.rego.compiler.constants import is_computable
+from webhook.rego.compiler.constants import gets_parameters, is_computable, is_of_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ class Purity:
         if isinstance(term, ir.Ref):
             if isinstance(term.head, ir.Var) and term.head.name == "data":
                 return self._reference(term.path) and self._terms(term.path)
-            if self._parameters and _is_of_parameters(term):
+            if self._parameters and is_of_parameters(term):
                 return self._terms(term.path)
             return self.term(term.head) and self._terms(term.path)
         if isinstance(term, (ir.Array, ir.Set)):
@@ -94,7 +94,9 @@ class Purity:
             return self.term(lit.term)
         if isinstance(lit, ir.Call):
             out = () if lit.out is None else (lit.out,)
-            return self._function(lit.name) and self._terms((*lit.args, *out))
+            read = self._parameters and gets_parameters(lit)
+            args = lit.args[1:] if read else lit.args
+            return self._function(lit.name) and self._terms((*args, *out))
         if isinstance(lit, ir.Not):
             return self._body(lit.body)
         if isinstance(lit, ir.Every):
@@ -110,10 +112,3 @@ class Purity:
             return name == "walk" or is_computable(self._unit.builtins[name])
         node = self._unit.tree.function(name)
         return node is not None and self.document(node)
-
-
-def _is_of_parameters(ref: ir.Ref) -> bool:
-    if not isinstance(ref.head, ir.Var) or ref.head.name != "input" or not ref.path:
-        return False
-    first = ref.path[0]
-    return isinstance(first, ir.Const) and first.value == "parameters"
