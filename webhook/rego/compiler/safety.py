@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from webhook.rego.ast import Location
     from webhook.rego.compiler.ir import Body, Function, Lit, Rule, Term
 
+Unsafe = dict[int, "tuple[Lit, set[str]]"]
+"""By identity, literals that cannot be ordered, and variables that are missing for each."""
+
 _FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"})
 
 
@@ -153,13 +156,11 @@ class Safety:
                 for term in given[count:]:
                     patterned(term, bound, sets=False)
 
-    def _reorder(
-        self, body: Body, globals_: set[str]
-    ) -> tuple[Body, dict[int, tuple[Lit, set[str]]]]:
+    def _reorder(self, body: Body, globals_: set[str]) -> tuple[Body, Unsafe]:
         shown = [self._visible(lit) for lit in body]
         body_vars: set[str] = set().union(*shown) if shown else set()
         safe = body_vars & globals_
-        unsafe: dict[int, tuple[Lit, set[str]]] = {}
+        unsafe: Unsafe = {}
         for lit, names in zip(body, shown, strict=True):
             if missing := names - safe:
                 unsafe[id(lit)] = (lit, missing)
@@ -170,17 +171,41 @@ class Safety:
             in_closures(lit, inner)
             nested = nested or bool(inner)
             closed.append((inner & body_vars) - globals_ if inner else inner)
+        if not nested:  # most bodies hold no others with variables
+            return self._ordered(body, closed, safe, unsafe)
+        ordered, left = self._ordered(body, closed, set(safe), _copied(unsafe))
+        if left:
+            # OPA forgets what else a literal needs that has a comprehension with a variable in it:
+            # it lets `not [{x | p[x]; x > v}, q[i]]` through, and takes any `i`. Its order is
+            # worse, so ours comes first.
+            again, still = self._ordered(body, closed, safe, unsafe, forgetting=True)
+            if not still:
+                ordered, left = again, still
+        self._closures(ordered, globals_, left)
+        return ordered, left
+
+    def _ordered(
+        self,
+        body: Body,
+        closed: list[set[str]],
+        safe: set[str],
+        unsafe: Unsafe,
+        *,
+        forgetting: bool = False,
+    ) -> tuple[Body, Unsafe]:
+        """The literals that can be ordered, and what is missing for the others."""
         ordered: Body = []
         waiting = list(zip(body, closed, strict=True))
         while waiting:
             left = []
             for lit, inner in waiting:
                 bound = outputs(lit, safe, self.arity)
-                if inner and (missing := inner - safe):
+                if inner and (missing := inner if forgetting else inner - safe):
                     if missing == bound:  # it closes over what it binds itself
                         left.append((lit, inner))
                         continue
-                    unsafe.setdefault(id(lit), (lit, set()))[1].update(missing)
+                    known = set() if forgetting else unsafe.get(id(lit), (lit, set()))[1]
+                    unsafe[id(lit)] = (lit, known | missing)
                 entry = unsafe.get(id(lit))
                 if entry is not None:
                     entry[1].difference_update(bound)
@@ -194,15 +219,11 @@ class Safety:
             if len(left) == len(waiting):
                 break
             waiting = left
-        if nested:  # most bodies hold no others with variables
-            self._closures(ordered, globals_, unsafe)
         return ordered, unsafe
 
     # --- nested bodies -----------------------------------------------------------------------
 
-    def _closures(
-        self, ordered: Body, globals_: set[str], unsafe: dict[int, tuple[Lit, set[str]]]
-    ) -> None:
+    def _closures(self, ordered: Body, globals_: set[str], unsafe: Unsafe) -> None:
         known = set(globals_)
         for i, lit in enumerate(ordered):
             if i:
@@ -237,7 +258,7 @@ class Safety:
                             )
                         )
 
-    def _nested(self, body: Body, known: set[str], unsafe: dict[int, tuple[Lit, set[str]]]) -> Body:
+    def _nested(self, body: Body, known: set[str], unsafe: Unsafe) -> Body:
         ordered, faults = self._reorder(body, known)
         if not faults:
             return ordered
@@ -246,9 +267,7 @@ class Safety:
             entry[1].update(names)
         return body
 
-    def _in_term(
-        self, term: Term, lit: Lit, known: set[str], unsafe: dict[int, tuple[Lit, set[str]]]
-    ) -> None:
+    def _in_term(self, term: Term, lit: Lit, known: set[str], unsafe: Unsafe) -> None:
         if isinstance(term, Comprehension):
             needed: set[str] = set()
             if term.key is not None:
@@ -265,6 +284,10 @@ class Safety:
                 self._in_term(part, lit, known, unsafe)
 
 
+def _copied(unsafe: Unsafe) -> Unsafe:
+    return {at: (lit, set(names)) for at, (lit, names) in unsafe.items()}
+
+
 def _is_variable(part: Comprehension) -> bool:
     """Whether a part of a template is a variable and nothing else: that may be bound later."""
     lit = part.body[-1]
@@ -275,9 +298,7 @@ def _text(name: str) -> str:
     return "_" if is_wildcard(name) else name.rsplit(" ", 1)[-1]
 
 
-def _errors(
-    unsafe: dict[int, tuple[Lit, set[str]]], names: dict[str, str], scope: str
-) -> list[RegoLoadError]:
+def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadError]:
     """OPA's choice of messages: variables by name, expressions where those have none."""
     assigned: set[str] = set()
     for lit, _ in unsafe.values():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.compatibility import GATEKEEPER
 from webhook.rego.compiler.checks import path_text
+from webhook.rego.compiler.ir import is_wildcard
 from webhook.rego.compiler.purity import Purity
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.numbers import Numeral
@@ -209,3 +210,8 @@ class Unit:
     def refuse(self, message: str, location: Location) -> RegoErrors:
         """An error to raise for what this compiler does not do."""
         return RegoErrors([RegoLoadError("rego_compile_error", message, location)])
+
+    def unsafe(self, name: str, location: Location) -> RegoErrors:
+        """The error for a variable that has no value where it is needed."""
+        message = f"var {'_' if is_wildcard(name) else name.rsplit(' ', 1)[-1]} is unsafe"
+        return RegoErrors([RegoLoadError("rego_unsafe_var_error", message, location)])

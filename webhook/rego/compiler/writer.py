@@ -435,7 +435,7 @@ class Writer:
             return self.root("input")
         if term.name == "data":
             return self.data(ir.Ref(term, []))
-        raise self.unit.refuse(f"variable {term.name!r} is not bound here", self.location)
+        raise self.unit.unsafe(term.name, self.location)
 
     def narrowed(self, operand: Operand) -> Operand:
         """The operand with the kind that a test before has shown."""

@@ -37,6 +37,21 @@ def test_a_made_uuid_is_of_version_4():
     assert call("uuid.parse", "no uuid") is UNDEFINED
 
 
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("000003e8-48b9-21ee-b200-325096b39f47", 1693566990121469600),
+        ("00000000-0000-1000-b200-325096b39f47", 6227451273709551616),
+        ("000003e8-48b9-2800-b200-325096b39f47", 8541290223538308768),
+        ("urn:uuid:000003e8-48b9-2Aee-b200-325096b39f47", -7241574670581594464),
+        ("ffffffff-ffff-1fff-b200-325096b39f47", -7607606781572612196),
+    ],
+)
+def test_times_of_uuids_are_go_s(text, nanoseconds):
+    """Signed, of 64 bits, as OPA 1.22 answers."""
+    assert call("uuid.parse", text)["time"] == nanoseconds
+
+
 def test_walk_yields_outer_values_before_inner_ones_in_order():
     value = {"b": [1, {"c": 2}], "a": members("x")}
     assert list(call("walk", value)) == [

@@ -1,0 +1,54 @@
+"""Which bodies are safe where comprehensions use variables from around them, asked of OPA too.
+
+OPA forgets what else such a literal needs; where an order can be found that binds all, ours
+is that one (docs/compatibility.md).
+"""
+
+import pytest
+
+from tests.differential.agreement import Question, difference, ours, theirs
+from tests.differential.oracle import Oracle
+
+INPUT = {"a": 1, "b": [1, "a"], "none": []}
+DATA = {"d": {"x": [[1], {"a": 2}]}}
+
+
+def question(body: str) -> Question:
+    """One rule with the body after a variable, a function besides."""
+    module = f"package t\nf(x) := 1\np if {{ v := 1; {body} }}\n"
+    return Question((module,), "data.t.p = x", "v1", INPUT, has_input=True, data=DATA, level="1.22")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "not [{v | 2}, data.d.x[_]]",
+        "not [[v | v == 1], data.d.x[i]]",
+        "not {v | v == 1} == data.d.x[i]",
+        "not [{v | 2 with input.a as 1}, data.d.x[i]]",
+        "not [{v | v == 1}, data.d.x[i]] with input.a as 3",
+        "not {{v | v == 2}, data.d.y[i]}",
+        "not [{v | v == 1}, input.none[i]]",
+        "data.d.x[i][j] == {v | true}; j = 0",
+        "count([v | true]) == y; y = 1",
+        "[[v | true], y] == z; y = 1; z = [[1], 1]",
+        "every z in [1, 2] { z > v - y }; y = 1",
+        "not [v, data.d.x[i]]",
+        "not [{w | w = 1}, data.d.x[i]]",
+        "not f(data.d.x[i])",
+        "not {v | v == data.d.x[i]}",
+        "x = [y | y = [v, x]]",
+        "x = [y | y = [v, z]]",
+        "f({v | z}) == z",
+    ],
+)
+def test_what_is_safe_is_what_opa_lets_through(body, opa: Oracle):
+    asked = question(body)
+    assert difference(asked, ours(asked), theirs(opa, asked)) == ""
+
+
+def test_a_variable_that_nothing_binds_is_named(opa: Oracle):
+    """OPA lets it through: an array with an unbound variable in it is not false."""
+    asked = question("not [{v | v == 1}, i]")
+    assert theirs(opa, asked)[0] == "results"
+    assert ours(asked) == ("load", [("rego_unsafe_var_error", "var i is unsafe")])
