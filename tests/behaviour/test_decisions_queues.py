@@ -2,15 +2,20 @@
 
 import json
 import re
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.decisions.process import Sidecar
+from tests.decisions.process import PATIENCE_SECONDS, Sidecar
 from tests.decisions.receiver import Receiver
 from tests.decisions.sender import Sender
+
+SEED_OF_FAILURES = "4"
+"""With it the first three syncs of `tests.decisions.volatile` fail while the disk does."""
 
 QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
 
@@ -105,3 +110,38 @@ def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Recei
         receiver.wait_for(20)
         assert sorted(path.name for path in queues.iterdir()) == ["a", "b"]
         assert one.metric("adopted_queues_total") == two.metric("adopted_queues_total") == 0
+
+
+def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """And then has what it had: ending, it would be looked at again minutes later."""
+    receiver.set("refusing")
+    full = tmp_path / "disk-fails"
+    sidecar = Sidecar(
+        tmp_path,
+        [http_sink(receiver)],
+        command=(sys.executable, "-m", "tests.decisions.volatile"),
+        queue={"directory": str(tmp_path / "queue")},
+    )
+    try:
+        sidecar.start("1", str(full)).ready()
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 11))
+        sender.await_ack(10)
+        sender.close()
+        sidecar.kill()
+        full.touch()
+        sidecar.start(SEED_OF_FAILURES, str(full))
+        until = time.monotonic() + PATIENCE_SECONDS
+        while sidecar.log.read_text().count("queue cannot be opened") < 2:
+            assert time.monotonic() < until, sidecar.log.read_text()
+            assert sidecar.process is not None
+            assert sidecar.process.poll() is None, sidecar.log.read_text()
+            time.sleep(0.01)
+        full.unlink()
+        sidecar.ready()
+        receiver.set("ok")
+        assert [record["sequence"] for record in receiver.wait_for(10)] == list(range(1, 11))
+    finally:
+        sidecar.stop()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import errno
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook.decisions.backoff import Backoff
 from webhook.decisions.sidecar.adoption import Adopter, DirectoryLock
 from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.http import serve
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.05
 """Between two looks whether the drains have ended, while shutting down."""
+
+OPEN_SECONDS_MIN: Final = 0.2
+OPEN_SECONDS_MAX: Final = 10.0
+"""Between two attempts to open the queue on a disk that fails."""
+
+PASSING: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE})
+"""What a disk says that may work again; anything else is a matter of configuration."""
 
 ADOPT_POLL_SECONDS: Final = 1.0
 LOCK_POLL_SECONDS: Final = 0.5
@@ -86,9 +95,11 @@ class Sidecar:
         lock = await self._own_directory()
         if lock is None:
             return
-        self.queue = Queue(
-            self._disk, settings.directory, settings.limits, settings.sinks, self._logger
-        )
+        queue = await self._open_queue()
+        if queue is None:
+            lock.release()
+            return
+        self.queue = queue
         self.streams = Streams()
         self.streams.restore(self.queue.log.marks)
         self.intake = Intake(self.queue.log, self.streams, self._logger)
@@ -121,6 +132,32 @@ class Sidecar:
                 self._logger.warning("queue locked", directory=str(directory))
                 waited = True
             await self._sleep(LOCK_POLL_SECONDS)
+        return None
+
+    async def _open_queue(self) -> Queue | None:
+        """Open the queue; waits while the disk is full or fails; None where told to stop meanwhile.
+
+        Ending would make each look at the disk wait for the kubelet, which takes up to five
+        minutes from one to the next.
+        """
+        settings = self._settings
+        backoff = Backoff(OPEN_SECONDS_MIN, OPEN_SECONDS_MAX)
+        while not self._stop.is_set():
+            try:
+                return Queue(
+                    self._disk, settings.directory, settings.limits, settings.sinks, self._logger
+                )
+            except OSError as error:
+                if error.errno not in PASSING:
+                    raise
+                seconds = backoff.next_seconds()
+                self._logger.warning(
+                    "queue cannot be opened",
+                    directory=str(settings.directory),
+                    error=str(error),
+                    retry_seconds=round(seconds, 3),
+                )
+                await self._sleep(seconds)
         return None
 
     async def _serve_metrics(self) -> asyncio.Server | None:
