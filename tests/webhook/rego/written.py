@@ -1,0 +1,22 @@
+"""What is written for a rule before CPython compiles it."""
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import Literal
+
+from webhook.rego.compiler.generate import compile_parts
+from webhook.rego.engine import CompileOptions, Entrypoint, compile_modules
+from webhook.rego.parser import parse_module
+
+
+def written(source: str, path: str, version: Literal["v0", "v1"] = "v1") -> tuple[Entrypoint, str]:
+    """A rule of a module, and the Python it is."""
+    texts: list[str] = []
+
+    def seen(parts: Sequence[str]) -> tuple[CodeType, ...]:
+        texts.extend(parts)
+        return compile_parts(parts)
+
+    module = parse_module(source, "m.rego", version)
+    program = compile_modules([module], options=CompileOptions(compile_parts=seen))
+    return program.rule(path), "\n".join(texts)
