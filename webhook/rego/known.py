@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.compiler.constants import cost
 from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.runtime import FIRST_SLOT, MISSING, new_state
-from webhook.rego.values import UNDEFINED
+from webhook.rego.values import RegoObject, RegoSet
 
 if TYPE_CHECKING:
     from webhook.rego.compiler.generate import Loaded
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 MAX_STEPS: Final = 20_000
 """The budget for all documents of a constraint: about a millisecond, once."""
 
-MAX_COST: Final = 1_000
+MAX_SIZE: Final = 1_000
 """Scalars and characters of such a document: some 10 KB, for each of thousands of constraints."""
 
 
@@ -34,7 +33,28 @@ def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
             continue  # each evaluation is to end so that comes to it
         if context.error is not None:
             context.error = None  # likewise, where complaints are wanted
-        elif not context.is_particular and (value is UNDEFINED or cost(value) <= MAX_COST):
+        elif not context.is_particular and _is_small(value):
             documents[slot - FIRST_SLOT] = value
             found = True
     return tuple(documents) if found else None
+
+
+def _is_small(value: Value) -> bool:
+    """Whether a value may be kept; of a large one little is looked at."""
+    waiting, size = [value], 0
+    while waiting:
+        one = waiting.pop()
+        size += 1
+        if isinstance(one, str):
+            size += len(one)
+        elif isinstance(one, int):
+            size += one.bit_length() // 8
+        elif isinstance(one, (list, dict, RegoSet, RegoObject)):
+            size += len(one)
+        if size > MAX_SIZE:
+            return False
+        if isinstance(one, (dict, RegoObject)):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, (list, RegoSet)):
+            waiting += one
+    return True

@@ -119,6 +119,29 @@ def test_what_is_long_or_large_is_left(source):
     assert answer(rule, {"parameters": {"limit": "2"}}) in (2, 10_000)
 
 
+@pytest.mark.parametrize(
+    "large",
+    [
+        "x" * 2_000,
+        10**3_000,
+        list(range(2_000)),
+        {str(i): i for i in range(600)},
+        [["x" * 500]] * 3,
+    ],
+)
+def test_large_values_are_left(large):
+    source = "p := q[0]\nq := [x, 1] if x := input.parameters.large"
+    assert answer(prepared(source, {"large": large}), {"parameters": {"large": 5}}) == 5
+
+
+def test_parameters_nested_beyond_what_python_follows_are_left():
+    deep = []
+    for _ in range(5_000):
+        deep = [deep]
+    rule = prepared("p := count(q)\nq := [input.parameters.deep, 1]", {"deep": deep})
+    assert answer(rule, {"parameters": {"deep": deep}}) == 2
+
+
 def test_a_set_is_whole_when_another_thread_sees_it(monkeypatch):
     """Known sets are shared: the keys of one are not seen before all are there."""
     shared = lazy_set(["a", "b"])
