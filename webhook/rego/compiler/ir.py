@@ -212,7 +212,6 @@ class Rule:
     body: Body
     location: Location
     module: Any
-    written: str
     default: bool = False
     else_: Rule | None = None
     names: dict[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from webhook.rego import ast
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.lower_bodies import BodyLowering
 from webhook.rego.compiler.lower_terms import is_empty_set
-from webhook.rego.compiler.names import ROOTS, head_name, head_text, package_path
+from webhook.rego.compiler.names import ROOTS, head_name
 from webhook.rego.compiler.scope import ARG, Scopes, declared_in, term_vars
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Lowering(BodyLowering):
         args = None
         if head.args:  # OPA takes `f() = x` for a rule
             args = [self.head_term(arg) for arg in head.args]
-        path: list[Value] = [*package_path(module.package), head_name(head)]
+        path: list[Value] = [*self.package, head_name(head)]
         rest: list[ir.Term] = []
         for part in head.ref.path:
             term = self.head_term(part)
@@ -114,7 +114,6 @@ class Lowering(BodyLowering):
             body,
             rule.location,
             module,
-            head_text(module, head),
             rule.default,
             names=self.scopes.names,
         )

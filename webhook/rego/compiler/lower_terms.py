@@ -27,9 +27,12 @@ class TermLowering:
         source: str,
         faults: list[RegoLoadError],
         is_function: Callable[[ir.Function], bool],
+        package: tuple[str, ...] = (),
         metadata: Any = None,
     ) -> None:
         self.globals = globals_
+        self.package = package
+        """The path of the module's package below ``data``; a query has none."""
         self.is_function = is_function
         self.source = source
         self.faults = faults

@@ -58,8 +58,3 @@ def head_name(head: ast.Head) -> str:
     """The first name of a rule's reference."""
     assert isinstance(head.ref.head, ast.Var)
     return head.ref.head.name
-
-
-def head_text(module: ast.Module, head: ast.Head) -> str:
-    """The rule's reference as OPA prints it in messages: ``data.pkg.p``."""
-    return ".".join(("data", *package_path(module.package), head_name(head)))

@@ -211,7 +211,11 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
         if not module.rules:
             compiled.tree.add_package(path)
         lowering = Lowering(
-            module_globals(module, compiled.exports), module.source, faults, compiled.is_function
+            module_globals(module, compiled.exports),
+            module.source,
+            faults,
+            compiled.is_function,
+            path,
         )
         for rule in module.rules:
             if metadata is not None:
