@@ -112,7 +112,7 @@ class Broker:
 
 
 def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
-    """So many messages from a topic's beginning."""
+    """So many messages from a topic's beginning, those that came twice counted once."""
     from confluent_kafka import Consumer
 
     consumer = Consumer(
@@ -125,7 +125,7 @@ def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
     consumer.subscribe([topic])
     found: list[dict[str, Any]] = []
     until = time.monotonic() + PATIENCE_SECONDS
-    while len(found) < count and time.monotonic() < until:
+    while len({one["sequence"] for one in found}) < count and time.monotonic() < until:
         found += [
             {"key": message.key().decode(), **json.loads(message.value())}
             for message in consumer.consume(500, 0.5)
