@@ -8,7 +8,9 @@ import select
 import socket
 import ssl
 import struct
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import uvloop
 
 from tests.behaviour.serving import PATIENCE_SECONDS, unverified
 from tests.cluster import write_kubeconfig
+from webhook.certs import self_signed
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -121,3 +124,46 @@ def test_a_client_is_not_opened_on_a_loop_that_closes_descriptors_twice(tmp_path
     with pytest.raises(TypeError, match=r"cluster\.event_loop"):
         uvloop.run(open_client())
     event_loop.run(open_client())
+
+
+class Losing(asyncio.Protocol):
+    """Knows whether its connection is gone."""
+
+    lost = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+
+
+def test_a_peer_that_does_not_say_goodbye_is_not_waited_for(
+    listening: socket.socket, tmp_path: Path
+) -> None:
+    """The connection is gone before its loop is closed, which complains of what still waits."""
+    pair = self_signed(["localhost"], datetime.now(UTC))
+    file = tmp_path / "pair.pem"
+    file.write_bytes(pair.certificate + pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    held = []
+
+    def serve() -> None:
+        accepted, _ = listening.accept()
+        held.append(context.wrap_socket(accepted, server_side=True))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    protocol = Losing()
+
+    async def run() -> None:
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: protocol,
+            *listening.getsockname(),
+            ssl=unverified(),
+            server_hostname="localhost",
+        )
+        transport.close()
+
+    event_loop.run(run())
+    assert protocol.lost
+    thread.join(PATIENCE_SECONDS)
+    held[0].close()
