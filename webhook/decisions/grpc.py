@@ -5,6 +5,7 @@ Importing this costs 14 MiB and is done only for a ``grpc://`` address.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,7 +91,10 @@ class _GRPCConnection:
 
     async def bye(self, bye: Bye) -> None:
         await self._write(pb.ClientFrame(bye=pb.Bye(last_sequence=bye.last_sequence)))
-        await self._call.done_writing()
+        try:
+            await self._call.done_writing()
+        except _ENDED as error:
+            raise ConnectionResetError(f"the stream has ended: {error}") from None
 
     async def receive(self) -> ServerFrame:
         try:
@@ -118,8 +122,12 @@ class _GRPCConnection:
             await self._call.write(frame)
         except grpc.aio.AioRpcError as error:
             raise _lost(error) from None
-        except grpc.aio.UsageError as error:
+        except _ENDED as error:
             raise ConnectionResetError(f"the stream has ended: {error}") from None
+
+
+_ENDED: Final = (grpc.aio.UsageError, asyncio.InvalidStateError)
+"""What grpcio says, besides its errors of calls, of one that ended meanwhile."""
 
 
 def _lost(error: grpc.aio.AioRpcError) -> ConnectionError:
