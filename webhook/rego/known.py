@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.errors import EvaluationError
 from webhook.rego.limits import EvaluationContext
 from webhook.rego.runtime import FIRST_SLOT, MISSING, new_state
-from webhook.rego.values import RegoObject, RegoSet
+from webhook.rego.values import is_small
 
 if TYPE_CHECKING:
     from webhook.rego.compiler.generate import Loaded
@@ -33,28 +33,7 @@ def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
             continue  # each evaluation is to end so that comes to it
         if context.error is not None:
             context.error = None  # likewise, where complaints are wanted
-        elif not context.is_particular and _is_small(value):
+        elif not context.is_particular and is_small(value, MAX_SIZE):
             documents[slot - FIRST_SLOT] = value
             found = True
     return tuple(documents) if found else None
-
-
-def _is_small(value: Value) -> bool:
-    """Whether a value may be kept; of a large one little is looked at."""
-    waiting, size = [value], 0
-    while waiting:
-        one = waiting.pop()
-        size += 1
-        if isinstance(one, str):
-            size += len(one)
-        elif isinstance(one, int):
-            size += one.bit_length() // 8
-        elif isinstance(one, (list, dict, RegoSet, RegoObject)):
-            size += len(one)
-        if size > MAX_SIZE:
-            return False
-        if isinstance(one, (dict, RegoObject)):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, (list, RegoSet)):
-            waiting += one
-    return True

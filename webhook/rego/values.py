@@ -320,3 +320,31 @@ def ordered(items: Iterable[Value]) -> list[Value]:
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
         return sorted(values)
     return sorted(values, key=sort_key)
+
+
+def parts(value: Value) -> Iterator[Value]:
+    """A value and all that is in it, keys included; nothing is looked into before it is given."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, (dict, RegoObject)):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, (list, RegoSet)):
+            waiting += one
+
+
+def is_small(value: Value, most: int) -> bool:
+    """Whether its scalars and characters are so many at most; of a larger one little is looked at."""
+    size = 0
+    for part in parts(value):
+        size += 1
+        if isinstance(part, str):
+            size += len(part)
+        elif isinstance(part, int):
+            size += part.bit_length() // 8
+        elif isinstance(part, (list, dict, RegoSet, RegoObject)):
+            size += len(part)
+        if size > most:
+            return False
+    return True

@@ -60,3 +60,13 @@ def test_no_function_is_written_for_a_name():
     body = "r contains k if { some k, v in labels; startswith(v, prefix); not strict }"
     _, text = written(NAMES + body, "data.a.r")
     assert text.count("def ") == 1
+
+
+@pytest.mark.parametrize("constant", ['"{}"', '{{"k": "{}"}}.k', '["{}"][0]'])
+def test_a_large_constant_is_written_once_however_often_it_is_named(constant):
+    rules = (f"r contains {i} if {{ input.y == {i}; input.x == big }}" for i in range(50))
+    text = "x" * 10_000
+    source = "\n".join(["package a", f"big := {constant.format(text)}", *rules])
+    rule, python = written(source, "data.a.r")
+    assert len(python) < 100_000
+    assert to_json(rule({"y": 3, "x": text}, {}, EvaluationContext())) == [3]

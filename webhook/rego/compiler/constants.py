@@ -12,7 +12,7 @@ from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.compiler import ir
 from webhook.rego.compiler.variables import every_literal, walk, walk_body
 from webhook.rego.runtime import MISSING, index
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, make_object
+from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, make_object, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,17 +61,7 @@ def static(term: Term, known: Callable[[str], Value]) -> Value:
 
 def _is_large(value: Value) -> bool:
     """Whether a value has too many parts to be written; naming another twice doubles them."""
-    waiting, count = [value], 0
-    while waiting:
-        one = waiting.pop()
-        count += 1
-        if count > PARTS_MAX:
-            return True
-        if isinstance(one, (dict, RegoObject)):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, (list, RegoSet)):
-            waiting += one
-    return False
+    return any(count > PARTS_MAX for count, _ in enumerate(parts(value), 1))
 
 
 def _followed(value: Value, path: list[Term], known: Callable[[str], Value]) -> Value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.compiler.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
 from webhook.rego.compiler.names import ROOTS
-from webhook.rego.values import equal, key
+from webhook.rego.values import equal, is_small, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ MAX_INLINE = 5
 
 MAX_ALTERNATIVES = 3
 """Rules of such a function."""
+
+
+MAX_NAMED = 256
+"""Scalars and characters of a constant that is written wherever a rule names it: of a larger one each
+place would grow by its size."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +80,10 @@ class Node:
         if len(self.rules) > 1 or rule.else_ is not None or rule.kind != "complete":
             return None
         if not rule.body:
-            return rule.value if isinstance(rule.value, Const) else None
+            value = rule.value
+            if isinstance(value, Const) and is_small(value.value, MAX_NAMED):
+                return value
+            return None
         lit = rule.body[0]
         if len(rule.body) > 1 or not isinstance(lit, Eq) or lit.negated or lit.withs:
             return None
