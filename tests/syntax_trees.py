@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from webhook.rego import ast
+from webhook.rego.location import Location
+from webhook.rego.syntax import ast
 
 NAMES = ("a", "x", "y_1", "input", "data", "contains_", "Zz")
 OPERATORS = ("plus", "minus", "mul", "div", "rem", "and", "or", "equal", "neq", "lt", "gte")
@@ -18,7 +19,7 @@ def canonical(node: Any, names: dict[str, str] | None = None) -> Any:
         return ast.Var(names.setdefault(node.name, f"${len(names)}"))
     if isinstance(node, tuple):
         return tuple(canonical(one, names) for one in node)
-    if isinstance(node, ast.Location) or not dataclasses.is_dataclass(node):
+    if isinstance(node, Location) or not dataclasses.is_dataclass(node):
         return node
     compared = [one.name for one in dataclasses.fields(node) if one.compare]
     return dataclasses.replace(

@@ -44,12 +44,12 @@ from webhook.rego.engine import (
     compile_modules,
     specialise_modules,
 )
-from webhook.rego.parser import parse_module
+from webhook.rego.syntax.parser import parse_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.ast import Module
+    from webhook.rego.syntax.ast import Module
 
 ROUND_SECONDS = 0.02  # long enough that reading the clock and the pipe costs below 1 %
 MAX_ITERATIONS = 20_000

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from loadtest.rego.cases import Case, load_cases
-from webhook.rego.compiler.generate import NAMESPACE, compile_parts
 from webhook.rego.engine import CompileOptions, Entrypoint, EvaluationContext, compile_modules
-from webhook.rego.parser import parse_module
-from webhook.rego.text import argument_text
+from webhook.rego.run.text import argument_text
+from webhook.rego.syntax.parser import parse_module
+from webhook.rego.write.generate import NAMESPACE, compile_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,11 +27,11 @@ from tests.conformance.opa_cases import Case, load_cases
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.parser import parse_module, parse_query
-from webhook.rego.text import to_json
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.text import to_json
+from webhook.rego.run.values import UNDEFINED, key, ordered
+from webhook.rego.syntax.parser import parse_module, parse_query
 from webhook.rego.types import NULL, STRING
-from webhook.rego.values import UNDEFINED, key, ordered
 
 CASE_SECONDS_MAX = 20
 """The slowest case takes under two seconds on a busy core; a hang must not stop the run."""

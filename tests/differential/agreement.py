@@ -14,9 +14,9 @@ from typing import Any, Literal
 from tests.differential.oracle import NumberText, Oracle
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.parser import parse_module, parse_query
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet
+from webhook.rego.syntax.parser import parse_module, parse_query
 
 EXACT = Context(prec=10_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 NOW_NS = time.time_ns()

@@ -6,7 +6,7 @@ Locations, annotations and flags of OPA's own stages are left out on both sides.
 from typing import Any
 
 from tests.differential.oracle import NumberText
-from webhook.rego import ast
+from webhook.rego.syntax import ast
 
 _SCALARS = {ast.String: "string", ast.Var: "var", ast.Boolean: "boolean"}
 _SEQUENCES = {ast.Array: "array", ast.Set: "set"}

@@ -14,8 +14,8 @@ from tests.differential.mutation import mutated
 from tests.differential.policies import of_cases
 from webhook.rego.engine import CompileOptions, compile_modules, specialise_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.parser import parse_module, parse_query
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.syntax.parser import parse_module, parse_query
 
 _READ = re.compile(r"\binput(?=[.\[])")
 _WHOLE = re.compile(r"\binput\b(?!\.parameters\b)")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.differential.agreement import Answer, Question, frozen_value, ours, theirs
 from tests.differential.oracle import Oracle
-from webhook.rego.compatibility import DIFFERENCES, GATEKEEPER, LATEST, Difference
+from webhook.rego.check.compatibility import DIFFERENCES, GATEKEEPER, LATEST, Difference
 
 
 def question(line: Difference, level: str = LATEST) -> Question:

@@ -12,8 +12,8 @@ from tests.differential.oracle import Oracle
 from tests.differential.policies import of_library
 from webhook.rego.engine import Query, specialise_modules
 from webhook.rego.errors import EvaluationError
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.parser import parse_module, parse_query
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.syntax.parser import parse_module, parse_query
 
 SEED = 20261121
 REVIEWS = 6

@@ -16,7 +16,7 @@ from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases
 from tests.properties.test_rego_syntax import WORDS
 from webhook.rego.errors import RegoErrors
-from webhook.rego.parser import parse_module
+from webhook.rego.syntax.parser import parse_module
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "10"))
 # The same modules in every run, so that a failure is a change's.

@@ -144,7 +144,7 @@ def test_any_tree_given_as_graphql_ends_in_an_error_or_a_value(query, schema):
 @UNTIMED
 @given(JSON, st.text(max_size=30))
 def test_any_key_and_token_ends_in_an_error_or_a_value(key, token):
-    from webhook.rego.text import json_text
+    from webhook.rego.run.text import json_text
 
     web_key = json_text({"keys": key} if isinstance(key, list) else key)
     signed = "eyJhbGciOiJSUzI1NiJ9.e30.YWJj"

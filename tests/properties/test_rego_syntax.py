@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.syntax_trees import canonical, every_body, logical_body, modules, terms
-from webhook.rego.ast import Expr
 from webhook.rego.errors import RegoErrors
-from webhook.rego.parser import parse_module, parse_query
-from webhook.rego.unparse import unparse, unparse_body, unparse_module
+from webhook.rego.syntax.ast import Expr
+from webhook.rego.syntax.parser import parse_module, parse_query
+from webhook.rego.syntax.unparse import unparse, unparse_body, unparse_module
 
 slow_to_draw = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

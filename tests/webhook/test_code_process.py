@@ -8,7 +8,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
-from webhook.rego.compiler.generate import compile_parts
+from webhook.rego.write.generate import compile_parts
 
 SMALL = "def small():\n    return 1\n"
 LARGE = "def large():\n" + "    x = 1\n" * (LARGE_CHARACTERS // 8)

@@ -12,7 +12,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.app.priority import stand_behind
 from webhook.policies.effect import concerned, effect_on_data, only
 from webhook.policies.validation import validate
-from webhook.rego.compiler.generate import compile_parts
+from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

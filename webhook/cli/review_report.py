@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from webhook.cli.terminal import printable
-from webhook.rego.text import quote
+from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

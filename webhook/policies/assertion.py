@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import re2
 
-from webhook.rego.text import quote
+from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,13 +25,13 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.compiler.generate import Generated
+from webhook.rego.write.generate import Generated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.ast import Module
-    from webhook.rego.compiler.program import Options
+    from webhook.rego.program import Options
+    from webhook.rego.syntax.ast import Module
 
 _HEAD: Final = b"waddle compiled policy 1\n"
 _CHECKSUM: Final = hashlib.sha256().digest_size

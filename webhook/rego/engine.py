@@ -16,28 +16,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.code_cache import CodeCache, code_key
-from webhook.rego.compiler.generate import compile_parts
-from webhook.rego.compiler.program import (
-    Compiled,
-    available,
-    compile_query,
-    compile_rules,
-    specialise,
-)
 from webhook.rego.errors import EvaluationError
 from webhook.rego.known import documents_of
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.runtime import MISSING
-from webhook.rego.values import UNDEFINED
+from webhook.rego.program import Compiled, available, compile_query, compile_rules, specialise
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.runtime import MISSING
+from webhook.rego.run.values import UNDEFINED
+from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import CodeType
 
-    from webhook.rego import ast
     from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.compiler.generate import Loaded
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax import ast
+    from webhook.rego.write.generate import Loaded
 
 __all__ = [
     "UNDEFINED",
@@ -76,7 +70,7 @@ class Entrypoint(Protocol):
 
     ``input_value`` may be :data:`UNDEFINED`. ``data`` holds the base documents,
     a plain JSON object that nobody changes meanwhile. The result is a value
-    (a partial set is a :class:`~webhook.rego.values.RegoSet`) or
+    (a partial set is a :class:`~webhook.rego.run.values.RegoSet`) or
     :data:`UNDEFINED`. Raises :class:`~webhook.rego.errors.EvaluationError`.
     """
 

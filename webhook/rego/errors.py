@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from webhook.rego.ast import NOWHERE
+from webhook.rego.location import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.ast import Location
+    from webhook.rego.location import Location
 
 LoadCode = Literal[
     "rego_parse_error",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.errors import EvaluationError
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.runtime import FIRST_SLOT, MISSING, new_state
-from webhook.rego.values import is_small
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.runtime import FIRST_SLOT, MISSING, new_state
+from webhook.rego.run.values import is_small
 
 if TYPE_CHECKING:
-    from webhook.rego.compiler.generate import Loaded
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
+    from webhook.rego.write.generate import Loaded
 
 MAX_STEPS: Final = 20_000
 """The budget for all documents of a constraint: about a millisecond, once."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from webhook.rego.values import compare as compare_values
-from webhook.rego.values import sort_key
+from webhook.rego.run.values import compare as compare_values
+from webhook.rego.run.values import sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -145,7 +145,7 @@ def type_text(type_: Type | None) -> str:
 
 
 def _key_text(name: Any) -> str:
-    from webhook.rego.text import json_text  # noqa: PLC0415  # only to print rare keys
+    from webhook.rego.run.text import json_text  # noqa: PLC0415  # only to print rare keys
 
     return name if isinstance(name, str) else json_text(name)
 

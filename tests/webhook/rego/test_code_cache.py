@@ -9,8 +9,8 @@ from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError, code_key
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_rule
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.parser import parse_module
-from webhook.rego.text import to_json
+from webhook.rego.run.text import to_json
+from webhook.rego.syntax.parser import parse_module
 from webhook.rego.types import NUMBER
 
 SOURCE = """package a

@@ -3,7 +3,6 @@
 import pytest
 
 from webhook.rego.builtins.registry import make_builtin
-from webhook.rego.compiler import calls
 from webhook.rego.engine import (
     UNDEFINED,
     CompileOptions,
@@ -12,9 +11,10 @@ from webhook.rego.engine import (
     compile_modules,
 )
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.parser import parse_module, parse_query
-from webhook.rego.text import to_json
+from webhook.rego.run.text import to_json
+from webhook.rego.syntax.parser import parse_module, parse_query
 from webhook.rego.types import ANY, NUMBER, STRING
+from webhook.rego.write import calls
 
 
 def program(*sources: str, version: str = "v1", **options) -> Program:

@@ -2,12 +2,13 @@
 
 import pytest
 
-from webhook.rego import known, values
+from webhook.rego import known
 from webhook.rego.engine import EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError
-from webhook.rego.parser import parse_module
-from webhook.rego.text import to_json
-from webhook.rego.values import lazy_set
+from webhook.rego.run import values
+from webhook.rego.run.text import to_json
+from webhook.rego.run.values import lazy_set
+from webhook.rego.syntax.parser import parse_module
 
 PARAMETERS = {"allowed": ["a", "b"], "limit": "3"}
 OTHERS = {"allowed": ["x"], "limit": "9"}

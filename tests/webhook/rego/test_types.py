@@ -2,6 +2,7 @@
 
 import pytest
 
+from webhook.rego.run.values import RegoSet
 from webhook.rego.types import (
     ANY,
     BOOLEAN,
@@ -25,7 +26,6 @@ from webhook.rego.types import (
     union,
     values,
 )
-from webhook.rego.values import RegoSet
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Literal
 
-from webhook.rego.compiler.generate import compile_parts
 from webhook.rego.engine import CompileOptions, Entrypoint, compile_modules
-from webhook.rego.parser import parse_module
+from webhook.rego.syntax.parser import parse_module
+from webhook.rego.write.generate import compile_parts
 
 
 def written(source: str, path: str, version: Literal["v0", "v1"] = "v1") -> tuple[Entrypoint, str]:

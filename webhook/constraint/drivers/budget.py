@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.errors import EvaluationError
-from webhook.rego.limits import CHECK_EVERY, EvaluationContext
+from webhook.rego.run.limits import CHECK_EVERY, EvaluationContext
 
 if TYPE_CHECKING:
     from webhook.constraint.limits import Budget

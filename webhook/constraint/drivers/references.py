@@ -10,8 +10,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import InvalidTemplate
-from webhook.rego import ast
-from webhook.rego.text import display
+from webhook.rego.location import Location
+from webhook.rego.run.text import display
+from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ def _data_refs(node: Any) -> Iterator[ast.Ref]:
     elif kind is tuple:
         for item in node:
             yield from _data_refs(item)
-    elif dataclasses.is_dataclass(node) and kind is not ast.Location:
+    elif dataclasses.is_dataclass(node) and kind is not Location:
         for field in dataclasses.fields(node):
             if field.name not in {"location", "annotations"}:
                 yield from _data_refs(getattr(node, field.name))

@@ -18,14 +18,14 @@ from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
-from webhook.rego.compatibility import GATEKEEPER
-from webhook.rego.compiler.generate import compile_parts
+from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.parser import parse_module
-from webhook.rego.text import to_json
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.text import to_json
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
+from webhook.rego.syntax.parser import parse_module
+from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from webhook.constraint.drivers.specialisation import Specialiser
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
-    from webhook.rego.ast import Module, RegoVersion
     from webhook.rego.code_cache import CodeCache
     from webhook.rego.engine import Entrypoint
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax.ast import Module, RegoVersion
 
 NAME: Final = "Rego"
 

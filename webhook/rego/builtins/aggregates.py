@@ -7,8 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.go import bigfloat
+from webhook.rego.run import numbers
+from webhook.rego.run.values import (
+    UNDEFINED,
+    RegoObject,
+    RegoSet,
+    compare,
+    equal,
+    key,
+    ordered,
+    type_name,
+)
 from webhook.rego.types import (
     ANY,
     ARRAY,
@@ -21,22 +32,12 @@ from webhook.rego.types import (
     array_of,
     set_of,
 )
-from webhook.rego.values import (
-    UNDEFINED,
-    RegoObject,
-    RegoSet,
-    compare,
-    equal,
-    key,
-    ordered,
-    type_name,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 COLLECTION = any_of(ARRAY, SET)
 NUMBERS = any_of(array_of(NUMBER), set_of(NUMBER))

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import bigfloat
+from webhook.rego.run import numbers
+from webhook.rego.run.values import RegoSet, type_name
 from webhook.rego.types import NUMBER, SET, any_of
-from webhook.rego.values import RegoSet, type_name
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 NUMBER_OR_SET = any_of(NUMBER, SET)
 

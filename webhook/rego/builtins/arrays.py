@@ -10,7 +10,7 @@ from webhook.rego.types import ARRAY, NUMBER
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 @builtin("array.concat", ARRAY, ARRAY, result=ARRAY, context=True)

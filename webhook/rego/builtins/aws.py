@@ -7,17 +7,18 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego import numbers
 from webhook.rego.builtins import go_url
-from webhook.rego.builtins.http_request import check_keys
+from webhook.rego.builtins.http.request import check_keys
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.text import display, json_text, utf8
+from webhook.rego.go.strings import utf8
+from webhook.rego.run import numbers
+from webhook.rego.run.text import display, json_text
+from webhook.rego.run.values import RegoSet
 from webhook.rego.types import NAMED, NUMBER, OBJECT
-from webhook.rego.values import RegoSet
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 _REQUIRED: Final = ("aws_access_key", "aws_region", "aws_secret_access_key", "aws_service")
 _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-trace-id"))

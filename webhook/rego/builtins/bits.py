@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego import bigfloat
 from webhook.rego.builtins.operands import big_integer
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import bigfloat
 from webhook.rego.types import NUMBER
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 @builtin("bits.and", NUMBER, NUMBER, result=NUMBER, check=False)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import builtin
+from webhook.rego.run.values import compare
+from webhook.rego.run.values import equal as values_equal
 from webhook.rego.types import ANY, BOOLEAN
-from webhook.rego.values import compare
-from webhook.rego.values import equal as values_equal
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 @builtin("eq", ANY, ANY, result=BOOLEAN, infix="=")

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import number
-from webhook.rego.text import quote
+from webhook.rego.go.strings import quote
+from webhook.rego.run.numbers import number
+from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.values import type_name as name_of
 from webhook.rego.types import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, SET, STRING, any_of
-from webhook.rego.values import RegoObject, RegoSet, ordered
-from webhook.rego.values import type_name as name_of
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 @builtin("is_number", ANY, result=BOOLEAN)

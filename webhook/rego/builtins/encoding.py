@@ -14,13 +14,14 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from webhook.rego.builtins import go_url, strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.text import from_utf8, json_items, quote, utf8
+from webhook.rego.go.strings import from_utf8, quote, utf8
+from webhook.rego.run.text import json_items
+from webhook.rego.run.values import RegoSet, ordered
 from webhook.rego.types import BOOLEAN, STRING, any_of, array_of, object_of, set_of
-from webhook.rego.values import RegoSet, ordered
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 CHARACTERS_A_STEP: Final = 16
 

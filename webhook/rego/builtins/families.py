@@ -15,12 +15,8 @@ from webhook.rego.builtins import (  # noqa: F401  # imported to be registered
     encoding,
     globs,
     graph,
-    graphql,
-    http_send,
     internals,
     json_documents,
-    json_schema,
-    jwt,
     networks,
     objects,
     ranges,
@@ -29,10 +25,14 @@ from webhook.rego.builtins import (  # noqa: F401  # imported to be registered
     semver,
     sets,
     strings,
-    templates,
     times,
     units,
     uuids,
-    x509,
     yaml_documents,
 )
+from webhook.rego.builtins.graphql import family as graphql  # noqa: F401  # imported to be registered
+from webhook.rego.builtins.http import family as http_send  # noqa: F401  # imported to be registered
+from webhook.rego.builtins.json_schema import family as json_schema  # noqa: F401  # imported to be registered
+from webhook.rego.builtins.jwt import family as jwt  # noqa: F401  # imported to be registered
+from webhook.rego.builtins.templates import family as templates  # noqa: F401  # imported to be registered
+from webhook.rego.builtins.x509 import family as x509  # noqa: F401  # imported to be registered

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.patterns import Pattern, pattern, quote_meta
-from webhook.rego.text import utf8
+from webhook.rego.go.strings import utf8
+from webhook.rego.run.patterns import Pattern, pattern, quote_meta
 from webhook.rego.types import BOOLEAN, NULL, STRING, any_of, array_of
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 # gobwas/glob: what QuoteMeta escapes.
 _SPECIAL: Final = re.compile(r"[*?\\\[\]{}]")

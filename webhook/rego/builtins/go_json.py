@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import number
+from webhook.rego.run.numbers import number
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 DEPTH_MAX: Final = 10_000
 """Nesting that Go's decoder accepts (encoding/json, maxNestingDepth)."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.objects import lookup
 from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key
 from webhook.rego.types import ANY, ARRAY, SET, any_of, array_of, object_of, set_of, static_array
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 GRAPH = object_of(ANY, any_of(SET, ARRAY))
 VERTICES = any_of(SET, ARRAY)

@@ -14,7 +14,16 @@ from webhook.rego.builtins.json_patch import apply_patches
 from webhook.rego.builtins.json_paths import read_path
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.text import MAX_CHARACTERS, display, json_indented, json_text, text_too_large
+from webhook.rego.run.text import MAX_CHARACTERS, display, json_indented, json_text, text_too_large
+from webhook.rego.run.values import (
+    UNDEFINED,
+    RegoObject,
+    RegoSet,
+    key,
+    make_object,
+    ordered,
+    type_name,
+)
 from webhook.rego.types import (
     ANY,
     ARRAY,
@@ -26,13 +35,12 @@ from webhook.rego.types import (
     array_of,
     set_of,
 )
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, key, make_object, ordered, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Key, Value
+    from webhook.rego.run.values import Key, Value
 
 PATH = any_of(STRING, ARRAY)
 PATHS = any_of(array_of(PATH), set_of(PATH))

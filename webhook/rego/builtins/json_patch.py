@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.json_paths import read_path
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import as_index
-from webhook.rego.text import display
-from webhook.rego.values import (
+from webhook.rego.run.numbers import as_index
+from webhook.rego.run.text import display
+from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 _GO_TYPES: Final = {
     "null": "ast.Null",

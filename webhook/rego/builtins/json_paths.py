@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.errors import BuiltinError
-from webhook.rego.values import type_name
+from webhook.rego.run.values import type_name
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 def read_path(path: Value) -> list[Value]:

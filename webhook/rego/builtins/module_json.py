@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego import ast
-from webhook.rego.numbers import number
-from webhook.rego.text import json_text, utf8
+from webhook.rego.go.strings import utf8
+from webhook.rego.run.numbers import number
+from webhook.rego.run.text import json_text
+from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

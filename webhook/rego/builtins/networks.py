@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
+from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
 from webhook.rego.types import (
     ANY,
     ARRAY,
@@ -26,13 +27,12 @@ from webhook.rego.types import (
     set_of,
     static_array,
 )
-from webhook.rego.values import RegoObject, RegoSet, ordered, sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 MAX_ADDRESSES: Final = 1 << 24
 """Most addresses that one network is expanded to: those of an IPv4 /8, about 1.5 GB of text."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import as_index
-from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_of
-from webhook.rego.values import (
+from webhook.rego.run.numbers import as_index
+from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
@@ -21,12 +20,13 @@ from webhook.rego.values import (
     make_object,
     type_name,
 )
+from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 COLLECTION = any_of(ARRAY, SET, OBJECT)
 

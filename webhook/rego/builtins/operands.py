@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import as_index, as_int
-from webhook.rego.values import RegoSet, ordered, type_name
+from webhook.rego.run.numbers import as_index, as_int
+from webhook.rego.run.values import RegoSet, ordered, type_name
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 
 def _not_integral(position: int) -> BuiltinError:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.text import json_items
-from webhook.rego.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.text import json_items
+from webhook.rego.run.values import RegoObject, RegoSet, ordered
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 _STEPS_A_NODE: Final = 4
 

@@ -14,7 +14,7 @@ from webhook.rego.types import NUMBER, STRING, array_of
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 MAX_NUMBERS: Final = 10_000_000
 """Most numbers of one range: 80 MB of references, which no policy needs."""

@@ -13,13 +13,14 @@ from webhook.rego.builtins.glob_intersection import intersects
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.patterns import SHORT, Pattern, pattern, quote_meta
-from webhook.rego.text import MAX_CHARACTERS, from_utf8, quote, text_too_large, utf8
+from webhook.rego.go.strings import from_utf8, quote, utf8
+from webhook.rego.run.patterns import SHORT, Pattern, pattern, quote_meta
+from webhook.rego.run.text import MAX_CHARACTERS, text_too_large
 from webhook.rego.types import BOOLEAN, NUMBER, STRING, array_of
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 BYTES_A_STEP = 16
 """RE2 reads about this much in a step."""

@@ -22,15 +22,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from webhook.rego.errors import BuiltinError
+from webhook.rego.run.values import RegoObject, RegoSet, type_name
 from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType
-from webhook.rego.values import RegoObject, RegoSet, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.rego.ast import Location
+    from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
     from webhook.rego.types import Type
-    from webhook.rego.values import Value
 
 
 class Context(Protocol):

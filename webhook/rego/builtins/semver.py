@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.text import quote
+from webhook.rego.go.strings import quote
 from webhook.rego.types import ANY, BOOLEAN, NUMBER, STRING
 
 if TYPE_CHECKING:
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 _VERSION: Final = re.compile(
     r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"

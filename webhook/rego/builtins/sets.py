@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.run.values import RegoSet, ordered
 from webhook.rego.types import SET, set_of
-from webhook.rego.values import RegoSet, ordered
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from webhook.rego import bigfloat, numbers
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.sprintf import sprintf as go_sprintf
-from webhook.rego.text import MAX_CHARACTERS, from_utf8, text_too_large, utf8
+from webhook.rego.go import bigfloat
+from webhook.rego.go.strings import from_utf8, utf8
+from webhook.rego.run import numbers
+from webhook.rego.run.sprintf import sprintf as go_sprintf
+from webhook.rego.run.text import MAX_CHARACTERS, text_too_large
+from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
 from webhook.rego.types import (
     ARRAY,
     BOOLEAN,
@@ -26,11 +29,10 @@ from webhook.rego.types import (
     object_of,
     set_of,
 )
-from webhook.rego.values import RegoObject, RegoSet, ordered, sort_key
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 STRINGS = any_of(array_of(STRING), set_of(STRING))
 ONE_OR_MORE = any_of(STRING, array_of(STRING), set_of(STRING))

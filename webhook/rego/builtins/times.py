@@ -11,18 +11,18 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from webhook.rego import gotime
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.gotime import Moment, date_of, days_in, days_of
-from webhook.rego.numbers import binary, float_text
+from webhook.rego.go import time as gotime
+from webhook.rego.go.time import Moment, date_of, days_in, days_of
+from webhook.rego.run.numbers import binary, float_text
+from webhook.rego.run.values import type_name
 from webhook.rego.types import NUMBER, STRING, any_of, static_array
-from webhook.rego.values import type_name
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 TIME = any_of(NUMBER, static_array(NUMBER, STRING))
 TRIPLE = static_array(NUMBER, NUMBER, NUMBER)

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import binary, from_binary, multiply, number, truncated
+from webhook.rego.run.numbers import binary, from_binary, multiply, number, truncated
 from webhook.rego.types import NUMBER, STRING
 
 MAX_EXPONENT_DIGITS: Final = 6

@@ -7,12 +7,12 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin
+from webhook.rego.run.values import UNDEFINED
 from webhook.rego.types import ANY, STRING, object_of
-from webhook.rego.values import UNDEFINED
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 # github.com/google/uuid's Parse, which looks at no brace but the length.
 _UUID: Final = re.compile(

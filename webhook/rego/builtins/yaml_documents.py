@@ -19,16 +19,17 @@ from yaml.emitter import Emitter, ScalarAnalysis
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import float_text, number, number_text
-from webhook.rego.text import display, from_utf8, json_items, utf8
+from webhook.rego.go.strings import from_utf8, utf8
+from webhook.rego.run.numbers import float_text, number, number_text
+from webhook.rego.run.text import display, json_items
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
 from webhook.rego.types import ANY, BOOLEAN, STRING
-from webhook.rego.values import UNDEFINED, RegoObject, RegoSet, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.values import Value
+    from webhook.rego.run.values import Value
 
 MAX_DEPTH: Final = 500
 """Deepest nesting read: the engine's own walks recurse. Go stops at 10,000."""

@@ -8,9 +8,9 @@ from webhook.rego.builtins import families  # noqa: F401  # registers every buil
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.text import json_text
-from webhook.rego.values import UNDEFINED, RegoSet, make_object
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.text import json_text
+from webhook.rego.run.values import UNDEFINED, RegoSet, make_object
 
 OPA_SECONDS_MAX = 100
 

@@ -5,8 +5,8 @@ import pytest
 from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.numbers import Numeral
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.numbers import Numeral
 
 CONFIG = {
     "aws_access_key": "AKIDEXAMPLE",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.webhook.rego.builtins.calling import call
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.limits import EvaluationContext
+from webhook.rego.run.limits import EvaluationContext
 
 SMALL = 1_000_000
 """A budget of steps that any honest call below stays far under."""

@@ -4,8 +4,8 @@ import pytest
 
 from tests.webhook.rego.builtins.calling import call, fault, members
 from webhook.rego.errors import EvaluationError
-from webhook.rego.limits import EvaluationContext
-from webhook.rego.values import UNDEFINED, RegoObject
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.values import UNDEFINED, RegoObject
 
 
 def test_time_stands_still_within_a_query():

@@ -5,7 +5,7 @@ import pytest
 from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.limits import EvaluationContext
+from webhook.rego.run.limits import EvaluationContext
 
 SCHEMA = """
 type Query { a(x: Int!, e: E): A s: String }

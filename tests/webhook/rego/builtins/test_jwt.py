@@ -7,10 +7,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from webhook.rego.builtins import families  # noqa: F401  # fills the table
-from webhook.rego.builtins.jwk import from_private_key
+from webhook.rego.builtins.keys.jwk import from_private_key
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
-from webhook.rego.limits import EvaluationContext
+from webhook.rego.run.limits import EvaluationContext
 
 SECRET = {"kty": "oct", "k": "AQ"}
 

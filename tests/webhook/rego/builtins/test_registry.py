@@ -9,7 +9,7 @@ from tests.programs import program
 from tests.webhook.rego.builtins.calling import call, fault, members
 from webhook.rego.builtins.registry import BUILTINS, make_builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.numbers import Numeral
+from webhook.rego.run.numbers import Numeral
 from webhook.rego.types import NUMBER, STRING, type_from_json, type_text
 
 

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
-from webhook.rego.limits import EvaluationContext
+from webhook.rego.run.limits import EvaluationContext
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NOW_NS = int(NOW.timestamp()) * 10**9
@@ -157,7 +157,7 @@ def test_a_text_without_certificates_is_refused_in_gos_words(text, message):
 
 def test_a_truncated_certificate_is_an_error_at_every_length(chain):
     data = chain[2].public_bytes(serialization.Encoding.DER)
-    from webhook.rego.builtins import certificate
+    from webhook.rego.builtins.x509 import certificate
 
     for length in range(1, len(data)):
         with pytest.raises(BuiltinError):

@@ -1,0 +1,1 @@
+"""graphql.*: documents and schemas, read and checked."""

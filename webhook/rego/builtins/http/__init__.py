@@ -1,0 +1,1 @@
+"""http.send, for those who lend a client."""

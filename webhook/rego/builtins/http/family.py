@@ -1,0 +1,152 @@
+"""``http.send`` (OPA reference, "HTTP"): off unless the caller lends a client.
+
+``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpClient`
+or anything with its methods. Equal requests of one query are sent once.
+Responses are kept between queries when the request says so: as long as
+``force_cache_duration_seconds`` or the response's ``max-age`` has it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import yaml
+
+from webhook.rego.builtins import go_json
+from webhook.rego.builtins.http.client import HttpResponse, NetworkError
+from webhook.rego.builtins.http.request import (
+    Handling,
+    HttpRequest,
+    cache_key,
+    check_keys,
+    handling,
+    parse_request,
+    raises_error,
+)
+from webhook.rego.builtins.registry import Context, builtin
+from webhook.rego.errors import BuiltinError
+from webhook.rego.go.strings import from_utf8
+from webhook.rego.run.values import RegoObject
+from webhook.rego.types import ANY, STRING, object_of
+
+if TYPE_CHECKING:
+    from webhook.rego.run.values import Key, Value
+
+_CACHE: Final = "http.send"
+_JSON: Final = re.compile(r"application/(?:json|[^;]*\+json)\s*(?:;|$)")
+_YAML: Final = re.compile(r"application/(?:x-)?yaml\s*(?:;|$)")
+_MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d+)")
+# The codes that may be kept (RFC 7231, 6.1), as OPA lists them.
+_CACHEABLE: Final = frozenset((200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501))
+
+
+class Client(Protocol):
+    """What a caller lends."""
+
+    def send(self, request: HttpRequest, deadline: float | None) -> HttpResponse:
+        """The answer; raises :class:`NetworkError`."""
+
+    def cached(self, name: Key) -> HttpResponse | None:
+        """A response kept from an earlier query."""
+
+    def keep(self, name: Key, response: HttpResponse, seconds: float) -> None:
+        """Keep a response for later queries."""
+
+
+@builtin(
+    "http.send",
+    object_of(STRING, ANY),
+    result=object_of(ANY, ANY),
+    context=True,
+    deterministic=False,
+)
+def http_send(context: Context, request: Value) -> Value:
+    """The response to an HTTP request."""
+    client: Client | None = context.services.get("http")
+    raising = raises_error(request)
+    if client is None:
+        check_keys(request)
+        raise BuiltinError("http.send is not enabled")
+    try:
+        if isinstance(request, RegoObject):
+            request = dict(request.items())
+        check_keys(request)
+        return _response(context, client, request)
+    except NetworkError as error:
+        if raising:
+            raise BuiltinError(str(error)) from None
+        return _failure("eval_http_send_network_error", str(error))
+    except BuiltinError as error:
+        if raising:
+            raise
+        code = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+        return _failure("eval_http_send_internal_error", f"{code}: http.send: {error.message}")
+
+
+def _failure(code: str, message: str) -> dict[str, Value]:
+    return {"status_code": 0, "error": {"code": code, "message": message}}
+
+
+def _response(context: Context, client: Client, request: dict[str, Value]) -> Value:
+    name = cache_key(request)
+    known: dict[Key, Any] = context.cache.setdefault(_CACHE, {})
+    if name in known:
+        if isinstance(known[name], Exception):
+            raise known[name]
+        return known[name]
+    how = handling(request)
+    try:
+        response = _fetched(context, client, request, name, how)
+    except (NetworkError, BuiltinError) as error:
+        known[name] = error
+        raise
+    result = _result(response, how)
+    if response.status_code in _CACHEABLE:
+        known[name] = result
+    return result
+
+
+def _fetched(
+    context: Context, client: Client, request: dict[str, Value], name: Key, how: Handling
+) -> HttpResponse:
+    if how.is_cached and (kept := client.cached(name)) is not None:
+        return kept
+    response = client.send(parse_request(request), getattr(context, "deadline", None))
+    if how.is_cached and response.status_code in _CACHEABLE:
+        seconds = how.cache_seconds if how.cache_seconds is not None else _max_age(response)
+        if seconds:
+            client.keep(name, response, seconds)
+    return response
+
+
+def _max_age(response: HttpResponse) -> int:
+    control = ",".join(response.headers.get("cache-control", ())).lower()
+    matched = _MAX_AGE.search(control)
+    if matched is None or "no-store" in control or "no-cache" in control:
+        return 0
+    return int(matched[1])
+
+
+def _result(response: HttpResponse, how: Handling) -> dict[str, Value]:
+    return {
+        "status": f"{response.status_code} {response.reason}".strip(),
+        "status_code": response.status_code,
+        "body": _body(response, how),
+        "raw_body": from_utf8(response.body),
+        "headers": dict(response.headers),
+    }
+
+
+def _body(response: HttpResponse, how: Handling) -> Value:
+    """The decoded body; null where it is of another kind, or broken."""
+    kind = (response.headers.get("content-type") or [""])[0].lower()
+    text = from_utf8(response.body)
+    try:
+        if how.force_json_decode or _JSON.match(kind):
+            return go_json.decode(text)
+        if how.force_yaml_decode or _YAML.match(kind):
+            return yaml.safe_load(text)
+    except (BuiltinError, yaml.YAMLError):
+        pass
+    return None

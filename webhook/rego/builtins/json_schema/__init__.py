@@ -1,0 +1,1 @@
+"""json.match_schema and json.verify_schema."""

@@ -1,0 +1,1 @@
+"""io.jwt.*: tokens, their keys and signatures."""

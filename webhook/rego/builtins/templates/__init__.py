@@ -1,0 +1,1 @@
+"""strings.render_template: Go's text/template."""

@@ -1,0 +1,355 @@
+"""Stage 6: types. Refuses what no data could make work (OPA v1/ast/check.go).
+
+Runs over rules whose bodies are in a safe order, each after those it depends
+on. It infers the types of variables and documents and complains about operands
+of impossible types, terms that can never be equal, and references into what has
+no such item. What a ``with`` modifier replaces may also be what it is replaced by, and rules
+that depend on it anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.check import ir
+from webhook.rego.check.checker_refs import RefFault, check_reference, references_in
+from webhook.rego.check.checker_scope import BODIES_MAX, Scope
+from webhook.rego.check.checker_text import wanted_texts
+from webhook.rego.check.checker_types import unifies
+from webhook.rego.check.checker_unify import unify_terms, unify_type
+from webhook.rego.check.checks import function_text
+from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.check.names import ROOTS
+from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.types import (
+    ANY,
+    ArrayType,
+    FunctionType,
+    ObjectType,
+    SetType,
+    bounded,
+    is_unknown,
+    keys,
+    type_text,
+    union,
+    values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.location import Location
+    from webhook.rego.types import Type
+
+_DOCS = "https://www.openpolicyagent.org/docs/errors/rego-type-error/match-error"
+
+
+class Checker:
+    """The types of a program; queries are checked against it."""
+
+    def __init__(self, builtins: Mapping[str, Builtin], level: str) -> None:
+        self._builtins = builtins
+        self._level = level
+        self._documents = Scope(self._check_closure)
+        self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
+        """The paths of rules that depend on what a reference below ``data`` reaches."""
+        self._names: dict[str, str] = {}
+        self._functions: dict[str, FunctionType] = {}
+        self._bodies = 0
+
+    # --- rules -----------------------------------------------------------------------------
+
+    def rules(self, rules: Iterable[ir.Rule]) -> list[RegoLoadError]:
+        """Check rules, given in an order in which each comes after those it depends on."""
+        faults: list[RegoLoadError] = []
+        for rule in rules:
+            faults += self._rule(rule)
+        faults.sort(key=lambda fault: fault.location.position())
+        return faults
+
+    def query(self, body: ir.Body, names: dict[str, str]) -> list[RegoLoadError]:
+        """Check a query over the rules."""
+        self._begin(names)
+        return self._body(self._documents, body)[1]
+
+    def _begin(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._bodies = 0
+
+    def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
+        self._begin(rule.names)
+        scope, faults = self._body(self._documents, rule.body)
+        if faults:
+            self._documents.put(rule.path, ANY)
+            return faults
+        type_ = self._function(scope, rule) if rule.args else self._document(scope, rule)
+        if type_ is not None:
+            self._documents.define(rule.path, type_)
+        return []
+
+    def _function(self, scope: Scope, rule: ir.Rule) -> Type:
+        assert rule.args is not None
+        for arg in rule.args:
+            for name in _variables(arg):
+                if scope.get_var(name) is None:
+                    scope.learn(name, ANY)
+        args = tuple(scope.get(arg) for arg in rule.args)
+        result = None if rule.value is None else bounded(scope.get(rule.value))
+        return FunctionType(args, result)  # type: ignore[arg-type]
+
+    def _document(self, scope: Scope, rule: ir.Rule) -> Type | None:
+        if rule.key is not None:
+            member = scope.get(rule.key)
+            type_: Type | None = None if member is None else SetType(member)
+        else:
+            type_ = None if rule.value is None else scope.get(rule.value)
+        for part in reversed(rule.rest):
+            name = scope.get(part)
+            if type_ is None or name is None:
+                return None
+            type_ = ObjectType((), (name, type_))
+        return type_
+
+    # --- bodies ----------------------------------------------------------------------------
+
+    def _check_closure(self, around: Scope, body: ir.Body) -> tuple[Scope, bool]:
+        """The scope of a comprehension's body, and whether the body is sound."""
+        self._bodies += 1
+        if self._bodies > BODIES_MAX:
+            return _Anything(self._check_closure, around), True
+        scope, faults = self._body(around, body)
+        return scope, not faults
+
+    def _body(self, around: Scope, body: ir.Body) -> tuple[Scope, list[RegoLoadError]]:
+        scope = around.inner()
+        faults: list[RegoLoadError] = []
+        for lit in body:
+            at = self._modified(scope, lit) if lit.withs else scope
+            below = self._inside(at, lit)
+            faults += below
+            fault, unknown = self._modifiers(scope, lit) if lit.withs else None, False
+            if fault is None:
+                fault, unknown = self._literal(at, lit)
+            if fault is not None and not (below and unknown):
+                faults.append(fault)
+        return scope, faults
+
+    def _inside(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
+        """What is wrong with the comprehensions and references in the terms of a literal."""
+        faults: list[RegoLoadError] = []
+        closures: list[ir.Comprehension] = []
+        references: list[tuple[list[ir.Term], Location]] = []
+        _parts_of(lit, closures, references)
+        for closure in closures:
+            self._bodies += 1
+            if self._bodies <= BODIES_MAX:
+                faults = self._body(scope, closure.body)[1] or faults
+        for terms, place in references:
+            try:
+                check_reference(scope, terms, self._names, self._level)
+            except RefFault as fault:
+                faults = [*faults, _fault(fault.message, place, *fault.details)]
+        return faults
+
+    def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
+        """What is known in a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
+        at = scope.inner(of_literal=True)
+        replaced: list[tuple[ir.With, Type]] = []
+        for modifier in lit.withs:
+            root, *names = modifier.target
+            path: list[ir.Term] = [ir.Const(name) for name in names]
+            have = scope.get_ref([ir.Var(root), *path]) if root in ROOTS else None
+            if root == "data":
+                for dependent in self.dependents(path):
+                    if modifier.kind != "function" or dependent != tuple(names):
+                        at.put(dependent, ANY)
+            if modifier.kind != "function":
+                value = None if have is None else scope.get(modifier.value)
+                either = None if value is None else union(have, value)
+                replaced.append((modifier, ANY if either is None else either))
+        for modifier, type_ in replaced:
+            at.put_below(modifier.target[0], modifier.target[1:], type_)
+        return at
+
+    def _modifiers(self, scope: Scope, lit: ir.Lit) -> RegoLoadError | None:
+        """A function replaced by another that takes other operands."""
+        for modifier in lit.withs:
+            if modifier.kind != "function" or modifier.function is None:
+                continue
+            target = modifier.target if modifier.target[0] == "data" else modifier.target[0]
+            old, new = self._declared(scope, target), self._declared(scope, modifier.function)
+            if old is not None and new is not None and not unifies(old, new):
+                have = f"have: ({', '.join(map(type_text, new.args))})"
+                want = f"want: ({wanted_texts(target, old.args)})"
+                message = f"{function_text(target)}: arity mismatch"
+                return _fault(message, modifier.location, have, want)
+        return None
+
+    def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
+        """What is wrong with a literal itself, and whether a term of no type may be the cause."""
+        if isinstance(lit, ir.Eq):
+            return self._equal(scope, lit, lit.a, lit.b)
+        if not isinstance(lit, ir.Call):
+            return None, False
+        if lit.name == "equal" and len(lit.args) == 2 and lit.out is None:
+            return self._equal(scope, lit, lit.args[0], lit.args[1])
+        is_member = lit.name in ("internal.member_2", "internal.member_3")
+        if is_member and self._level != GATEKEEPER:
+            fault = self._member(scope, lit)
+            if fault is not None:
+                return fault
+        return self._call(scope, lit)
+
+    def _equal(
+        self, scope: Scope, lit: ir.Lit, a: ir.Term, b: ir.Term
+    ) -> tuple[RegoLoadError | None, bool]:
+        left, right = scope.get(a), scope.get(b)
+        if unify_terms(scope, a, b):
+            return None, False
+        return _match_error(left, right, lit.location)
+
+    def _member(self, scope: Scope, lit: ir.Call) -> tuple[RegoLoadError, bool] | None:
+        """``x in xs``: whether ``xs`` can hold such an ``x``; no fault where it holds nothing."""
+        collection = scope.get(lit.args[-1])
+        inside = values(collection)
+        if inside is None:
+            return None
+        wanted = [inside] if len(lit.args) == 2 else [keys(collection), inside]
+        for term, type_ in zip(lit.args, wanted, strict=False):
+            if is_unknown(type_):
+                continue
+            have = scope.get(term)
+            sound = is_unknown(have) or unifies(have, type_)
+            if not sound or not unify_type(scope, term, type_):
+                return _match_error(have, type_, lit.location)
+        return None
+
+    def _call(self, scope: Scope, lit: ir.Call) -> tuple[RegoLoadError | None, bool]:
+        declared = self._declared(scope, lit.name)
+        given = lit.args if lit.out is None else [*lit.args, lit.out]
+        if declared is None and self._is_value(scope, lit.name):
+            return _fault(f"undefined function {function_text(lit.name)}", lit.location), False
+        if declared is None:
+            for term in given:
+                unify_type(scope, term, ANY)
+            return None, False
+        wanted: list[Type | None] = list(declared.args)
+        if declared.result is not None:
+            wanted.append(declared.result)
+        have = [scope.get(term) for term in given]
+        for i, term in enumerate(given):
+            type_ = wanted[i] if i < len(wanted) else declared.variadic
+            if type_ is None:
+                continue
+            sound = is_unknown(have[i]) or unifies(have[i], type_)
+            if not sound or not unify_type(scope, term, type_):
+                shown = have if not sound else [scope.get(one) for one in given]
+                return _argument_error(lit, shown, wanted, declared.variadic)
+        return None, False
+
+    def _is_value(self, scope: Scope, name: ir.Function) -> bool:
+        """Whether what is called is a document and no function."""
+        if isinstance(name, str):
+            return False
+        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return found is not None and not isinstance(found, FunctionType) and found != ANY
+
+    def _declared(self, scope: Scope, name: ir.Function) -> FunctionType | None:
+        """The type of what is called; None where nothing is known of it."""
+        if isinstance(name, str):
+            builtin = self._builtins.get(name)
+            if builtin is None:
+                return None
+            known = self._functions.get(name)
+            if known is None:
+                known = FunctionType(builtin.operands, builtin.result, builtin.variadic)
+                self._functions[name] = known
+            return known
+        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return found if isinstance(found, FunctionType) else None
+
+
+class _Anything(Scope):
+    """A scope in which every term may be anything: where checking would cost too much."""
+
+    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # whatever it is
+        return ANY
+
+
+def _variables(term: ir.Term) -> Iterator[str]:
+    if isinstance(term, ir.Var):
+        yield term.name
+    elif isinstance(term, (ir.Array, ir.Set)):
+        for item in term.items:
+            yield from _variables(item)
+    elif isinstance(term, ir.Object):
+        for name, value in term.items:
+            yield from _variables(name)
+            yield from _variables(value)
+
+
+def _parts_of(
+    lit: ir.Lit,
+    closures: list[ir.Comprehension],
+    references: list[tuple[list[ir.Term], Location]],
+) -> None:
+    """Outermost comprehensions and the references of a literal, those in nested bodies included."""
+    for term in terms_of(lit):
+        kind = type(term)
+        if kind is ir.Const or (kind is ir.Var and term.name not in ROOTS):  # type: ignore[union-attr]
+            continue  # most terms are
+        if kind is not ir.Var:
+            _closures_in(term, closures)
+        references += [(found, lit.location) for found in references_in(term)]
+    if type(lit) in NESTING:
+        for body in _nested(lit):
+            for inner in body:
+                _parts_of(inner, closures, references)
+
+
+def _closures_in(term: ir.Term, found: list[ir.Comprehension]) -> None:
+    if isinstance(term, ir.Comprehension):
+        found.append(term)
+    for part in parts_of(term):
+        if type(part) not in LEAVES:
+            _closures_in(part, found)
+
+
+def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
+    if isinstance(lit, (ir.Every, ir.Not)):
+        return (lit.body,)
+    return (lit.left, lit.right) if isinstance(lit, ir.Logic) else ()
+
+
+# --- messages --------------------------------------------------------------------------------
+
+
+def _fault(message: str, location: Location, *details: str) -> RegoLoadError:
+    return RegoLoadError("rego_type_error", message, location, details=details)
+
+
+def _match_error(
+    left: Type | None, right: Type | None, location: Location
+) -> tuple[RegoLoadError, bool]:
+    lines = [f"left  : {type_text(left)}", f"right : {type_text(right)}"]
+    for kind, plural in ((ObjectType, "objects"), (ArrayType, "arrays"), (SetType, "sets")):
+        if isinstance(left, kind) and isinstance(right, kind):
+            lines.append(
+                f"hint  : both sides are {plural} but their types differ, so they can never be "
+                f"equal (see {_DOCS})"
+            )
+    return _fault("match error", location, *lines), is_unknown(left) or is_unknown(right)
+
+
+def _argument_error(
+    lit: ir.Call,
+    have: Sequence[Type | None],
+    wanted: Sequence[Type | None],
+    variadic: Type | None,
+) -> tuple[RegoLoadError, bool]:
+    message = f"{function_text(lit.name)}: invalid argument(s)"
+    want = wanted_texts(lit.name, wanted, variadic)
+    details = (f"have: ({', '.join(map(type_text, have))})", f"want: ({want})")
+    return _fault(message, lit.location, *details), any(map(is_unknown, have))

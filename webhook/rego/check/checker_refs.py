@@ -1,0 +1,203 @@
+"""References: whether what they select can exist (OPA v1/ast/check.go, refChecker)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.check import ir
+from webhook.rego.check.checker_scope import Scope, extent, step_of
+from webhook.rego.check.checker_text import key_texts, reference_text, unsupported_text
+from webhook.rego.check.checker_types import is_empty, unifies
+from webhook.rego.check.checker_unify import unify_type
+from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.check.names import ROOTS
+from webhook.rego.run.values import RegoObject, RegoSet, sort_key
+from webhook.rego.types import (
+    ANY,
+    STRING,
+    AnyOf,
+    FunctionType,
+    ObjectType,
+    keys,
+    select,
+    type_text,
+    values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.check.checker_scope import Node
+    from webhook.rego.types import Type
+
+
+class RefFault(Exception):  # noqa: N818  # becomes a RegoLoadError where the place is known
+    """A reference to what cannot exist: the message, then OPA's lines of detail."""
+
+    def __init__(self, message: str, *details: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+def references_in(term: ir.Term) -> list[list[ir.Term]]:
+    """The references in a term, outer ones first, those in comprehensions left out."""
+    found: list[list[ir.Term]] = []
+    _references_in(term, found)
+    return found
+
+
+def _references_in(term: ir.Term, found: list[list[ir.Term]]) -> None:
+    if isinstance(term, ir.Ref):
+        found.append([term.head, *term.path])
+        for part in term.path:
+            if type(part) is not ir.Const:
+                _references_in(part, found)
+    elif isinstance(term, ir.Var):
+        if term.name in ROOTS:
+            found.append([term])
+    elif isinstance(term, (ir.Array, ir.Set)):
+        for item in term.items:
+            _references_in(item, found)
+    elif isinstance(term, ir.Object):
+        for name, value in term.items:
+            _references_in(name, found)
+            _references_in(value, found)
+
+
+def check_reference(
+    scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+) -> None:
+    """Learn the types of a reference's variables; raises :class:`RefFault`."""
+    found = scope.get_ref(terms)
+    if isinstance(found, FunctionType):
+        raise unsupported_text(terms, len(terms) - 1, found, names, RefFault)
+    _Walk(scope, terms, names, level).from_tree()
+
+
+class _Walk:
+    """One reference on its way down the trees and types."""
+
+    def __init__(
+        self, scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+    ) -> None:
+        self.level = level
+        self.scope = scope
+        self.terms = terms
+        self.names = names
+        head = terms[0]
+        assert isinstance(head, ir.Var)
+        self.root = head.name
+
+    def from_tree(self) -> None:
+        """Down the trees of this scope and those around it, then down the type found."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            node = scope.head(self.root)
+            if node is not None and self._down_tree(node):
+                return
+            scope = scope.around
+        if self.root not in ROOTS:
+            self._down_type(ANY, 0)
+        else:
+            self._rest_is_anything(1)
+
+    def _down_tree(self, node: Node) -> bool:
+        """Whether this tree, of the reference's head, settles it."""
+        if node.type is not None:
+            self._down_type(node.type, 1)
+            return True
+        for i, term in enumerate(self.terms[1:], 1):
+            if i <= 2 and not _may_name_package(term):
+                self._invalid(i, self.scope.get(term), STRING, _steps(node))
+            if isinstance(term, ir.Var) and term.name not in ROOTS:
+                self._key(i, term, keys(extent(node)), _steps(node))
+            step = step_of(term)
+            child = None if step is None else node.children.get(step)
+            if child is None:
+                return False
+            if child.type is not None:
+                self._down_type(child.type, i + 1)
+                return True
+            node = child
+        return True
+
+    def _rest_is_anything(self, start: int) -> None:
+        for term in self.terms[start:]:
+            if isinstance(term, ir.Var) and self.scope.get_var(term.name) is None:
+                self.scope.learn(term.name, ANY)
+
+    def _key(self, i: int, term: ir.Var, wanted: Type | None, allowed: list[Any] | None) -> None:
+        known = self.scope.get_var(term.name)
+        if known is None:
+            self.scope.learn(term.name, wanted)
+        elif not unifies(wanted, known):
+            self._invalid(i, known, wanted, allowed)
+
+    def _down_type(self, type_: Type | None, start: int) -> None:
+        for i in range(start, len(self.terms)):
+            term = self.terms[i]
+            if type_ is not None and is_empty(type_):
+                if self.level == GATEKEEPER:
+                    self._rest_is_anything(i)
+                    return
+                self._invalid(i, None, None, None)
+            wanted = keys(type_)
+            if wanted is None:
+                raise unsupported_text(self.terms, i - 1, type_, self.names, RefFault)
+            type_ = self._select(i, term, type_, wanted)
+
+    def _select(self, i: int, term: ir.Term, type_: Type | None, wanted: Type) -> Type | None:
+        if isinstance(term, ir.Var) and term.name not in ROOTS:
+            self._key(i, term, wanted, _allowed(type_))
+        elif isinstance(term, (ir.Ref, ir.Var)):
+            known = self.scope.get(term)
+            if known is not None and not unifies(known, wanted):
+                self._invalid(i, known, wanted, _allowed(type_))
+        elif isinstance(term, ir.Const) and not isinstance(
+            term.value, list | dict | RegoSet | RegoObject
+        ):
+            child = select(type_, term.value)
+            if child is None:
+                self._invalid(i, None, wanted, _allowed(type_))
+            return child
+        elif not unify_type(self.scope, term, wanted):
+            self._invalid(i, self.scope.get(term), wanted, None)
+        return values(type_)
+
+    def _invalid(
+        self, i: int, have: Type | None, wanted: Type | None, allowed: list[Any] | None
+    ) -> None:
+        text = reference_text(self.terms, self.names)
+        pad = " " * (len(reference_text(self.terms[:i], self.names)) + 1)
+        found = (
+            f"have: {reference_text([self.terms[i]], self.names)}"
+            if have is None
+            else f"have (type): {type_text(have)}"
+        )
+        if allowed:
+            choice = f"want (one of): [{' '.join(key_texts(allowed))}]"
+        elif wanted is None:
+            choice = "want (one of): []"
+        else:
+            choice = f"want (type): {type_text(wanted)}"
+        raise RefFault(f"undefined ref: {text}", text, f"{pad}^", pad + found, pad + choice)
+
+
+def _may_name_package(term: ir.Term) -> bool:
+    return isinstance(term, ir.Var) or (isinstance(term, ir.Const) and isinstance(term.value, str))
+
+
+def _steps(node: Node) -> list[Any]:
+    return sorted((child.name for child in node.children.values()), key=sort_key)
+
+
+def _allowed(type_: Type | None) -> list[Any]:
+    """The keys that an object type is known to have."""
+    found: list[Any] = []
+    if isinstance(type_, ObjectType):
+        found = [name for name, _ in type_.static]
+    elif isinstance(type_, AnyOf):
+        for member in type_.members:
+            found += [name for name in _allowed(member) if name not in found]
+    return sorted(found, key=sort_key)

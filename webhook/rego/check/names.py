@@ -1,0 +1,60 @@
+"""What the names of a module mean: its package, rules and imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.syntax import ast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Globals = dict[str, tuple[str, tuple[str, ...]]]
+"""From a name to the root and path that it stands for."""
+
+ROOTS: Final = frozenset({"input", "data"})
+"""Names of the two documents that a policy reads."""
+
+
+def package_path(ref: ast.Ref) -> tuple[str, ...]:
+    """The path of a package below ``data``."""
+    return tuple(part.value for part in ref.path if isinstance(part, ast.String))
+
+
+def module_globals(module: ast.Module, exports: Mapping[tuple[str, ...], set[str]]) -> Globals:
+    """What the names of rules and imports mean in this module."""
+    return globals_of(package_path(module.package), module.imports, exports)
+
+
+def globals_of(
+    package: tuple[str, ...],
+    imports: Iterable[ast.Import],
+    exports: Mapping[tuple[str, ...], set[str]],
+) -> Globals:
+    """What names mean in a package with these imports."""
+    found: Globals = {name: ("data", (*package, name)) for name in exports.get(package, ())}
+    for imported in imports:
+        root, path = import_path(imported)
+        if root in ("future", "rego"):
+            continue
+        found[import_name(imported)] = (root, path)
+    return found
+
+
+def import_path(imported: ast.Import) -> tuple[str, tuple[str, ...]]:
+    """Root and path of an import."""
+    head = imported.path.head
+    root = head.name if isinstance(head, ast.Var) else ""
+    return root, tuple(p.value for p in imported.path.path if isinstance(p, ast.String))
+
+
+def import_name(imported: ast.Import) -> str:
+    """The name under which an import is used."""
+    root, path = import_path(imported)
+    return imported.alias or (path[-1] if path else root)
+
+
+def head_name(head: ast.Head) -> str:
+    """The first name of a rule's reference."""
+    assert isinstance(head.ref.head, ast.Var)
+    return head.ref.head.name

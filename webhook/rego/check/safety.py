@@ -1,0 +1,336 @@
+"""Stage 4: each body in an order in which every variable is bound before it is needed.
+
+The algorithm and its messages are OPA's (v1/ast/compile.go, reorderBodyFor-
+Safety): literals keep their order but for those that wait for a variable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.check.ir import (
+    Call,
+    Comprehension,
+    Eq,
+    Every,
+    Logic,
+    Not,
+    Print,
+    Template,
+    Var,
+    is_generated,
+    is_wildcard,
+)
+from webhook.rego.check.names import ROOTS
+from webhook.rego.check.variables import (
+    LEAVES,
+    NESTING,
+    composites_of,
+    everything,
+    in_closures,
+    outputs,
+    parts_of,
+    patterned,
+    terms_of,
+    visible,
+)
+from webhook.rego.errors import RegoLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.check.ir import Body, Function, Lit, Rule, Term
+    from webhook.rego.location import Location
+
+Unsafe = dict[int, "tuple[Lit, set[str]]"]
+"""By identity, literals that cannot be ordered, and variables that are missing for each."""
+
+_FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"})
+
+
+class Safety:
+    """Orders the bodies of a program; faults are collected."""
+
+    def __init__(self, arity: Callable[[Function], int], faults: list[RegoLoadError]) -> None:
+        self.arity = arity
+        self.faults = faults
+        self._known: dict[Lit, set[str]] = {}
+
+    def rule(self, rule: Rule, scope: str = "") -> None:
+        """Order the bodies of a rule and its ``else`` branches, and check its head."""
+        branch: Rule | None = rule
+        while branch is not None:
+            safe = set(ROOTS)
+            for arg in branch.args or ():
+                visible(arg, safe)
+            self._head(branch, safe, scope)
+            branch.body = self.body(branch.body, safe, branch.names, scope)
+            branch = branch.else_
+
+    def body(self, body: Body, safe: set[str], names: dict[str, str], scope: str = "") -> Body:
+        """The body in order; what cannot be ordered is reported."""
+        ordered, unsafe = self._reorder(body, safe)
+        if unsafe:
+            self.faults.extend(_errors(unsafe, names, scope))
+            return body
+        return ordered
+
+    def _head(self, rule: Rule, args: set[str], scope: str) -> None:
+        bound = set(args)
+        for lit in rule.body:
+            bound |= self._visible(lit)
+        needed: set[str] = set()
+        for term in (*rule.rest, rule.key, rule.value):
+            if term is not None:
+                visible(term, needed)
+        for name in sorted(needed - bound):
+            if not is_generated(name):
+                written = rule.names.get(name, name)
+                self._fault(f"var {_text(written)} is unsafe{scope}", rule.location)
+
+    def _fault(self, message: str, location: Location) -> None:
+        self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
+
+    def _visible(self, lit: Lit) -> set[str]:
+        """Variables of the literal that count towards its body's; nobody changes the set."""
+        found = self._known.get(lit)
+        if found is None:
+            found = self._known[lit] = self._counted(lit)
+        return found
+
+    def _counted(self, lit: Lit) -> set[str]:
+        found: set[str] = set()
+        for term in terms_of(lit):
+            visible(term, found)
+        for modifier in lit.withs:
+            visible(modifier.value, found)
+        if type(lit) not in NESTING:
+            return found
+        if isinstance(lit, Not):
+            if not lit.explicit:
+                found |= self._promoted(lit.body)
+        elif isinstance(lit, Logic):
+            if not lit.explicit_left:
+                found |= self._promoted(lit.left)
+            if not lit.explicit_right:
+                found |= self._promoted(lit.right)
+        return found
+
+    def _promoted(self, body: Body) -> set[str]:
+        """Variables of an operand without braces that its own literals do not bind."""
+        seen: dict[str, int] = {}
+        for lit in body:
+            for name in self._visible(lit):
+                seen[name] = seen.get(name, 0) + 1
+        if len(body) == 1:
+            return set(seen)
+        safe = {*ROOTS, *seen}
+        for lit in body:
+            if isinstance(lit, Eq):
+                for side in (lit.a, lit.b):
+                    names: set[str] = set()
+                    visible(side, names)
+                    if isinstance(side, Var):
+                        safe -= names
+        bound: set[str] = set()
+        changed = True
+        while changed:
+            changed = False
+            for lit in body:
+                if isinstance(lit, Eq):
+                    new = outputs(lit, safe, self.arity) - bound
+                    if new:
+                        bound |= new
+                        safe |= new
+                        changed = True
+        for lit in body:
+            if not isinstance(lit, Eq):
+                self._bound_by_call(lit, bound)
+        return {name for name, count in seen.items() if name not in bound or count == 1}
+
+    def _bound_by_call(self, lit: Lit, bound: set[str]) -> None:
+        if isinstance(lit, Call):
+            count = self.arity(lit.name)
+            given = lit.args if lit.out is None else [*lit.args, lit.out]
+            if 0 <= count < len(given):
+                for term in given[count:]:
+                    patterned(term, bound, sets=False)
+
+    def _reorder(self, body: Body, globals_: set[str]) -> tuple[Body, Unsafe]:
+        shown = [self._visible(lit) for lit in body]
+        body_vars: set[str] = set().union(*shown) if shown else set()
+        safe = body_vars & globals_
+        unsafe: Unsafe = {}
+        for lit, names in zip(body, shown, strict=True):
+            if missing := names - safe:
+                unsafe[id(lit)] = (lit, missing)
+        closed = []
+        nested = False
+        for lit in body:
+            inner: set[str] = set()
+            in_closures(lit, inner)
+            nested = nested or bool(inner)
+            closed.append((inner & body_vars) - globals_ if inner else inner)
+        if not nested:  # most bodies hold no others with variables
+            return self._ordered(body, closed, safe, unsafe)
+        ordered, left = self._ordered(body, closed, set(safe), _copied(unsafe))
+        if left:
+            # OPA forgets what else a literal needs that has a comprehension with a variable in it:
+            # it lets `not [{x | p[x]; x > v}, q[i]]` through, and takes any `i`. Its order is
+            # worse, so ours comes first.
+            again, still = self._ordered(body, closed, safe, unsafe, forgetting=True)
+            if not still:
+                ordered, left = again, still
+        self._closures(ordered, globals_, left)
+        return ordered, left
+
+    def _ordered(
+        self,
+        body: Body,
+        closed: list[set[str]],
+        safe: set[str],
+        unsafe: Unsafe,
+        *,
+        forgetting: bool = False,
+    ) -> tuple[Body, Unsafe]:
+        """The literals that can be ordered, and what is missing for the others."""
+        ordered: Body = []
+        waiting = list(zip(body, closed, strict=True))
+        while waiting:
+            left = []
+            for lit, inner in waiting:
+                bound = outputs(lit, safe, self.arity)
+                if inner and (missing := inner if forgetting else inner - safe):
+                    if missing == bound:  # it closes over what it binds itself
+                        left.append((lit, inner))
+                        continue
+                    known = set() if forgetting else unsafe.get(id(lit), (lit, set()))[1]
+                    unsafe[id(lit)] = (lit, known | missing)
+                entry = unsafe.get(id(lit))
+                if entry is not None:
+                    entry[1].difference_update(bound)
+                    entry[1].difference_update(safe)
+                if entry is None or not entry[1]:
+                    unsafe.pop(id(lit), None)
+                    ordered.append(lit)
+                    safe |= bound
+                else:
+                    left.append((lit, inner))
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        return ordered, unsafe
+
+    # --- nested bodies -----------------------------------------------------------------------
+
+    def _closures(self, ordered: Body, globals_: set[str], unsafe: Unsafe) -> None:
+        known = set(globals_)
+        for i, lit in enumerate(ordered):
+            if i:
+                known |= self._visible(ordered[i - 1])
+            for term in composites_of(lit):
+                self._in_term(term, lit, known, unsafe)
+            if isinstance(lit, Every):
+                known |= {lit.key.name, lit.value.name}
+                lit.body = self._nested(lit.body, known, unsafe)
+            elif isinstance(lit, Not):
+                lit.body = self._nested(lit.body, known, unsafe)
+            elif isinstance(lit, Logic):
+                lit.left = self._nested(lit.left, known, unsafe)
+                lit.right = self._nested(lit.right, known, unsafe)
+            if isinstance(lit, Print):
+                self._check_print(lit.args, known)
+            elif isinstance(lit, Eq) and isinstance(lit.b, Template):
+                shown = [part for part in lit.b.parts if isinstance(part, Comprehension)]
+                self._check_print([part for part in shown if not _is_variable(part)], known)
+
+    def _check_print(self, args: list[Comprehension], known: set[str]) -> None:
+        """What is shown uses only variables that are bound before."""
+        for arg in args:
+            for inner in arg.body:
+                for name in sorted(self._visible(inner) - known):
+                    if not is_generated(name):
+                        self.faults.append(
+                            RegoLoadError(
+                                "rego_compile_error",
+                                f"var {_text(name)} is undeclared",
+                                arg.location,
+                            )
+                        )
+
+    def _nested(self, body: Body, known: set[str], unsafe: Unsafe) -> Body:
+        ordered, faults = self._reorder(body, known)
+        if not faults:
+            return ordered
+        for key, (lit, names) in faults.items():
+            entry = unsafe.setdefault(key, (lit, set()))
+            entry[1].update(names)
+        return body
+
+    def _in_term(self, term: Term, lit: Lit, known: set[str], unsafe: Unsafe) -> None:
+        if isinstance(term, Comprehension):
+            needed: set[str] = set()
+            if term.key is not None:
+                everything(term.key, needed)
+            everything(term.value, needed)
+            bound = set(known)
+            for inner in term.body:
+                bound |= self._visible(inner)
+            if missing := needed - bound:
+                unsafe.setdefault(id(lit), (lit, set()))[1].update(missing)
+            term.body = self._nested(term.body, known, unsafe)
+        for part in parts_of(term):
+            if type(part) not in LEAVES:
+                self._in_term(part, lit, known, unsafe)
+
+
+def _copied(unsafe: Unsafe) -> Unsafe:
+    return {at: (lit, set(names)) for at, (lit, names) in unsafe.items()}
+
+
+def _is_variable(part: Comprehension) -> bool:
+    """Whether a part of a template is a variable and nothing else: that may be bound later."""
+    lit = part.body[-1]
+    return len(part.body) == 1 and isinstance(lit, Eq) and isinstance(lit.b, Var)
+
+
+def _text(name: str) -> str:
+    return "_" if is_wildcard(name) else name.rsplit(" ", 1)[-1]
+
+
+def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadError]:
+    """OPA's choice of messages: variables by name, expressions where those have none."""
+    assigned: set[str] = set()
+    for lit, _ in unsafe.values():
+        if isinstance(lit, Eq) and lit.assign:
+            visible(lit.a, assigned)
+    places: dict[str, Location] = {}
+    for lit, missing in unsafe.values():
+        for name in missing:
+            if name not in places or lit.location.position() < places[name].position():
+                places[name] = lit.location
+    named = [
+        (name, place)
+        for name, place in sorted(places.items(), key=lambda item: item[1].position())
+        if not is_generated(name)
+    ]
+    others = [item for item in named if item[0] not in assigned]
+    errors = []
+    for name, place in others or named:
+        text = _text(names.get(name, name))
+        hint = ""
+        if text in _FUTURE:
+            hint = f" (hint: `import future.keywords.{text}` to import a future keyword)"
+        errors.append(
+            RegoLoadError("rego_unsafe_var_error", f"var {text} is unsafe{scope}{hint}", place)
+        )
+    if errors:
+        return errors
+    seen: set[str] = set()
+    for lit, missing in sorted(unsafe.values(), key=lambda item: item[0].location.position()):
+        if new := {name for name in missing if is_generated(name)} - seen:
+            seen |= new
+            errors.append(
+                RegoLoadError("rego_unsafe_var_error", f"expression is unsafe{scope}", lit.location)
+            )
+    return errors

@@ -1,0 +1,163 @@
+"""What v1 refuses and v0 lets pass: shadowed roots and imports, deprecated built-ins.
+
+OPA checks this of modules that are v1 or import ``rego.v1`` (v1/ast/rego_v1.go)
+and goes on compiling, so that these errors come together with those of later
+stages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax import ast
+from webhook.rego.syntax.unparse import unparse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROOTS: Final = ("data", "input")
+
+DEPRECATED: Final = frozenset(
+    {
+        "all",
+        "any",
+        "cast_array",
+        "cast_boolean",
+        "cast_null",
+        "cast_object",
+        "cast_set",
+        "cast_string",
+        "net.cidr_overlap",
+        "re_match",
+        "set_diff",
+    }
+)
+"""Built-ins that OPA's capabilities mark as deprecated (v1/ast/builtins.go)."""
+
+_SUSPECT: Final = re.compile(
+    r"\b(?:input|data)\s*:=|\bassign\b|\b(?:"
+    + "|".join(map(re.escape, sorted(DEPRECATED)))
+    + r")\s*\("
+)
+
+
+def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
+    """What the older OPA does not know how to import."""
+    if level != GATEKEEPER:
+        return []
+    faults = []
+    for one in module.imports:
+        message = _UNKNOWN_IMPORTS.get(".".join(_names(one.path)))
+        if message is not None:
+            faults.append(RegoLoadError("rego_parse_error", message, one.path.location))
+    return faults
+
+
+_UNKNOWN_KEYWORD: Final = "unexpected keyword, must be one of [contains every if in not]"
+_UNKNOWN_IMPORTS: Final = {
+    "rego.v2": "invalid import `rego.v2`, must be `rego.v1`",
+    "future.keywords.and": _UNKNOWN_KEYWORD,
+    "future.keywords.or": _UNKNOWN_KEYWORD,
+}
+
+
+def _names(ref: ast.Ref) -> list[str]:
+    names = [ref.head.name] if isinstance(ref.head, ast.Var) else []
+    return names + [part.value for part in ref.path if isinstance(part, ast.String)]
+
+
+def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadError]:
+    """What v1 refuses in the module; nothing in v0 unless ``strict``."""
+    if module.version == "v0" and not strict:
+        return []
+    faults = _imports(module)
+    for rule in module.rules:
+        faults += _heads(rule)
+    # Walking the tree takes longer than parsing; the text tells whether it may find anything.
+    if _SUSPECT.search(module.source) or not module.source:
+        own = {unparse(rule.head.ref.head) for rule in module.rules}
+        for rule in module.rules:
+            for node in nodes(rule):
+                if isinstance(node, ast.Expr):
+                    faults += _assignment(node)
+                elif isinstance(node, ast.Call):
+                    faults += _deprecated(node, own)
+    return faults
+
+
+def _imports(module: ast.Module) -> list[RegoLoadError]:
+    seen: dict[str, ast.Import] = {}
+    faults = []
+    for one in module.imports:
+        last = one.path.path[-1] if one.path.path else one.path.head
+        name = one.alias or (last.value if isinstance(last, ast.String) else unparse(last))
+        first = seen.setdefault(name, one)
+        if first is not one:
+            alias = "" if first.alias is None else f" as {first.alias}"
+            message = f"import must not shadow import {unparse(first.path)}{alias}"
+            faults.append(RegoLoadError("rego_compile_error", message, one.location))
+    return faults
+
+
+def _heads(rule: ast.Rule) -> list[RegoLoadError]:
+    faults = []
+    name = rule.head.ref.head
+    if isinstance(name, ast.Var) and name.name in _ROOTS:
+        message = f"rules must not shadow {name.name} (use a different rule name)"
+        faults.append(RegoLoadError("rego_compile_error", message, rule.location))
+    for arg in rule.head.args or ():
+        if isinstance(arg, ast.Var) and arg.name in _ROOTS:
+            message = f"args must not shadow {arg.name} (use a different variable name)"
+            faults.append(RegoLoadError("rego_compile_error", message, arg.location))
+    return faults
+
+
+def _assignment(literal: ast.Expr) -> list[RegoLoadError]:
+    call = literal.term
+    if not isinstance(call, ast.Call) or call.operator != ast.Var("assign") or not call.args:
+        return []
+    target = call.args[0]
+    if not isinstance(target, ast.Var) or target.name not in _ROOTS:
+        return []
+    message = f"variables must not shadow {target.name} (use a different variable name)"
+    return [RegoLoadError("rego_compile_error", message, literal.location)]
+
+
+def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
+    """``own`` holds the names of rules, which a module may call as it likes."""
+    name = unparse(call.operator)
+    if name not in DEPRECATED or name in own:
+        return []
+    message = f"deprecated built-in function calls in expression: {name}"
+    return [RegoLoadError("rego_type_error", message, call.location)]
+
+
+def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
+    """The nodes of a tree, parents first, those of kind ``skip`` and all below left out."""
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, tuple):
+            todo.extend(reversed(one))
+            continue
+        if type(one) is skip:
+            continue
+        yield one
+        todo.extend(getattr(one, name) for name in reversed(_branches(type(one))))
+
+
+def _branches(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold nodes."""
+    found = _BRANCHES.get(kind)
+    if found is None:
+        names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
+        found = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)
+    return found
+
+
+_LEAVES: Final = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")
+_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}

@@ -1,0 +1,422 @@
+"""Which variables a term or literal holds, and which it binds (OPA v1/ast/compile.go, unify.go)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.check.ir import (
+    Array,
+    Call,
+    Comprehension,
+    Const,
+    Eq,
+    Every,
+    Given,
+    Logic,
+    Not,
+    Object,
+    Print,
+    Ref,
+    Set,
+    Template,
+    Test,
+    Var,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from webhook.rego.check.ir import Body, Function, Lit, Term
+
+LEAVES: Final = frozenset({Const, Var, Given})
+"""Terms in which there are no others; most are.
+
+Classes are asked for as tuples throughout the compiler: ``A | B`` is made anew each time, and takes
+twice as long."""
+
+NESTING: Final = frozenset({Every, Not, Logic})
+"""Literals in which there are bodies."""
+
+CLOSURES: Final = frozenset({Comprehension, Template})
+"""Terms in which there are bodies."""
+
+
+def visible(term: Term, found: set[str]) -> None:
+    """Variables of a term, those inside comprehensions left out."""
+    if type(term) is Var:
+        found.add(term.name)
+    elif type(term) in LEAVES:  # most are: the others need not be asked
+        return
+    elif isinstance(term, Ref):
+        visible(term.head, found)
+        for part in term.path:
+            if type(part) is not Const:
+                visible(part, found)
+    elif isinstance(term, (Array, Set)):
+        for item in term.items:
+            visible(item, found)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            visible(name, found)
+            visible(value, found)
+
+
+def everything(term: Term, found: set[str]) -> None:
+    """Variables of a term, comprehensions included."""
+    for part in walk(term):
+        if isinstance(part, Var):
+            found.add(part.name)
+    for inner in comprehensions(term):
+        for lit in every_literal(inner.body):
+            if isinstance(lit, Every):
+                found.add(lit.key.name)
+                found.add(lit.value.name)
+
+
+def comprehensions(term: Term) -> Iterator[Comprehension]:
+    """Every comprehension in a term."""
+    for part in walk(term):
+        if isinstance(part, Comprehension):
+            yield part
+
+
+def every_literal(body: Body) -> Iterator[Lit]:
+    """Every literal of a body and of the bodies nested in it, outside of terms."""
+    for lit in body:
+        yield lit
+        if isinstance(lit, (Every, Not)):
+            yield from every_literal(lit.body)
+        elif isinstance(lit, Logic):
+            yield from every_literal(lit.left)
+            yield from every_literal(lit.right)
+
+
+def terms_of(lit: Lit) -> Sequence[Term]:
+    """The terms of a literal, modifiers and nested bodies left out."""
+    return _TERMS[type(lit)](lit)
+
+
+def _call_terms(lit: Call) -> Sequence[Term]:
+    return lit.args if lit.out is None else [*lit.args, lit.out]
+
+
+_TERMS: Final[dict[type, Callable[[Any], Sequence[Term]]]] = {
+    Eq: lambda lit: (lit.a, lit.b),
+    Call: _call_terms,
+    Test: lambda lit: (lit.term,),
+    Every: lambda lit: (lit.domain,),
+    Print: lambda lit: lit.args,
+    Not: lambda lit: (),  # noqa: ARG005  # as the others
+    Logic: lambda lit: (),  # noqa: ARG005
+}
+
+
+def parts_of(term: Term) -> Iterable[Term]:
+    """The terms just inside of a term; the head of a reference and closures left out."""
+    if type(term) in LEAVES:
+        return ()
+    if isinstance(term, Ref):
+        return term.path
+    if isinstance(term, (Array, Set)):
+        return term.items
+    if isinstance(term, Object):
+        return itertools.chain.from_iterable(term.items)
+    if isinstance(term, Template):
+        return [part for part in term.parts if not isinstance(part, str)]
+    return ()
+
+
+def composites_of(lit: Lit) -> list[Term]:
+    """The terms of a literal that have others in them; most have none."""
+    found: list[Term] = []
+    for term in _TERMS[type(lit)](lit):
+        if type(term) not in LEAVES:
+            found.append(term)  # noqa: PERF401  # CPython 3.11 calls a function for [… for …]
+    return found
+
+
+def closures_of(term: Term, found: list[Comprehension | Template]) -> None:
+    """The outermost comprehensions and template strings of a term."""
+    if isinstance(term, (Comprehension, Template)):
+        found.append(term)
+        return
+    for part in parts_of(term):
+        if type(part) not in LEAVES:
+            closures_of(part, found)
+
+
+def walk(term: Term) -> list[Term]:
+    """The term and every term in it, bodies of comprehensions included."""
+    found: list[Term] = []
+    _walk(term, found)
+    return found
+
+
+def _walk(term: Term, found: list[Term]) -> None:
+    found.append(term)
+    if type(term) in LEAVES:
+        return
+    if isinstance(term, Ref):
+        _walk(term.head, found)
+    elif isinstance(term, Comprehension):
+        if term.key is not None:
+            _walk(term.key, found)
+        _walk(term.value, found)
+        _walk_body(term.body, found)
+    _walk_all(parts_of(term), found)
+
+
+def _walk_all(terms: Iterable[Term], found: list[Term]) -> None:
+    for term in terms:
+        if type(term) in LEAVES:
+            found.append(term)
+        else:
+            _walk(term, found)
+
+
+def walk_body(body: Body) -> list[Term]:
+    """Every term in a body, at any depth."""
+    found: list[Term] = []
+    _walk_body(body, found)
+    return found
+
+
+def _walk_body(body: Body, found: list[Term]) -> None:
+    for lit in body:
+        _walk_all(terms_of(lit), found)
+        for modifier in lit.withs:
+            _walk(modifier.value, found)
+        if type(lit) not in NESTING:
+            continue
+        if isinstance(lit, (Every, Not)):
+            _walk_body(lit.body, found)
+        elif isinstance(lit, Logic):
+            _walk_body(lit.left, found)
+            _walk_body(lit.right, found)
+
+
+def all_of_body(body: Body, found: set[str]) -> None:
+    """Every variable in a body, at any depth."""
+    for lit in every_literal(body):
+        for term in terms_of(lit):
+            everything(term, found)
+        for modifier in lit.withs:
+            everything(modifier.value, found)
+        if isinstance(lit, Every):
+            found.add(lit.key.name)
+            found.add(lit.value.name)
+
+
+def in_closures(lit: Lit, found: set[str]) -> None:
+    """Variables inside the comprehensions and nested bodies of a literal."""
+    closures: list[Comprehension | Template] = []
+    for term in composites_of(lit):
+        closures_of(term, closures)
+    for closure in closures:
+        everything(closure, found)
+    if type(lit) not in NESTING:
+        return
+    if isinstance(lit, (Every, Not)):
+        all_of_body(lit.body, found)
+    elif isinstance(lit, Logic):
+        all_of_body(lit.left, found)
+        all_of_body(lit.right, found)
+
+
+def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
+    """Variables that unification with a value can bind: no heads of references, no keys."""
+    if isinstance(term, Var):
+        found.add(term.name)
+    elif isinstance(term, Ref):
+        for part in term.path:
+            patterned(part, found, sets=sets)
+    elif isinstance(term, Array) or (sets and isinstance(term, Set)):
+        for item in term.items:
+            patterned(item, found, sets=sets)
+    elif isinstance(term, Object):
+        for _, value in term.items:
+            patterned(value, found, sets=sets)
+
+
+def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
+    """Variables bound by iteration: in the path of a reference whose head is known."""
+    if type(term) in LEAVES:
+        return
+    if isinstance(term, Ref):
+        head = term.head
+        if not isinstance(head, Var) or head.name not in safe:
+            return
+        for part in term.path:
+            if isinstance(part, Ref):
+                enumerated(part, safe, found)
+                for inner in part.path:
+                    visible(inner, found)
+            else:
+                visible(part, found)
+                enumerated(part, safe, found)
+    elif isinstance(term, (Array, Set)):
+        for item in term.items:
+            enumerated(item, safe, found)
+    elif isinstance(term, Object):
+        for name, value in term.items:
+            enumerated(name, safe, found)
+            enumerated(value, safe, found)
+
+
+def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+    """Variables that the literal makes safe where ``safe`` are."""
+    if lit.negated or isinstance(lit, (Not, Logic, Print)):
+        return set()
+    for modifier in lit.withs:
+        needed: set[str] = set()
+        visible(modifier.value, needed)
+        if needed - safe:
+            return set()
+    found: set[str] = set()
+    if isinstance(lit, Test):
+        enumerated(lit.term, safe, found)
+        return found
+    if isinstance(lit, Every):
+        enumerated(lit.domain, safe, found)
+        return found
+    if isinstance(lit, Eq):
+        enumerated(lit.a, safe, found)
+        enumerated(lit.b, safe, found)
+        known = found | safe
+        if lit.assign:
+            left: set[str] = set()
+            visible(lit.a, left)
+            known -= left
+        return (known | Unifier(known).run(lit.a, lit.b)) - safe
+    return _call_outputs(lit, safe, arity)
+
+
+def _call_outputs(lit: Call, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+    count = arity(lit.name)
+    if count < 0:
+        return set()
+    found: set[str] = set()
+    given = lit.args if lit.out is None else [*lit.args, lit.out]
+    for term in given:
+        enumerated(term, safe, found)
+    if count >= len(given):
+        return found
+    needed: set[str] = set()
+    for term in given[:count]:
+        patterned(term, needed, sets=False)
+    if needed - found - safe:
+        return set()
+    for term in given[count:]:
+        patterned(term, found, sets=False)
+    return found
+
+
+class Unifier:
+    """Which variables are bound once two terms have been unified."""
+
+    def __init__(self, safe: set[str]) -> None:
+        self.safe = safe
+        self.unified: set[str] = set()
+        self.unknown: dict[str, set[str]] = {}
+
+    def run(self, a: Term, b: Term) -> set[str]:
+        """The variables that become bound."""
+        self._unify(a, b)
+        return self.unified
+
+    def _known(self, name: str) -> bool:
+        return name in self.safe or name in self.unified
+
+    def _ref_safe(self, ref: Ref) -> bool:
+        return isinstance(ref.head, Var) and ref.head.name in self.safe
+
+    def _unify(self, a: Term, b: Term) -> None:
+        if isinstance(b, Var) and not isinstance(a, Var):
+            a, b = b, a
+        if isinstance(a, Var):
+            self._variable(a.name, b)
+        elif isinstance(a, Ref):
+            if self._ref_safe(a):
+                self._mark_all(b)
+        elif isinstance(b, Ref):
+            if self._ref_safe(b):
+                self._mark_all(a)
+        elif isinstance(a, Comprehension):
+            if isinstance(b, Array) or (isinstance(b, Object) and a.kind == "object"):
+                self._mark_all(b)
+        elif isinstance(b, Comprehension):
+            if isinstance(a, Array):
+                self._mark_all(a)
+        else:
+            self._composites(a, b)
+
+    def _composites(self, a: Term, b: Term) -> None:
+        # A constant collection is a Const here: matching it binds as matching a value does.
+        if isinstance(a, Array) and isinstance(b, Array):
+            if len(a.items) == len(b.items):
+                for x, y in zip(a.items, b.items, strict=True):
+                    self._unify(x, y)
+        elif isinstance(a, Object) and isinstance(b, Object):
+            if len(a.items) == len(b.items):
+                for name, value in a.items:
+                    other = lookup(b, name)
+                    if other is not None:
+                        self._unify(value, other)
+        elif isinstance(a, (Array, Object)):
+            self._mark_all(a)
+        elif isinstance(b, (Array, Object)):
+            self._mark_all(b)
+
+    def _variable(self, name: str, b: Term) -> None:
+        if isinstance(b, Var):
+            if self._known(b.name):
+                self._mark(name)
+            elif self._known(name):
+                self._mark(b.name)
+            else:
+                self.unknown.setdefault(name, set()).add(b.name)
+                self.unknown.setdefault(b.name, set()).add(name)
+        elif isinstance(b, (Array, Object)):
+            if self._known(name):
+                self._mark_all(b)
+                return
+            needed: set[str] = set()
+            patterned(b, needed)
+            needed -= self.safe
+            needed -= self.unified
+            if needed:
+                self.unknown.setdefault(name, set()).update(needed)
+            else:
+                self._mark(name)
+        elif not isinstance(b, Ref) or self._ref_safe(b):
+            self._mark(name)
+
+    def _mark_all(self, term: Term) -> None:
+        if isinstance(term, (Var, Array, Object)):
+            names: set[str] = set()
+            patterned(term, names)
+            for name in names:
+                self._mark(name)
+
+    def _mark(self, name: str) -> None:
+        self.unified.add(name)
+        for other in self.unknown.pop(name, ()):
+            self._mark(other)
+        for other, needed in list(self.unknown.items()):
+            if name in needed:
+                needed.discard(name)
+                if not needed and other in self.unknown:
+                    self._mark(other)
+
+
+def lookup(term: Object, name: Term) -> Term | None:
+    """The value under the same key: an equal constant or the same variable."""
+    from webhook.rego.run.values import equal  # noqa: PLC0415
+
+    for other, value in term.items:
+        if isinstance(name, Const) and isinstance(other, Const) and equal(name.value, other.value):
+            return value
+        if isinstance(name, Var) and isinstance(other, Var) and name.name == other.name:
+            return value
+    return None

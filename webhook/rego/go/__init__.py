@@ -1,0 +1,1 @@
+"""Forms of Go's own library that OPA shows: numbers, times."""

@@ -1,0 +1,60 @@
+"""Strings as Go holds and quotes them.
+
+A string may hold bytes that are no UTF-8. Each such byte is a lone surrogate here, as Python's
+``surrogateescape`` makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def utf8(text: str) -> bytes:
+    """The string's bytes, also those that are no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def from_utf8(raw: bytes) -> str:
+    """The string with these bytes."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+_NAMED: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def quote(text: str) -> str:
+    """The string as Go's ``strconv.Quote`` writes it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escape, text))}"'
+
+
+def quote_ascii(text: str) -> str:
+    """The string as Go's ``strconv.QuoteToASCII`` writes it."""
+    return (
+        f'"{"".join(c if " " <= c <= "~" and c not in _NAMED else _escape(c, True) for c in text)}"'
+    )
+
+
+def _escape(character: str, ascii_only: bool = False) -> str:
+    named = _NAMED.get(character)
+    if named is not None:
+        return named
+    code = ord(character)
+    if character.isprintable() and not (ascii_only and code > 0x7E):
+        return character
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,401 @@
+"""All stages in order: modules to a compiled program, and queries over it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.check import ir
+from webhook.rego.check.checker import Checker
+from webhook.rego.check.checks import (
+    Dependencies,
+    branches,
+    check_calls,
+    check_conflicts,
+    check_recursion,
+    check_with,
+    dependencies_first,
+    dependents,
+    each_literal,
+    path_text,
+)
+from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.check.lower import Lowering
+from webhook.rego.check.names import globals_of, head_name, module_globals, package_path
+from webhook.rego.check.safety import Safety
+from webhook.rego.check.scope import declared_in
+from webhook.rego.check.strict import check_imports, check_strict
+from webhook.rego.check.tree import Node, Tree
+from webhook.rego.check.unused import check_unused
+from webhook.rego.check.variables import terms_of, visible
+from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.syntax.metadata import Metadata
+from webhook.rego.write.ahead import Ahead
+from webhook.rego.write.constants import bind_parameters
+from webhook.rego.write.documents import Documents
+from webhook.rego.write.generate import generate
+from webhook.rego.write.literals import BodyWriter
+from webhook.rego.write.nesting import share
+from webhook.rego.write.unit import Unit
+from webhook.rego.write.uses import Uses
+from webhook.rego.write.writer import PAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import CodeType
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check.ir import Function, Rule
+    from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax import ast
+    from webhook.rego.write.generate import Generated, Loaded
+
+
+class Options(Protocol):
+    """What of the engine's options the stages read."""
+
+    @property
+    def disabled_builtins(self) -> frozenset[str]:
+        """Names that do not exist."""
+
+    @property
+    def builtins(self) -> Mapping[str, Builtin]:
+        """Built-ins besides the registry's."""
+
+    @property
+    def level(self) -> str:
+        """The OPA to agree with."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether to refuse what OPA's strict mode refuses."""
+
+    @property
+    def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
+        """What makes code of generated source."""
+
+
+class Compiled:
+    """A program after its checks; documents are generated when first asked for."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.builtins = available(options)
+        self.tree = Tree()
+        self.rules: list[Rule] = []
+        self.exports: dict[tuple[str, ...], set[str]] = {}
+        self.functions: set[tuple[str, ...]] = set()
+        self.checker = Checker(self.builtins, options.level)
+        self.places: list[Location] = []
+        self.mocked: frozenset[Function] = frozenset()
+        self.replaced: frozenset[tuple[str, ...]] = frozenset()
+        self.generated: Generated | None = None
+        """What was generated last, for whoever stores it."""
+        self.for_constraint = False
+        """Whether parameters stand in the rules in place of ``input.parameters``."""
+        self._documents: dict[str, Loaded] = {}
+
+    def arity(self, name: Function) -> int:
+        """How many operands a function takes; -1 if there is none of this name."""
+        if isinstance(name, str):
+            builtin = self.builtins.get(name)
+            return -1 if builtin is None else len(builtin.operands)
+        node = self.tree.function(name)
+        if node is None:
+            return -1
+        args = node.rules[0].args
+        return 0 if args is None else len(args)
+
+    def is_function(self, name: Function) -> bool:
+        """Whether a function or built-in has this name, before the tree is complete."""
+        if isinstance(name, str):
+            return name in self.builtins
+        return name[1:] in self.functions
+
+    def node(self, path: str) -> Node | None:
+        """The node at a dotted path."""
+        names = path.split(".")
+        return self.tree.find(tuple(names[1:])) if names[0] == "data" else None
+
+    def unit(self) -> Unit:
+        """A unit to write functions into."""
+        unit = Unit(self.tree, self.builtins, self.mocked, self.replaced, self.options.level)
+        unit.places = self.places
+        unit.lenient = self.for_constraint
+        return unit
+
+    def documents(self) -> Documents:
+        """A writer of the functions of a new unit."""
+        documents = Documents(self.unit())
+        if self.for_constraint:
+            documents.unit.ahead = Ahead(documents.unit, self.unit)
+            documents.unit.eager = documents.write
+        return documents
+
+    def document(self, path: str) -> Loaded:
+        """The code that evaluates the document at a path; ``KeyError`` if there is none."""
+        known = self._documents.get(path)
+        if known is not None:
+            return known
+        node = self.node(path)
+        if node is None:
+            raise KeyError(path)
+        documents = self.documents()
+        unit = documents.unit
+        if node.rules and self._entry(documents, node):
+            found = self._documents[path] = self.finish(unit, documents)
+            return found
+        writer = BodyWriter(unit, Uses())
+        var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
+        writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
+        writer.lines.append((1, "return U"))
+        unit.add([(0, "def q(S):"), *writer.lines])
+        found = self._documents[path] = self.finish(unit, documents)
+        return found
+
+    def _entry(self, documents: Documents, node: Node) -> bool:
+        """Write the document's function itself, where it needs no guard."""
+        unit = documents.unit
+        if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
+            return False
+        documents.entry("q", node)
+        return True
+
+    def finish(self, unit: Unit, documents: Documents) -> Loaded:
+        """Write what the unit wants and compile it."""
+        documents.run()
+        self.generated = generate(unit, self.options.compile_parts)
+        return self.generated.load(self.builtins)
+
+
+def available(options: Options) -> dict[str, Builtin]:
+    """The built-ins that exist under these options."""
+    found = {**BUILTINS, **options.builtins}
+    for name in options.disabled_builtins:
+        found.pop(name, None)
+    return found
+
+
+def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
+    """Check the modules together; raises :class:`RegoErrors`."""
+    _raise([fault for module in modules for fault in check_imports(module, options.level)])
+    recoverable = [
+        fault for module in modules for fault in check_strict(module, strict=options.strict)
+    ]
+    try:
+        compiled = _compile_rules(modules, options)
+    except RegoErrors as errors:
+        _raise([*recoverable, *errors.errors])
+        raise
+    _raise(recoverable)
+    return compiled
+
+
+def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
+    compiled = Compiled(options)
+    faults: list[RegoLoadError] = []
+    packages: dict[tuple[str, ...], ast.Module] = {}
+    for module in modules:
+        path = package_path(module.package)
+        packages.setdefault(path, module)
+        names = compiled.exports.setdefault(path, set())
+        for rule in module.rules:
+            names.add(head_name(rule.head))
+            if rule.head.args:
+                compiled.functions.add(_function_path(path, rule))
+    metadata = _metadata(modules, faults)
+    for module in modules:
+        path = package_path(module.package)
+        if not module.rules:
+            compiled.tree.add_package(path)
+        lowering = Lowering(
+            module_globals(module, compiled.exports),
+            module.source,
+            faults,
+            compiled.is_function,
+            path,
+        )
+        for rule in module.rules:
+            if metadata is not None:
+                lowering.metadata = partial(_metadata_of, metadata, module, rule)
+            lowered = lowering.rule(module, rule)
+            compiled.rules.append(lowered)
+            compiled.tree.add(lowered)
+    _raise(faults)
+    _raise([fault for module in modules for fault in check_unused(module)])
+    _check(compiled, faults, packages)
+    _raise(faults)
+    return compiled
+
+
+def specialise(compiled: Compiled, parameters: Value) -> bool:
+    """Write these parameters into the rules; False where they may not stand for the input's."""
+    compiled.for_constraint = bind_parameters(compiled.rules, parameters)
+    return compiled.for_constraint
+
+
+def _metadata(modules: Sequence[ast.Module], faults: list[RegoLoadError]) -> Metadata | None:
+    """The annotations, where a module asks for them."""
+    if not any("rego.metadata" in module.source for module in modules):
+        return None
+    found = Metadata(modules)
+    faults.extend(found.errors)
+    return found
+
+
+def _metadata_of(found: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
+    """What a call of ``rego.metadata`` in this rule returns."""
+    return found.rule(rule) if name == "rego.metadata.rule" else found.chain(module, rule)
+
+
+def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
+    names = [head_name(rule.head)]
+    names.extend(getattr(part, "value", "") for part in rule.head.ref.path)
+    return (*package, *names)
+
+
+def _raise(faults: list[RegoLoadError]) -> None:
+    if faults:
+        unique = {(str(fault)): fault for fault in faults}
+        ordered = sorted(unique.values(), key=lambda fault: fault.location.position())
+        raise RegoErrors(ordered)
+
+
+def _check(
+    compiled: Compiled, faults: list[RegoLoadError], packages: Mapping[tuple[str, ...], ast.Module]
+) -> None:
+    faults.extend(check_conflicts(compiled.tree, packages, compiled.options.level))
+    _raise(faults)
+    everything = [branch for rule in compiled.rules for branch in branches(rule)]
+    literals = {id(rule): each_literal(rule.body) for rule in everything}
+    for found in literals.values():
+        _check_literals(compiled, found, faults)
+    _raise(faults)
+    safety = Safety(compiled.arity, faults)
+    for rule in compiled.rules:
+        safety.rule(rule)
+    if faults:
+        _raise(_unsafe(compiled, faults))
+    dependencies = Dependencies(compiled.tree)
+    edges = {at: dependencies.of(found) for at, found in literals.items()}
+    faults.extend(check_recursion(everything, edges))
+    _raise(faults)
+    compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
+    faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
+    _raise(faults)
+
+
+def _check_literals(
+    compiled: Compiled, literals: list[ir.Lit], faults: list[RegoLoadError]
+) -> None:
+    disabled = compiled.options.disabled_builtins
+    faults.extend(check_with(literals, compiled.tree, compiled.builtins, disabled))
+    faults.extend(check_calls(literals, compiled.arity, compiled.builtins))
+    _replacements(compiled, literals)
+
+
+def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadError]:
+    """The faults of safety as OPA reports them.
+
+    What is undeclared where it would be printed comes first and alone; rules that
+    share their line with others are named, since 1.22.
+    """
+    undeclared = [fault for fault in faults if fault.code == "rego_compile_error"]
+    if undeclared or compiled.options.level == GATEKEEPER:
+        return undeclared or faults
+    lines: dict[tuple[str, int], set[tuple[Value, ...]]] = {}
+    for rule in compiled.rules:
+        for branch in branches(rule):
+            line = (branch.location.file, branch.location.row)
+            lines.setdefault(line, set()).add(tuple(map(str, branch.path)))
+    named: list[RegoLoadError] = []
+    safety = Safety(compiled.arity, named)
+    for rule in compiled.rules:
+        shared = len(lines[rule.location.file, rule.location.row]) > 1
+        package = len(package_path(rule.module.package))
+        safety.rule(rule, f" in rule {path_text(rule.path[package:])}" if shared else "")
+    return named
+
+
+def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
+    """What the modifiers of the program replace: only that is looked up at run time."""
+    mocked: set[Function] = set()
+    replaced: set[tuple[str, ...]] = set()
+    for lit in literals:
+        for modifier in lit.withs:
+            if modifier.kind == "function":
+                target = modifier.target
+                mocked.add(target if target[0] == "data" else target[0])
+            elif modifier.kind == "data":
+                replaced.add(modifier.target[1:])
+    compiled.mocked |= mocked
+    compiled.replaced |= replaced
+
+
+def compile_query(
+    compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
+) -> Loaded:
+    """Code that gives the bindings of every solution; raises :class:`RegoErrors`."""
+    faults: list[RegoLoadError] = []
+    path = tuple(package.split(".")[1:]) if package else ()
+    globals_ = globals_of(path, imports, compiled.exports if package else {})
+    lowering = Lowering(globals_, "", faults, compiled.is_function)
+    lowering.scopes.hidden.append(declared_in(body))
+    lowered = lowering.body(body)
+    _raise(faults)
+    inner = _copy_for_query(compiled)
+    _check_literals(inner, each_literal(lowered), faults)
+    _raise(faults)
+    names = lowering.scopes.names
+    lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
+    _raise(faults)
+    faults.extend(compiled.checker.query(lowered, names))
+    _raise(faults)
+    documents = inner.documents()
+    unit = documents.unit
+    variables: set[str] = set()
+    for lit in lowered:
+        for term in terms_of(lit):
+            visible(term, variables)
+    shown = {
+        name: names.get(name, name)
+        for name in sorted(variables)
+        if not ir.is_generated(name) and not ir.is_wildcard(name) and name not in ("input", "data")
+    }
+    uses = Uses()
+    uses.body([ir.Var(name) for name in shown], lowered)
+    writer = BodyWriter(unit, uses)
+    writer.repeats = False
+
+    def solve() -> None:
+        writer.body(lowered)
+        items = ", ".join(
+            f"{written!r}: {writer.operand(ir.Var(name))[0]}" for name, written in shown.items()
+        )
+        writer.line(f"out.append({{{items}}})")
+
+    writer.attempt(solve)
+    writer.close()
+    writer.lines.append((1, "return out"))
+    lines = [(0, "def q(S):"), (1, "out = []"), (1, f"P = {PAYS} = True")]
+    lines += [*((1, text) for text in writer.prologue), *writer.lines]
+    unit.add(share(lines) if writer.split else lines)
+    return inner.finish(unit, documents)
+
+
+def _copy_for_query(compiled: Compiled) -> Compiled:
+    inner = Compiled(compiled.options)
+    inner.tree = compiled.tree
+    inner.rules = compiled.rules
+    inner.exports = compiled.exports
+    inner.functions = compiled.functions
+    inner.checker = compiled.checker
+    inner.mocked = compiled.mocked
+    inner.replaced = compiled.replaced
+    inner.for_constraint = compiled.for_constraint
+    return inner
+
+
+__all__: list[Any] = ["Compiled", "compile_query", "compile_rules"]

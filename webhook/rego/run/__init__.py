@@ -1,0 +1,1 @@
+"""What generated code stands on: values, numbers and texts, limits, and the steps that it calls."""

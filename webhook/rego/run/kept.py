@@ -1,0 +1,73 @@
+"""Answers that an evaluation keeps: of documents, and of functions that are asked again.
+
+Each stands for a function of generated code, in whose place it is put, and has a
+slot of the evaluation's state for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.run.runtime import MISSING, REPLACED, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.run.runtime import State
+    from webhook.rego.run.values import Value
+
+MAX_KEPT: Final = 256
+"""Answers of one function that an evaluation remembers."""
+
+
+def once(function: Callable[[State], Value], slot: int) -> Callable[[State], Value]:
+    """A document that is computed when it is asked for first."""
+
+    def document(state: State) -> Value:
+        value = state[slot]
+        if value is MISSING:
+            value = state[slot] = function(state)
+        return value
+
+    return document
+
+
+def once_unless_replaced(
+    function: Callable[[State], Value], slot: int, path: tuple[Value, ...]
+) -> Callable[[State], Value]:
+    """The same of a document that a modifier may replace."""
+
+    def document(state: State) -> Value:
+        if state[REPLACED]:
+            value = replaced(state, path)
+            if value is not MISSING:
+                return value
+        value = state[slot]
+        if value is MISSING:
+            value = state[slot] = function(state)
+        return value
+
+    return document
+
+
+def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[State, Value], Value]:
+    """A function's answers by the identity of its operand.
+
+    The same container is asked about by rule after rule; that it is the same
+    object is cheap to see.
+    """
+
+    def answer(state: State, operand: Value) -> Value:
+        known = state[slot]
+        if known is MISSING:
+            known = state[slot] = {}
+        else:
+            found = known.get(id(operand))
+            if found is not None and found[0] is operand:
+                return found[1]
+        value = function(state, operand)
+        if len(known) < MAX_KEPT:
+            known[id(operand)] = (operand, value)
+        return value
+
+    return answer

@@ -1,0 +1,151 @@
+"""What one evaluation may use, and what it is lent: time, steps, a clock, services.
+
+A step is about 50 ns of work. Generated code charges the length of a collection
+when it enters a loop over it (:mod:`webhook.rego.write.payment` says which), and
+built-ins charge before work that is long in C; the deadline is looked at each time :data:`CHECK_EVERY` steps have been paid,
+so that a loop costs a comparison and not a system call.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.location import Location
+
+CHECK_EVERY: Final = 20_000
+"""Steps between two looks at the clock: about a millisecond."""
+
+DEFAULT_STEPS: Final = 200_000_000
+"""The default budget: about ten seconds of work, for callers that give no deadline."""
+
+
+class EvaluationContext:
+    """One evaluation's limits and surroundings; made anew for each query.
+
+    ``deadline`` is on :func:`time.monotonic`'s clock, in seconds; None for none.
+    ``steps`` is the budget of work. ``services`` are the doors to the outside
+    that the caller opened. ``print_`` receives each line that the policy prints
+    with its place; without it prints are evaluated and dropped. ``strict``
+    ends with a built-in's error where that is otherwise *undefined*.
+    """
+
+    # Made for every evaluation: slots, and no more of them than are stored.
+    __slots__ = (
+        "_cache",
+        "_lent",
+        "_now_ns",
+        "_random",
+        "deadline",
+        "error",
+        "left",
+        "next_check",
+        "print_",
+        "strict",
+    )
+
+    _cache: dict[Any, Any]
+    _now_ns: int
+    _random: random.Random
+
+    def __init__(  # noqa: PLR0917  # given by name; a keyword-only one costs 15 ns
+        self,
+        deadline: float | None = None,
+        steps: int | None = None,
+        print_: Callable[[Location, str], None] | None = None,
+        strict: bool = False,
+        now_ns: int | None = None,
+        seed: int | str | None = None,
+        services: dict[str, Any] | None = None,
+        runtime: dict[str, Any] | None = None,
+    ) -> None:
+        self.deadline = deadline
+        if steps is None:
+            self.left = DEFAULT_STEPS
+            self.next_check = DEFAULT_STEPS - CHECK_EVERY
+        else:
+            self.left = steps
+            self.next_check = steps - CHECK_EVERY
+        self.print_ = print_
+        self.strict = strict
+        self.error: EvaluationError | None = None
+        self._lent = (seed, services, runtime)
+        if now_ns is not None:
+            self._now_ns = now_ns
+
+    left: int
+    """What is left of the budget of steps."""
+    next_check: int
+    """Where the clock is looked at next."""
+    error: EvaluationError | None
+    """The first complaint of a built-in, where ``strict``; raised once the answer is known."""
+
+    @property
+    def cache(self) -> dict[Any, Any]:
+        """A scratch of this query."""
+        try:
+            return self._cache
+        except AttributeError:
+            self._cache = {}
+            return self._cache
+
+    @property
+    def services(self) -> dict[str, Any]:
+        """The doors to the outside that the caller opened."""
+        return self._lent[1] or {}
+
+    @property
+    def runtime(self) -> dict[str, Any]:
+        """What ``opa.runtime()`` returns."""
+        return self._lent[2] or {}
+
+    @property
+    def now_ns(self) -> int:
+        """The query's one time, in nanoseconds since 1970."""
+        try:
+            return self._now_ns
+        except AttributeError:
+            self._now_ns = time.time_ns()
+            return self._now_ns
+
+    @property
+    def random(self) -> random.Random:
+        """The query's source of chance."""
+        try:
+            return self._random
+        except AttributeError:
+            seed = self._lent[0]
+            self._random = random.Random(seed)  # noqa: S311  # rand.intn promises no secrecy
+            return self._random
+
+    @property
+    def is_particular(self) -> bool:
+        """Whether time or chance was asked for: another evaluation may have another answer."""
+        return hasattr(self, "_now_ns") or hasattr(self, "_random")
+
+    def charge(self, steps: int) -> None:
+        """Pay for work; raises ``eval_cancel_error`` when the budget or the time is spent."""
+        self.left = left = self.left - steps
+        if left < self.next_check:
+            self.check()
+
+    def pay(self, steps: int) -> bool:
+        """As :meth:`charge`; True, as generated code wants it."""
+        self.left = left = self.left - steps
+        if left < self.next_check:
+            self.check()
+        return True
+
+    def check(self) -> None:
+        """Look at the budget and the clock."""
+        if self.left < 0:
+            raise EvaluationError("eval_cancel_error", "evaluation exceeded its budget of steps")
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise EvaluationError("eval_cancel_error", "evaluation exceeded its deadline")
+        self.next_check = self.left - CHECK_EVERY

@@ -1,0 +1,165 @@
+"""Steps of generated code that take as long as their values are large.
+
+A loop is paid for by its turns, and one that compares large values, or makes
+their keys, may take a thousand times as long as another. What such a step was is
+known once it has ended: a long one is paid for then, and after the longest the
+clock is looked at.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.run.runtime import (
+    CONTEXT,
+    LONG_TEXT,
+    PAYING,
+    index,
+    less,
+    less_equal,
+    too_long,
+    values,
+)
+from webhook.rego.run.text import argument_text
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.run.runtime import State
+    from webhook.rego.run.values import Value
+
+WORK_STEPS: Final = 20
+"""What a call of a built-in, the making of a text or of a member's key is paid with within a loop: a
+microsecond. A loop is paid for when it begins, a step a turn; without this a turn's work would be
+free."""
+
+LONG_SECONDS: Final = 20e-6
+"""What a turn of a loop may take for nothing: collections of some twenty members compared."""
+
+LONG_STEPS: Final = 400
+"""What more is paid with: twenty microseconds, however long it was, since the thread may only have
+been made to wait. After five of them an evaluation with a budget looks at its clock, which knows."""
+
+LONGEST_SECONDS: Final = 1e-3
+"""After what has taken so long the clock is looked at in any case."""
+
+MANY_MEMBERS: Final = 64
+"""Members from which on seeking one of them is paid for: half a microsecond of strings."""
+
+_SCALARS: Final = frozenset({str, int, bool, float, type(None)})
+
+
+def _metered(compare: Callable[[Value, Value], bool]) -> Callable[[State, Value, Value], bool]:
+    def metered(state: State, a: Value, b: Value) -> bool:
+        if type(a) in _SCALARS:
+            return compare(a, b)
+        began = monotonic()
+        found = compare(a, b)
+        _pay(state, monotonic() - began)
+        return found
+
+    return metered
+
+
+def _pay(state: State, seconds: float) -> None:
+    if seconds > LONG_SECONDS:
+        state[CONTEXT].charge(LONG_STEPS)
+        if seconds > LONGEST_SECONDS:
+            state[CONTEXT].check()
+
+
+same: Final = _metered(equal)
+"""``a == b``."""
+
+before: Final = _metered(less)
+"""``a < b``."""
+
+not_after: Final = _metered(less_equal)
+"""``a <= b``."""
+
+
+def member_key(state: State, member: Value) -> Any:
+    """Under what a set keeps a member."""
+    if type(member) in _SCALARS:
+        return key(member)
+    began = monotonic()
+    found = key(member)
+    _pay(state, monotonic() - began)
+    return found
+
+
+def member(state: State, item: Value, collection: Value) -> bool:
+    """``item in collection``."""
+    kind = type(collection)
+    if kind is not list and kind is not dict and kind is not RegoObject and kind is not RegoSet:
+        return False
+    length = len(collection)
+    if type(item) is str:
+        if kind is RegoSet:
+            return item in collection
+        if length > MANY_MEMBERS:
+            state[CONTEXT].charge(length // 4)
+        return item in (collection if kind is list else collection.values())
+    began = monotonic()
+    if kind is RegoSet:
+        found = item in collection
+    else:
+        if length > MANY_MEMBERS:
+            state[CONTEXT].charge(length * 2)
+        found = any(equal(item, other) for other in values(collection))
+    _pay(state, monotonic() - began)
+    return found
+
+
+def member_at(state: State, name: Value, item: Value, collection: Value) -> bool:
+    """``name, item in collection``."""
+    found = index(collection, name)
+    return found is not UNDEFINED and same(state, found, item)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+JOINED_MAX: Final = 3
+"""Values between texts for which there is a function: most messages of policies show no more."""
+
+
+def join1(state: State, first: str, a: Value, last: str) -> str:
+    """A text with a value in it, as ``sprintf`` has it for a template of bare verbs."""
+    text = f"{first}{a if type(a) is str else argument_text(a)}{last}"
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
+
+
+def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) -> str:
+    """The same of two values."""
+    text = (
+        f"{first}{a if type(a) is str else argument_text(a)}"
+        f"{second}{b if type(b) is str else argument_text(b)}{last}"
+    )
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
+
+
+def join3(  # noqa: PLR0917  # texts and values in turn
+    state: State, first: str, a: Value, second: str, b: Value, third: str, c: Value, last: str
+) -> str:
+    """The same of three values."""
+    text = (
+        f"{first}{a if type(a) is str else argument_text(a)}"
+        f"{second}{b if type(b) is str else argument_text(b)}"
+        f"{third}{c if type(c) is str else argument_text(c)}{last}"
+    )
+    if state[PAYING] or len(text) > LONG_TEXT:
+        made(state, text)
+    return text
+
+
+def made(state: State, text: str) -> None:
+    """Pay for the making of a text, and for its length."""
+    state[CONTEXT].pay(WORK_STEPS)
+    if len(text) > LONG_TEXT:
+        too_long(state, text)

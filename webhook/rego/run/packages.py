@@ -1,0 +1,162 @@
+"""Whole packages at run time: base documents merged with what rules make, walked step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.run.runtime import (
+    CONTEXT,
+    DATA,
+    MISSING,
+    REPLACED,
+    index,
+    pairs_in_order,
+    path,
+    replaced,
+    size,
+)
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, make_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from webhook.rego.run.runtime import State
+    from webhook.rego.run.values import Value
+
+
+class Branching:
+    """A step of a path below ``data`` at run time: a document, or what lies below."""
+
+    __slots__ = ("children", "document", "hidden", "name")
+
+    def __init__(
+        self,
+        name: Value,
+        document: Callable[[State], Value] | None,
+        *,
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        self.document = document
+        self.children: dict[Any, Branching] = {}
+        self.hidden = hidden
+
+
+def adopt(node: Branching, children: Sequence[Branching]) -> None:
+    """Say what lies below a step."""
+    node.children = {key(child.name): child for child in children}
+
+
+def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
+    """The whole document at a path: base documents merged with what rules make."""
+    state[CONTEXT].charge(1)
+    if state[REPLACED] and node is not None:
+        found = replaced(state, names)
+        if found is not MISSING:
+            return found
+    base = path(state[DATA], names)
+    if node is None:
+        return base
+    if node.document is not None:
+        return node.document(state)
+    virtual = _leaves(state, node, names)
+    if base is UNDEFINED:
+        return virtual
+    return merge(base, virtual)
+
+
+def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
+    found = []
+    for child in node.children.values():
+        if child.hidden:
+            continue
+        below = (*names, child.name)
+        value = replaced(state, below) if state[REPLACED] else MISSING
+        if value is MISSING:
+            if child.document is not None:
+                value = child.document(state)
+            else:
+                value = _leaves(state, child, below)
+        if value is not UNDEFINED:
+            found.append((child.name, value))
+    return make_object(found)
+
+
+def merge(base: Value, virtual: Value) -> Value:
+    """Both objects in one; where they disagree the base document stands."""
+    kinds = (dict, RegoObject)
+    if type(base) not in kinds or type(virtual) not in kinds:
+        return base
+    found = []
+    for name, value in base.items():
+        other = index(virtual, name)
+        found.append((name, value if other is UNDEFINED else merge(value, other)))
+    found.extend((k, v) for k, v in virtual.items() if index(base, k) is UNDEFINED)
+    return make_object(found)
+
+
+def explore(
+    state: State, node: Branching | None, names: tuple[Value, ...], rest: Sequence[Value]
+) -> Iterator[tuple[Value, ...]]:
+    """Every document at a path whose steps are values, or UNDEFINED for any.
+
+    Yields the names found for the open steps, in order, and the document last.
+    """
+    if not rest:
+        value = extent(state, node, names)
+        if value is not UNDEFINED:
+            yield (value,)
+        return
+    step = rest[0]
+    if step is not UNDEFINED:
+        yield from _descend(state, node, names, step, rest)
+        return
+    base = path(state[DATA], names)
+    seen = []
+    for name, _ in pairs_in_order(base):
+        state[CONTEXT].charge(1)
+        seen.append(name)
+        for found in _descend(state, node, names, name, rest):
+            yield (name, *found)
+    if node is None:
+        return
+    known = RegoSet(seen)
+    for child in sorted(node.children.values(), key=lambda c: str(c.name)):
+        if child.name not in known:
+            for found in _descend(state, node, names, child.name, rest):
+                yield (child.name, *found)
+
+
+def _descend(
+    state: State,
+    node: Branching | None,
+    names: tuple[Value, ...],
+    step: Value,
+    rest: Sequence[Value],
+) -> Iterator[tuple[Value, ...]]:
+    below = (*names, step)
+    if state[REPLACED] and node is not None and replaced(state, below) is not MISSING:
+        node = None
+    child = None if node is None else node.children.get(key(step))
+    if child is not None and child.document is not None:
+        value = child.document(state)
+        if value is not UNDEFINED:
+            yield from inside(state, value, rest[1:])
+        return
+    yield from explore(state, child, below, rest[1:])
+
+
+def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
+    """As :func:`explore`, within one value."""
+    if not rest:
+        yield (value,)
+        return
+    if rest[0] is not UNDEFINED:
+        found = index(value, rest[0])
+        if found is not UNDEFINED:
+            yield from inside(state, found, rest[1:])
+        return
+    state[CONTEXT].charge(size(value))
+    for name, item in pairs_in_order(value):
+        for more in inside(state, item, rest[1:]):
+            yield (name, *more)

@@ -1,0 +1,471 @@
+"""What generated code calls: the state of an evaluation and the general forms of its steps.
+
+Generated code inlines the common case of each step (a string key in a ``dict``)
+and calls these functions for the rest. Names are short where generated code is
+full of them; :mod:`webhook.rego.write.generate` says what each is for.
+"""
+
+from __future__ import annotations
+
+import sys
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.rego.errors import BuiltinError, EvaluationError
+from webhook.rego.run.numbers import as_index
+from webhook.rego.run.text import MAX_CHARACTERS, argument_text, text_too_large
+from webhook.rego.run.values import (
+    UNDEFINED,
+    RegoObject,
+    RegoSet,
+    compare,
+    equal,
+    key,
+    make_object,
+    ordered,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from webhook.rego.location import Location
+    from webhook.rego.run.limits import EvaluationContext
+    from webhook.rego.run.values import Value
+
+
+LONG_TEXT: Final = 1 << 16
+"""Characters from which a made text is paid for."""
+
+
+class _Missing:
+    """The type of :data:`MISSING`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING: Final = _Missing()
+"""A document that has not been computed: unlike UNDEFINED, which is an answer."""
+
+
+State: TypeAlias = list[Any]
+"""One evaluation, as :func:`new_state` makes it.
+
+Input, base documents, limits, what is put in place of functions, which documents are
+replaced, whether loops pay from their first turn on, and from :data:`FIRST_SLOT` on what has been computed. A list, because one is made
+for each evaluation: an object with attributes takes four times as long.
+"""
+
+INPUT: Final = 0
+DATA: Final = 1
+CONTEXT: Final = 2
+MOCKS: Final = 3
+REPLACED: Final = 4
+PAYING: Final = 5
+FIRST_SLOT: Final = 6
+
+
+def new_state(input_value: Value, data: Value, context: EvaluationContext, slots: int) -> State:
+    """The state in which an evaluation begins."""
+    return [input_value, data, context, None, (), False, *[MISSING] * slots]
+
+
+def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value:
+    """A built-in's complaint: undefined, and where that is wanted an error in the end."""
+    context: EvaluationContext = state[CONTEXT]
+    if context.strict and context.error is None:
+        code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
+        context.error = EvaluationError(code, f"{name}: {error.message}", place)
+    return UNDEFINED
+
+
+def failed(state: State, name: str, place: Location) -> Value:
+    """As :func:`fail`, for the complaint that is being handled: naming it takes compiling."""
+    error = sys.exception()
+    assert isinstance(error, BuiltinError)
+    return fail(state, name, error, place)
+
+
+def conflict(message: str, place: Location) -> EvaluationError:
+    """An ``eval_conflict_error`` to raise."""
+    return EvaluationError("eval_conflict_error", message, place)
+
+
+def agreed(found: Value, value: Value, message: str, place: Location) -> Value:
+    """What was found before, where another body found the same."""
+    if not equal(found, value):
+        raise conflict(message, place)
+    return found
+
+
+def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callable[..., Value]:
+    """A built-in behind an expression: its complaint becomes a value, or ends the evaluation."""
+
+    def called(state: State, place: Location, *args: Value) -> Value:
+        try:
+            return function(state[CONTEXT], *args) if context else function(*args)
+        except BuiltinError as error:
+            return fail(state, name, error, place)
+
+    return called
+
+
+_name = itemgetter(0)
+
+COMPLETE: Final = "complete rules must not produce multiple outputs"
+FUNCTION: Final = "functions must not produce multiple outputs for same inputs"
+KEYS: Final = "object keys must be unique"
+MERGE: Final = "base and virtual document references conflict"
+
+
+def index(value: Value, name: Value) -> Value:
+    """``value[name]``, or UNDEFINED."""
+    kind = type(value)
+    if kind is dict:
+        return value.get(name, UNDEFINED) if type(name) is str else UNDEFINED
+    if kind is list:
+        if type(name) is int:
+            return value[name] if 0 <= name < len(value) else UNDEFINED
+        if isinstance(name, float):
+            at = as_index(name)
+            return value[at] if at is not None and 0 <= at < len(value) else UNDEFINED
+        return UNDEFINED
+    if kind is RegoSet:
+        return name if name in value else UNDEFINED
+    if kind is RegoObject:
+        return value.get(name, UNDEFINED)
+    return UNDEFINED
+
+
+def index_base(value: Value, name: Value) -> Value:
+    """As :func:`index` for base documents, where OPA reads ``data[2]`` as the path ``/2``."""
+    if type(value) is dict and type(name) is int:
+        return value.get(str(name), UNDEFINED)
+    return index(value, name)
+
+
+def path(value: Value, names: Sequence[Value]) -> Value:
+    """``value[a][b]…``, or UNDEFINED."""
+    for name in names:
+        value = index(value, name)
+        if value is UNDEFINED:
+            return value
+    return value
+
+
+def values(value: Value) -> Iterable[Value]:
+    """The values of a collection; none of anything else."""
+    kind = type(value)
+    if kind is list or kind is RegoSet:
+        return value  # type: ignore[no-any-return]
+    if kind is dict or kind is RegoObject:
+        return value.values()  # type: ignore[no-any-return]
+    return ()
+
+
+def pairs(value: Value) -> Collection[tuple[Value, Value]]:
+    """Keys with values; a member of a set is its own key."""
+    kind = type(value)
+    if kind is list:
+        return list(enumerate(value))
+    if kind is dict or kind is RegoObject:
+        return value.items()  # type: ignore[no-any-return]
+    if kind is RegoSet:
+        return [(item, item) for item in value]
+    return ()
+
+
+def values_in_order(value: Value) -> Sequence[Value]:
+    """The values of a collection in the order in which OPA iterates: by key."""
+    if type(value) is dict:
+        return [value[name] for name in sorted(value)]
+    if type(value) is RegoSet:
+        return ordered(value)
+    return [item for _, item in pairs_in_order(value)]
+
+
+def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
+    """Keys with values in the order in which OPA iterates."""
+    kind = type(value)
+    if kind is list:
+        return list(enumerate(value))
+    if kind is dict:
+        return sorted(value.items(), key=_name)
+    if kind is RegoSet:
+        return [(item, item) for item in ordered(value)]
+    return [(name, value.get(name)) for name in ordered(value.keys())] if kind is RegoObject else ()
+
+
+def size(value: Value) -> int:
+    """What a loop over the value is charged."""
+    kind = type(value)
+    if kind is list or kind is dict or kind is RegoSet or kind is RegoObject:
+        return len(value)
+    return 0
+
+
+def is_collection(value: Value) -> bool:
+    """Whether ``every`` can go over it."""
+    kind = type(value)
+    return kind is list or kind is dict or kind is RegoSet or kind is RegoObject
+
+
+def is_object(value: Value, length: int) -> bool:
+    """Whether the value is an object with this many keys."""
+    kind = type(value)
+    return (kind is dict or kind is RegoObject) and len(value) == length
+
+
+# --- building --------------------------------------------------------------------------------
+
+
+def put(entries: dict[Any, Any], name: Value, value: Value, place: Location) -> None:
+    """Add to an object being built as key to (name, value); equal duplicates are one."""
+    at = key(name)
+    known = entries.get(at)
+    if known is None:
+        entries[at] = (name, value)
+    elif not equal(known[1], value):
+        raise conflict(KEYS, place)
+
+
+def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
+    """The object with these entries."""
+    return make_object(entries.values())
+
+
+class Branch:
+    """A nested object while a document of rules with variables in their references is built."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: dict[Any, tuple[Value, Any]] = {}
+
+    def value(self) -> Value:
+        """The finished object; raises where two rules disagree."""
+        return make_object((name, finished(item)) for name, item in self.items.values())
+
+
+class Leaf:
+    """A set that several rules add to."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: dict[Any, Value] = {}
+
+
+class Conflict:
+    """Where two rules disagree: an error for whoever asks for just this."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Location) -> None:
+        self.place = place
+
+
+def finished(item: Any) -> Value:
+    """The value of what :func:`put_path` has built."""
+    kind = type(item)
+    if kind is Branch:
+        return item.value()
+    if kind is Leaf:
+        return RegoSet._of(item.items)  # noqa: SLF001  # the keys are known
+    if kind is Conflict:
+        raise conflict(KEYS, item.place)
+    return item
+
+
+def entry(branch: Branch, name: Value) -> Value:
+    """One property of a document that is built, whatever conflicts the others have."""
+    at = key(name)
+    found = branch.items.get(at)
+    if found is None:
+        return UNDEFINED
+    value = finished(found[1])
+    if value is not found[1]:
+        branch.items[at] = (found[0], value)
+    return value
+
+
+def put_path(
+    root: Branch, names: Sequence[Value], value: Value, place: Location, *, multi: bool
+) -> None:
+    """Put the value, or member of a set, at a path; where two rules disagree, a conflict."""
+    node = root
+    for name in names[:-1]:
+        at = key(name)
+        known = node.items.get(at)
+        if known is None:
+            below = Branch()
+            node.items[at] = (name, below)
+            node = below
+        elif type(known[1]) is Branch:
+            node = known[1]
+        else:
+            node.items[at] = (name, Conflict(place))
+            return
+    at = key(names[-1])
+    known = node.items.get(at)
+    kind = None if known is None else type(known[1])
+    if multi:
+        if known is None:
+            known = node.items[at] = (names[-1], Leaf())
+        elif kind is not Leaf:
+            node.items[at] = (names[-1], Conflict(place))
+            return
+        known[1].items.setdefault(key(value), value)
+    elif known is None:
+        node.items[at] = (names[-1], value)
+    elif kind is Branch or kind is Leaf or kind is Conflict or not equal(known[1], value):
+        node.items[at] = (names[-1], Conflict(place))
+
+
+# --- with ------------------------------------------------------------------------------------
+
+
+REPLACE_STEPS: Final = 20
+"""What a modifier costs, besides a step for each document that is to be computed anew."""
+
+
+def replace(
+    state: State,
+    inputs: Sequence[tuple[tuple[str, ...], Value]],
+    datas: Sequence[tuple[tuple[str, ...], Value]],
+    mocks: Sequence[tuple[Any, Any]],
+) -> State:
+    """The state in which a literal with modifiers is evaluated: all is computed anew in it."""
+    state[CONTEXT].charge(REPLACE_STEPS + len(state))
+    new = [*state[:FIRST_SLOT], *[MISSING] * (len(state) - FIRST_SLOT)]
+    for names, value in inputs:
+        new[INPUT] = _with_value(new[INPUT], names, value)
+    for names, value in datas:
+        new[DATA] = _with_value(new[DATA], names, value)
+    if datas:
+        new[REPLACED] = (*state[REPLACED], *(names for names, _ in datas))
+    if mocks:
+        new[MOCKS] = {**(state[MOCKS] or {}), **dict(mocks)}
+    return new
+
+
+def _with_value(document: Value, names: tuple[str, ...], value: Value) -> Value:
+    if not names:
+        return value
+    below = UNDEFINED
+    if type(document) is dict:
+        below = document.get(names[0], UNDEFINED)
+        if type(below) is not dict and type(below) is not RegoObject:
+            below = UNDEFINED
+        return {**document, names[0]: _with_value(below, names[1:], value)}
+    if type(document) is RegoObject:
+        below = document.get(names[0], UNDEFINED)
+        items = [(k, v) for k, v in document.items() if not equal(k, names[0])]
+        return RegoObject([*items, (names[0], _with_value(below, names[1:], value))])
+    return {names[0]: _with_value(UNDEFINED, names[1:], value)}
+
+
+def replaced(state: State, names: tuple[Value, ...]) -> Value:
+    """The value that a modifier gives the document at this path; MISSING where none does."""
+    for target in state[REPLACED]:
+        if names[: len(target)] == target:
+            return path(state[DATA], names)
+    return MISSING
+
+
+class Mock:
+    """A function put in another's place."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[..., Value]) -> None:
+        self.call = call
+
+
+def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Value]:
+    """A built-in as functions are called: with the state, and its own place."""
+
+    def called(state: State, *args: Value) -> Value:
+        return function(state, place, *args)
+
+    return called
+
+
+def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
+    """Call a function that some modifier of the program replaces."""
+    mocks = state[MOCKS]
+    if mocks is None:
+        return function(state, *args)
+    mock = mocks.get(name, MISSING)
+    if mock is MISSING:
+        return function(state, *args)
+    if type(mock) is Mock:
+        inner = replace(state, (), (), ())
+        inner[MOCKS] = None
+        return mock.call(inner, *args)
+    return mock
+
+
+# --- text --------------------------------------------------------------------------------------
+
+
+def print_values(state: State, operands: Sequence[list[Value]], place: Location) -> None:
+    """``print``: one line for each combination of its operands' values."""
+    sink = state[CONTEXT].print_
+    if sink is None:
+        return
+    lines: list[list[str]] = [[]]
+    for found in operands:
+        texts = [_print_text(value) for value in found] or ["<undefined>"]
+        state[CONTEXT].charge(len(lines) * len(texts))
+        lines = [[*line, text] for line in lines for text in texts]
+    for line in lines:
+        sink(place, " ".join(line))
+
+
+def _print_text(value: Value) -> str:
+    return argument_text(value)
+
+
+def template(parts: Sequence[Any], place: Location) -> str:
+    """A template string: each part text, or the list of values of its expression."""
+    out = []
+    for part in parts:
+        if type(part) is str:
+            out.append(part)
+        elif not part:
+            out.append("<undefined>")
+        elif len(part) > 1:
+            raise EvaluationError(
+                "eval_conflict_error",
+                "template-strings must not produce multiple outputs",
+                place,
+            )
+        else:
+            out.append(_print_text(part[0]))
+    return "".join(out)
+
+
+def too_large() -> None:
+    """End an evaluation that makes too large a collection."""
+    raise EvaluationError("eval_cancel_error", "evaluation made too large a collection")
+
+
+def too_long(state: State, text: str) -> str:
+    """Pay for a long text; raises for one beyond what may be made."""
+    if len(text) > MAX_CHARACTERS:
+        raise text_too_large()
+    state[CONTEXT].charge(len(text) // 8)
+    return text
+
+
+def less(a: Value, b: Value) -> bool:
+    """``a < b`` in Rego's order."""
+    return compare(a, b) < 0
+
+
+def less_equal(a: Value, b: Value) -> bool:
+    """``a <= b`` in Rego's order."""
+    return compare(a, b) <= 0

@@ -1,0 +1,265 @@
+"""Values as text: JSON as OPA marshals it, and the forms that ``sprintf`` and ``print`` show.
+
+A Rego string may hold bytes that are no UTF-8 (``base64.decode`` makes them).
+Each such byte is a lone surrogate here, as Python's ``surrogateescape`` makes
+it (:mod:`webhook.rego.go.strings`); JSON shows U+FFFD, as Go does.
+"""
+
+from __future__ import annotations
+
+import json.encoder
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import EvaluationError
+from webhook.rego.go.strings import quote
+from webhook.rego.run.numbers import number_text
+from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.rego.run.values import Value
+
+MAX_CHARACTERS: Final = 1 << 24
+"""Longest string that may be made: ten times the largest object that an API server stores."""
+
+
+def text_too_large() -> EvaluationError:
+    """The end of an evaluation that makes a string beyond :data:`MAX_CHARACTERS`."""
+    return EvaluationError(
+        "eval_cancel_error", f"evaluation made a string of over {MAX_CHARACTERS} characters"
+    )
+
+
+# --- as a policy shows it --------------------------------------------------------------------
+
+
+def display(value: Value) -> str:
+    """The value as Rego source, which is what OPA prints: ``{"a": {1, 2}}``."""
+    kind = type(value)
+    if (kind is dict or kind is list) and (shown := _as_json(value)):
+        return shown
+    return _walked(value)
+
+
+def _walked(value: Value) -> str:
+    """As :func:`display`, part by part: what :func:`_as_json` refused is not tried again."""
+    show = _DISPLAYS.get(type(value))
+    return show(value) if show is not None else number_text(value)
+
+
+def argument_text(value: Value) -> str:
+    """What ``%v`` and ``print`` show: a string as it is, all else as :func:`display` has it."""
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return]  # just tested
+    if kind is int:
+        return number_text(value)
+    return display(value)
+
+
+def _refuse(*_: Value) -> Value:
+    """What JSON has no form for is shown by :func:`display`."""
+    raise TypeError
+
+
+# CPython's own encoder in C, with the separators of Rego's source and sorted keys: five times as
+# fast as a walk here. Absent from another Python, which walks.
+_make: Final[Any] = getattr(json.encoder, "c_make_encoder", None)
+_encode: Final = (
+    _refuse
+    if _make is None
+    else _make(None, _refuse, json.encoder.encode_basestring, None, ": ", ", ", True, False, True)
+)
+
+_FLOAT: Final = re.compile(r"[\[ ]-?(?:[0-9]+[.e]|I)")
+"""What may be a float in JSON: their texts are not always OPA's. A string may look so, too."""
+
+
+def _as_json(value: Value) -> str:
+    """An array or object of what Rego's source and JSON write alike; empty for any other."""
+    try:
+        shown = "".join(_encode(value, 0))
+    except (TypeError, ValueError):
+        return ""
+    # Escapes are others in JSON, and what is not printable has one in Rego's source alone.
+    if "\\" in shown or not shown.isprintable():
+        return ""
+    # No float is without one of these, which are found sooner than the expression.
+    marked = "." in shown or "e-" in shown or "e+" in shown or "Infinity" in shown
+    return "" if marked and _FLOAT.search(shown) else shown
+
+
+def _display_array(value: list[Value]) -> str:
+    return f"[{', '.join(map(_walked, value))}]"
+
+
+def _plain_strings(values: list[Value]) -> str:
+    """Strings that need no escapes, quoted and joined at once; empty for other values."""
+    try:
+        joined = '", "'.join(values)
+    except TypeError:
+        return ""
+    marks = 2 * (len(values) - 1)
+    if values and joined.isprintable() and "\\" not in joined and joined.count('"') == marks:
+        return f'"{joined}"'
+    return ""
+
+
+def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
+    return sorted(value.items(), key=lambda item: sort_key(item[0]))
+
+
+def _display_dict(value: dict[str, Value]) -> str:
+    return f"{{{', '.join([f'{quote(name)}: {_walked(value[name])}' for name in sorted(value)])}}}"
+
+
+def _display_object(value: RegoObject) -> str:
+    shown = [f"{_walked(name)}: {_walked(item)}" for name, item in _sorted_items(value)]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _display_set(value: RegoSet) -> str:
+    if not len(value):
+        return "set()"
+    members = ordered(value)
+    return f"{{{_plain_strings(members) or ', '.join(map(_walked, members))}}}"
+
+
+_DISPLAYS: Final[dict[type, Callable[[Any], str]]] = {
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    str: quote,
+    list: _display_array,
+    dict: _display_dict,
+    RegoObject: _display_object,
+    RegoSet: _display_set,
+}
+
+
+# --- as JSON ---------------------------------------------------------------------------------
+
+# What Go's encoding/json escapes in strings: control characters, and what HTML or JavaScript
+# could take for syntax. Bytes that are no UTF-8 become U+FFFD.
+_JSON_ESCAPES: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
+_JSON_NAMED: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if "\ud800" <= character <= "\udfff":
+        return "\\ufffd"
+    return _JSON_NAMED.get(character) or f"\\u{ord(character):04x}"
+
+
+def json_string(text: str) -> str:
+    """The string in JSON, as Go writes it."""
+    return f'"{_JSON_ESCAPES.sub(_json_escape, text)}"'
+
+
+def json_text(value: Value) -> str:
+    """The value as OPA's JSON: keys sorted, sets as sorted arrays."""
+    parts: list[str] = []
+    _write_json(value, parts.append)
+    return "".join(parts)
+
+
+def json_items(value: Value) -> list[tuple[str, Value]]:
+    """An object's properties as JSON has them: keys as text, sorted."""
+    if type(value) is dict:
+        return sorted(value.items(), key=_name)
+    named = {k if type(k) is str else json_text(k): v for k, v in _sorted_items(value)}
+    return sorted(named.items(), key=_name)
+
+
+def _name(item: tuple[str, Value]) -> str:
+    return item[0]
+
+
+def _write_json(value: Value, write: Callable[[str], Any]) -> None:
+    kind = type(value)
+    if kind is str:
+        write(json_string(value))
+    elif kind is list:
+        _write_array(value, write)
+    elif kind is dict or kind is RegoObject:
+        separator = "{"
+        for name, item in json_items(value):
+            write(f"{separator}{json_string(name)}:")
+            _write_json(item, write)
+            separator = ","
+        write("}" if separator == "," else "{}")
+    elif kind is RegoSet:
+        _write_array(ordered(value), write)
+    elif value is None:
+        write("null")
+    elif kind is bool:
+        write("true" if value else "false")
+    else:
+        write(number_text(value))
+
+
+def _write_array(values: Iterable[Value], write: Callable[[str], Any]) -> None:
+    separator = "["
+    for item in values:
+        write(separator)
+        _write_json(item, write)
+        separator = ","
+    write("]" if separator == "," else "[]")
+
+
+def json_indented(value: Value, prefix: str, indent: str, depth: int = 0) -> str:
+    """The value as Go's ``json.MarshalIndent`` lays it out; the first line has no prefix."""
+    kind = type(value)
+    if kind is RegoSet:
+        value, kind = ordered(value), list
+    if kind is list and value:
+        lines = [json_indented(item, prefix, indent, depth + 1) for item in value]
+        opening, closing = "[", "]"
+    elif kind in (dict, RegoObject) and len(value):
+        lines = [
+            f"{json_string(name)}: {json_indented(item, prefix, indent, depth + 1)}"
+            for name, item in json_items(value)
+        ]
+        opening, closing = "{", "}"
+    else:
+        return json_text(value)
+    line = f"\n{prefix}{indent * (depth + 1)}"
+    return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def to_json(value: Value) -> Any:
+    """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
+
+    What an encoder would refuse is replaced: a number that keeps its text by the
+    nearest float, bytes that are no UTF-8 by U+FFFD, as Go does.
+    """
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+    if kind is list:
+        return [to_json(item) for item in value]
+    if kind is dict:
+        return {name: to_json(item) for name, item in value.items()}
+    if kind is RegoSet:
+        return [to_json(item) for item in ordered(value)]
+    if kind is RegoObject:
+        return {
+            name if type(name) is str else json_text(name): to_json(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, float) and kind is not float:
+        return int(value) if value.is_integer() else float(value)
+    return value

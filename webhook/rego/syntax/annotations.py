@@ -1,0 +1,318 @@
+"""Metadata: ``# METADATA`` comment blocks, read as YAML and attached to what they describe.
+
+A block describes the first package clause, import or rule below it. Its value is
+the JSON object that ``rego.metadata.rule()`` shows (OPA: "Annotations"). See
+:mod:`webhook.rego.syntax.metadata` for the chain that leads to a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax.ast import Annotations, Import, Ref, Rule, String, Var
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.location import Location
+
+    _Fastest = yaml.SafeLoader
+else:
+    _Fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_TEXTS: Final = ("scope", "title", "description")
+_LISTS: Final = ("organizations", "related_resources", "authors", "schemas")
+_MAPS: Final = ("custom", "labels", "compile")
+SCOPES: Final = ("rule", "document", "package", "subpackages")
+
+
+class _Loader(_Fastest):
+    """YAML as OPA's library reads it: ``yes`` and dates are text, and no key comes twice."""
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: ARG002  # the base's signature; everything is deep here
+    ) -> dict[Any, Any]:
+        self.flatten_mapping(node)
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise _Invalid(f"invalid map key type(s): {key_node.value}")
+            if key in found:
+                line = key_node.start_mark.line + 1
+                raise _Invalid(f'yaml: line {line}: mapping key "{key}" already defined')
+            found[key] = self.construct_object(value_node, deep=True)
+        return found
+
+
+_RESOLVERS = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in entries
+        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
+    ]
+    for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.yaml_implicit_resolvers = _RESOLVERS
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+
+
+class _Invalid(Exception):  # noqa: N818  # becomes a RegoLoadError where the place is known
+    """What is wrong with a block."""
+
+
+def read_annotations(
+    comments: list[tuple[Location, str]], parse_ref: Callable[[str], Ref]
+) -> tuple[list[Annotations], list[RegoLoadError]]:
+    """The blocks among the comments of a file, and what is wrong with them.
+
+    ``scope`` is empty where the block names none. ``parse_ref`` reads the paths
+    of schemas; it raises :class:`~webhook.rego.errors.RegoErrors`.
+    """
+    found: list[Annotations] = []
+    faults: list[RegoLoadError] = []
+    i = 0
+    while i < len(comments):
+        if not _begins_block(*comments[i]):
+            i += 1
+            continue
+        place = comments[i][0]
+        row = place.row
+        lines: list[str] = []
+        i += 1
+        while i < len(comments) and _continues(*comments[i], row + len(lines) + 1):
+            lines.append(comments[i][1].removeprefix(" "))
+            i += 1
+        try:
+            found.append(_read_block(lines, place, parse_ref))
+        except _Invalid as fault:
+            where = comments[i - 1][0] if lines else place
+            faults.append(RegoLoadError("rego_parse_error", str(fault), where))
+    return found, faults
+
+
+def _begins_block(location: Location, text: str) -> bool:
+    return text.lstrip().startswith("METADATA") and location.col == 1
+
+
+def _continues(location: Location, text: str, row: int) -> bool:
+    return location.col == 1 and location.row == row and not _begins_block(location, text)
+
+
+def _read_block(lines: list[str], place: Location, parse_ref: Callable[[str], Ref]) -> Annotations:
+    text = "\n".join(lines)
+    if not text.strip():
+        raise _Invalid("expected METADATA block, found whitespace")
+    try:
+        raw = yaml.load(text, _Loader)  # noqa: S506  # a SafeLoader with stricter rules
+    except yaml.YAMLError as fault:
+        raise _Invalid(_yaml_message(fault, lines)) from None
+    except (ValueError, RecursionError) as fault:
+        raise _Invalid(f"yaml: {fault}") from None
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise _Invalid("yaml: unmarshal errors:\n  line 1: cannot unmarshal into a METADATA block")
+    return Annotations(raw.get("scope") or "", _value(raw, parse_ref), location=place)
+
+
+def _yaml_message(fault: yaml.YAMLError, lines: list[str]) -> str:
+    mark = getattr(fault, "problem_mark", None)
+    problem = getattr(fault, "problem", None) or str(fault)
+    message = f"yaml: line {mark.line + 1}: {problem}" if mark is not None else f"yaml: {problem}"
+    for number, line in enumerate(lines, 1):
+        _, colon, rest = line.partition(":")
+        if colon and rest and rest[0] not in " \t":
+            message += (
+                f"\n  Hint: on line {number}, symbol(s) ['{rest[0]}'] immediately following a "
+                "key/value separator ':' is not a legal yaml space character"
+            )
+    return message
+
+
+def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
+    """The object that evaluation sees; empty members are left out, as in OPA."""
+    _check_shapes(raw)
+    value: dict[str, Any] = {}
+    for name in _TEXTS:
+        if raw.get(name) not in (None, ""):
+            value[name] = _scalar(raw[name])
+    if raw.get("entrypoint"):
+        value["entrypoint"] = True
+    if raw.get("organizations"):
+        value["organizations"] = [_scalar(one) for one in raw["organizations"]]
+    if raw.get("related_resources"):
+        value["related_resources"] = [_resource(one) for one in raw["related_resources"]]
+    if raw.get("authors"):
+        value["authors"] = [_author(one) for one in raw["authors"]]
+    if raw.get("schemas"):
+        value["schemas"] = [_schema(one, parse_ref) for one in raw["schemas"]]
+    for name in ("custom", "labels"):
+        if raw.get(name):
+            value[name] = raw[name]
+    return value
+
+
+def _check_shapes(raw: dict[str, Any]) -> None:
+    """Refuse a member of another kind than OPA unmarshals it into."""
+    for names, kind in ((_LISTS, list), (_MAPS, dict), (("entrypoint",), bool)):
+        for name in names:
+            if raw.get(name) is not None and not isinstance(raw[name], kind):
+                raise _Invalid(f"yaml: unmarshal errors:\n  cannot unmarshal {name}")
+    for name in _TEXTS:
+        if isinstance(raw.get(name), list | dict):
+            raise _Invalid(f"yaml: unmarshal errors:\n  cannot unmarshal {name} into string")
+
+
+def _scalar(value: Any) -> str:
+    """The text of a scalar where a string is wanted."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _member(item: dict[str, Any], name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _resource(item: Any) -> dict[str, str]:
+    if isinstance(item, str):
+        if not item:
+            raise _Invalid("invalid related-resource definition : ref URL may not be empty string")
+        return {"ref": item}
+    if not isinstance(item, dict):
+        raise _Invalid(
+            f"invalid related-resource definition {_scalar(item)}: "
+            "invalid value type, must be string or map"
+        )
+    ref, description = _member(item, "ref").strip(), _member(item, "description").strip()
+    if not ref:
+        raise _Invalid(
+            f"invalid related-resource definition {item}: 'ref' value required in object"
+        )
+    return {"ref": ref, "description": description} if description else {"ref": ref}
+
+
+def _author(item: Any) -> dict[str, str]:
+    if isinstance(item, str):
+        words = item.split()
+        if not words:
+            raise _Invalid("invalid author definition : author is an empty string")
+        email = ""
+        if words[-1].startswith("<") and words[-1].endswith(">"):
+            email = words.pop()[1:-1]
+        found = {"name": " ".join(words), "email": email}
+    elif isinstance(item, dict):
+        found = {name: _member(item, name).strip() for name in ("name", "email")}
+        if not any(found.values()):
+            raise _Invalid(
+                f"invalid author definition {item}: 'name' and/or 'email' values required in object"
+            )
+    else:
+        raise _Invalid(
+            f"invalid author definition {_scalar(item)}: invalid value type, must be string or map"
+        )
+    return {name: text for name, text in found.items() if text}
+
+
+def _schema(item: Any, parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
+    if not isinstance(item, dict) or not item:
+        raise _Invalid("invalid document reference")
+    path, schema = next(iter(item.items()))
+    found: dict[str, Any] = {"path": _names(path, parse_ref, "invalid document reference")}
+    if isinstance(schema, str):
+        names = _names(schema, parse_ref, "invalid schema reference")
+        if names[0] != "schema":
+            raise _Invalid("invalid schema reference")
+        found["schema"] = names
+    elif isinstance(schema, dict):
+        found["definition"] = schema
+    else:
+        raise _Invalid(f'invalid schema declaration for path "{path}"')
+    return found
+
+
+def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[Any]:
+    """The elements of a reference written as text."""
+    from webhook.rego.errors import RegoErrors  # noqa: PLC0415
+
+    try:
+        ref = parse_ref(text)
+    except RegoErrors:
+        raise _Invalid(complaint) from None
+    names: list[Any] = [ref.head.name if isinstance(ref.head, Var) else ""]
+    names += [part.value if isinstance(part, String) else "" for part in ref.path]
+    return names
+
+
+# --- attachment ----------------------------------------------------------------------------
+
+
+def attach(
+    annotations: list[Annotations], package: Ref, imports: list[Import], rules: list[Rule]
+) -> tuple[list[Rule], list[Annotations], list[RegoLoadError]]:
+    """The rules with their annotations, all annotations with a scope, and what is misplaced.
+
+    Without a scope, a block above a rule is of scope ``rule`` (``document`` for
+    an entrypoint), above the package clause of scope ``package``.
+    """
+    if not annotations:
+        return rules, [], []
+    below: list[Ref | Import | Rule] = [package, *imports, *rules]
+    below.sort(key=lambda statement: statement.location.row)
+    rows = [statement.location.row for statement in below]
+    scoped: list[Annotations] = []
+    faults: list[RegoLoadError] = []
+    of_rule: dict[int, list[Annotations]] = {}
+    for one in annotations:
+        at = bisect_right(rows, one.location.row)
+        target = below[at] if at < len(below) else None
+        scope = one.scope or _default_scope(one, target)
+        done = replace(one, scope=scope, value={**one.value, "scope": scope})
+        scoped.append(done)
+        faults += _misplaced(done, target)
+        if isinstance(target, Rule):
+            of_rule.setdefault(id(target), []).append(done)
+    attached = [
+        replace(rule, annotations=tuple(of_rule[id(rule)])) if id(rule) in of_rule else rule
+        for rule in rules
+    ]
+    return attached, scoped, faults
+
+
+def _default_scope(one: Annotations, target: Ref | Import | Rule | None) -> str:
+    if isinstance(target, Rule):
+        return "document" if one.value.get("entrypoint") else "rule"
+    if isinstance(target, Ref):
+        return "package"
+    return "import" if target is not None else ""
+
+
+def _misplaced(one: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
+    messages = []
+    wanted = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
+    have = {Ref: "package", Import: "import", Rule: "rule"}.get(type(target), "")
+    if one.scope not in SCOPES:
+        messages.append(
+            f"invalid annotation scope '{one.scope}'. Use one of 'rule', 'document', 'package', "
+            "or 'subpackages'"
+        )
+    elif wanted[one.scope] != have:
+        message = f"annotation scope '{one.scope}' must be applied to {wanted[one.scope]}"
+        messages.append(f"{message} (have {have})" if have else message)
+    if one.value.get("entrypoint") and one.scope not in ("document", "package"):
+        messages.append(
+            f"annotation entrypoint applied to non-document or package scope '{one.scope}'"
+        )
+    return [RegoLoadError("rego_parse_error", text, one.location) for text in messages]

@@ -1,0 +1,106 @@
+"""What ``rego.metadata.rule()`` and ``rego.metadata.chain()`` return, known before evaluation.
+
+The chain of a rule begins with the rule's own annotations, the nearest block
+first (an entry without annotations where it has none), and goes on with those of
+its document, its package, and the subpackage scopes from the nearest outwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax.annotations import attach, read_annotations
+from webhook.rego.syntax.ast import Ref, String, Var
+from webhook.rego.syntax.parser import parse_ref
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.syntax.ast import Annotations, Module, Rule
+
+Path = tuple[str, ...]
+
+
+def _package_path(module: Module) -> Path:
+    """The names of a package, without ``data``."""
+    return tuple(part.value for part in module.package.path if isinstance(part, String))
+
+
+def rule_path(module: Module, rule: Rule) -> Path:
+    """The names that lead to a rule, without ``data``, up to its first dynamic part."""
+    ref: Ref = rule.head.ref
+    names = [ref.head.name] if isinstance(ref.head, Var) else []
+    for part in ref.path:
+        if not isinstance(part, String):
+            break
+        names.append(part.value)
+    return (*_package_path(module), *names)
+
+
+class Metadata:
+    """The annotations of a set of modules, by what they describe.
+
+    Made only where a module calls ``rego.metadata``: ``errors`` holds what is
+    then wrong with any block in any of the modules.
+    """
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.errors: list[RegoLoadError] = []
+        self._packages: dict[Path, Annotations] = {}
+        self._paths: dict[Path, Annotations] = {}
+        for module in modules:
+            self._check(module)
+            self._collect(module)
+
+    def _check(self, module: Module) -> None:
+        """Report what is wrong with a module's blocks, which its parser let pass."""
+        if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
+            return
+        found, faults = read_annotations(list(module.comments), parse_ref)
+        _, _, misplaced = attach(found, module.package, list(module.imports), list(module.rules))
+        self.errors += faults + misplaced
+
+    def _collect(self, module: Module) -> None:
+        package = _package_path(module)
+        for one in module.annotations:
+            if one.scope == "package":
+                self._declare(self._packages, package, one)
+            elif one.scope == "subpackages":
+                self._declare(self._paths, package, one)
+        for rule in module.rules:
+            for one in rule.annotations:
+                if one.scope == "document":
+                    self._declare(self._paths, rule_path(module, rule), one)
+
+    def _declare(self, scope: dict[Path, Annotations], path: Path, one: Annotations) -> None:
+        first = scope.setdefault(path, one)
+        if first is not one:
+            message = f"{one.scope} annotation redeclared: {first.location}"
+            self.errors.append(RegoLoadError("rego_type_error", message, one.location))
+
+    def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
+        """What ``rego.metadata.chain()`` returns in this rule."""
+        path, package = rule_path(module, rule), _package_path(module)
+        own = [one for one in rule.annotations if one.scope == "rule"]
+        found = [_entry(path, one) for one in reversed(own)]
+        if not found:
+            found.append({"path": list(path)})
+        if path in self._paths:
+            found.append(_entry(path, self._paths[path]))
+        if package in self._packages:
+            found.append(_entry(package, self._packages[package]))
+        for length in range(len(package), -1, -1):
+            outer = self._paths.get(package[:length])
+            if outer is not None:
+                found.append(_entry(package[:length], outer))
+        return found
+
+    @staticmethod
+    def rule(rule: Rule) -> dict[str, Any]:
+        """What ``rego.metadata.rule()`` returns in this rule."""
+        return next((one.value for one in rule.annotations if one.scope == "rule"), {})
+
+
+def _entry(path: Path, one: Annotations) -> dict[str, Any]:
+    return {"path": list(path), "annotations": one.value}

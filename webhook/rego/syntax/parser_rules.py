@@ -1,0 +1,362 @@
+"""Rules: heads, default values, bodies, chained bodies and else branches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.ast import (
+    ArrayComprehension,
+    Boolean,
+    Call,
+    Expr,
+    Head,
+    ObjectComprehension,
+    Ref,
+    Rule,
+    Set,
+    SetComprehension,
+    TemplateString,
+    Var,
+)
+from webhook.rego.syntax.ground import is_ground
+from webhook.rego.syntax.parser_bodies import Bodies
+from webhook.rego.syntax.parser_state import Refused
+from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
+
+if TYPE_CHECKING:
+    from webhook.rego.location import Location
+    from webhook.rego.syntax.ast import Body, Literal_, Term
+
+_COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
+
+
+@dataclass(slots=True)
+class Written:
+    """A rule with what its declaration spelled out, which the checks of v1 ask for."""
+
+    rule: Rule
+    if_: bool = False
+    body: bool = True
+    value: bool = True
+
+
+class Rules(Bodies):
+    """The part of the parser that reads rules with a body, and default rules."""
+
+    def rules(self) -> list[Written] | None:
+        """The rules that begin here; None, nothing consumed but the place, for another statement."""
+        start = self.i
+        self._name_ahead()
+        default = self.kinds[start] == t.DEFAULT
+        if default:
+            self.i += 1
+            self._name_ahead()
+        if self.kinds[self.i] != t.IDENT:
+            return None
+        head = self._head(default)
+        if head is None:
+            return None
+        if default:
+            return [self._default(head, start)]
+        has_if = self.kinds[self.i] == t.IF
+        bare = head.value is None and head.args is None and not head.contains
+        if bare and not has_if and len(head.ref.path) == 1:
+            head = replace(head, ref=replace(head.ref, path=()), key=head.ref.path[0])
+        if has_if:
+            self.i += 1
+            body = self._body_after_if()
+        elif self.kinds[self.i] == t.LBRACE:
+            body = self._braced()
+        elif head.contains:
+            rule = Rule(head, (), location=head.location)
+            return [Written(rule, body=False)]
+        else:
+            return None
+        return self._finish(head, body, has_if, start)
+
+    def _name_ahead(self) -> None:
+        """Take a keyword that begins a reference for a name."""
+        if self.keyword_begins_reference():
+            self.kinds[self.i] = t.IDENT
+
+    def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[Written]:
+        """The rule with its else branches, and those of the bodies chained to it."""
+        branches: list[Written] = []
+        if self.kinds[self.i] == t.ELSE and not self.keyword_begins_reference():
+            if head.ref.path and not all(map(is_ground, head.ref.path)):
+                self.refuse("else keyword cannot be used on rules with variables in head")
+            single = head.args is None and len(head.ref.path) == 1
+            keyed = single and (not has_if or isinstance(head.ref.path[0], Ref))
+            if head.key is not None or keyed:
+                self.refuse("else keyword cannot be used on multi-value rules")
+            branches = self._else(head)
+        place = self.since(self.starts[start])
+        else_ = branches[0].rule if branches else None
+        rule = Rule(head, body, else_=else_, location=place)
+        found = [Written(rule, if_=has_if), *branches]
+        while self.kinds[self.i] == t.LBRACE:
+            if branches:
+                self.refuse("expected else keyword")
+            opening = self.i
+            chained = self._braced()
+            place = self.since(self.starts[opening])
+            rule = Rule(self._same_head(head, place), chained, location=place)
+            found.append(Written(rule, if_=has_if))
+        return found
+
+    def _same_head(self, head: Head, place: Location) -> Head:
+        """The head for another body: wildcards among its arguments are new ones."""
+        args = head.args
+        if args is not None:
+            args = tuple(self._fresh(arg) for arg in args)
+        return replace(head, args=args, location=place)
+
+    def _fresh(self, arg: Term) -> Term:
+        if not isinstance(arg, Var) or not arg.is_wildcard:
+            return arg
+        self.wildcards += 1
+        return Var(f"${self.wildcards - 1}", location=arg.location)
+
+    # --- heads -----------------------------------------------------------------------------
+
+    def _head(self, default: bool) -> Head | None:
+        first = self.i
+        start = self.starts[first]
+        term: Term = self.variable(first)
+        self.i = first + 1
+        kind = self.kinds[self.i]
+        if t.ADD <= kind <= t.LTE and self.starts[self.i] == self.ends[first]:
+            self.illegal()
+        if t.DOT <= kind <= t.LPAREN_ATTACHED:
+            try:
+                term = self.reference(term, loose=True)
+            except Refused as refusal:
+                self._also(refusal, "expected rule head name")
+        args: tuple[Term, ...] | None = None
+        if isinstance(term, Call):
+            args, term = term.args, term.operator
+        if isinstance(term, Var):
+            term = Ref(term, (), location=term.location)
+        if not isinstance(term, Ref) or not isinstance(term.head, Var):
+            return None
+        return self._head_value(term, args, start, default)
+
+    def _head_value(
+        self, ref: Ref, args: tuple[Term, ...] | None, start: int, default: bool
+    ) -> Head:
+        name = ref.location.text
+        kind = self.kinds[self.i]
+        key = value = None
+        if kind == t.CONTAINS:
+            if args is not None:
+                self.illegal(
+                    "the contains keyword can only be used with multi-value rule definitions "
+                    f"(e.g., {name} contains <VALUE> {{ ... }})"
+                )
+            self.i += 1
+            key = self._described(
+                f"expected rule key term (e.g., {name} contains <VALUE> {{ ... }})"
+            )
+        elif kind == t.UNIFY:
+            self.i += 1
+            value = self._described(
+                f"expected rule value term (e.g., {name}[<nil>] = <VALUE> {{ ... }})"
+            )
+        elif kind == t.ASSIGN:
+            self.i += 1
+            if args:
+                note = f"expected function value term (e.g., {name}(...) := <VALUE> {{ ... }})"
+            elif default:
+                note = f"expected default rule value term (e.g., default {name} := <VALUE>)"
+            else:
+                note = f"expected rule value term (e.g., {name} := <VALUE> {{ ... }})"
+            value = self._described(note)
+        return Head(
+            ref,
+            args,
+            key,
+            value,
+            assign=kind == t.ASSIGN,
+            contains=kind == t.CONTAINS,
+            location=self.since(start),
+        )
+
+    def _described(self, note: str) -> Term:
+        """A term; where there is none, the errors say also what was expected."""
+        try:
+            return self.expression()
+        except Refused as refusal:
+            self._also(refusal, note)
+
+    def _also(self, refusal: Refused, note: str) -> NoReturn:
+        """Give up with one more error, which says what was expected."""
+        last = refusal.errors[-1]
+        if last.message.startswith(WHITESPACE):
+            message = f"{WHITESPACE}: {note}"
+            again = RegoLoadError("rego_parse_error", message, last.location, details=last.details)
+            raise Refused([*refusal.errors, again]) from None
+        if self.kinds[self.i] == t.ILLEGAL:
+            raise Refused([*refusal.errors, self.error("illegal token")]) from None
+        try:
+            self.illegal(note)
+        except Refused as described:
+            raise Refused(refusal.errors + described.errors) from None
+
+    # --- default rules ---------------------------------------------------------------------
+
+    def _default(self, head: Head, start: int) -> Written:
+        place = self.since(self.starts[start])
+        if head.value is None:
+            if len(head.ref.path) == 1 and not head.args:
+                self.refuse("illegal default rule (must have a value)", place)
+            head = replace(head, value=Boolean(value=True, location=place))
+            assert head.value is not None
+        for kind in _not_constant(head.value):
+            self.refuse(f"illegal default rule (value cannot contain {kind})", place)
+        seen: set[str] = set()
+        for arg in head.args or ():
+            if not isinstance(arg, Var) or arg.name in ROOTS:
+                kind = _kind(arg)
+                self.refuse(f"illegal default rule (arguments cannot contain {kind})", place)
+            if arg.name in seen:
+                self.refuse(
+                    f"illegal default rule (arguments cannot be repeated {arg.name})", place
+                )
+            seen.add(arg.name)
+        return Written(Rule(head, (), default=True, location=place))
+
+    # --- bodies and else -------------------------------------------------------------------
+
+    def _braced(self) -> Body:
+        self.i += 1
+        body = self.body(t.RBRACE)
+        self.i += 1
+        return body
+
+    def _body_after_if(self) -> Body:
+        """One literal, or a body in braces.
+
+        ``{x}`` is a body and not a set, but ``{x | y}`` and ``{}`` are values: OPA
+        tries the literal first, and takes braces for a body only where that fails
+        or gives a set.
+        """
+        if self.kinds[self.i] != t.LBRACE:
+            return (self.literal(),)
+        start, wildcards, depth = self.i, self.wildcards, self.depth
+        if not self.logical and self.kinds[start + 1] != t.RBRACE:
+            body = self._plain_body()
+            if body is not None:
+                return body
+            self.i, self.wildcards, self.depth = start, wildcards, depth
+        try:
+            literal = self.literal()
+        except Refused:
+            pass
+        else:
+            if not isinstance(literal, Expr) or not isinstance(literal.term, Set):
+                return (literal,)
+        self.i, self.wildcards, self.depth = start, wildcards, depth
+        return self._braced()
+
+    def _plain_body(self) -> Body | None:
+        """The body in braces, where its first literal shows that these can be nothing else."""
+        self.i += 1
+        try:
+            first = self.literal()
+        except Refused:
+            return None
+        kind = self.kinds[self.i]
+        if kind in t.SET_CONTINUES:
+            return None
+        if isinstance(first, Expr) and _begins_with_union(first.term):
+            return None
+        body = self.body_after(first, t.RBRACE)
+        self.i += 1
+        return body
+
+    def _else(self, head: Head) -> list[Written]:
+        """The chain of else branches from here, the first of them linked to the rest."""
+        self.enter()
+        start = self.i
+        own = self._same_head(head, self.at(start))
+        self.i += 1
+        kind = self.kinds[self.i]
+        value: Term | None = None
+        if kind in t.EQUATIONS:
+            self.i += 1
+            value = self.expression()
+        elif kind not in t.BODY_OPENERS:
+            self.illegal("expected else value term or rule body")
+        own = replace(
+            own,
+            location=self.since(self.starts[start]),
+            value=value,
+            assign=kind == t.ASSIGN or (head.assign and value is None),
+        )
+        kind = self.kinds[self.i]
+        body: Body = ()
+        written = kind in t.BODY_OPENERS
+        has_if = kind == t.IF
+        if has_if:
+            self.i += 1
+        if self.kinds[self.i] == t.LBRACE and written:
+            body = self._braced()
+        elif has_if:
+            if self.kinds[self.i] == t.EOF:
+                self.illegal("rule body expected")
+            body = (self.literal(),)
+        branches: list[Written] = []
+        if written and self.kinds[self.i] == t.ELSE:
+            branches = self._else(head)
+        self.depth -= 1
+        rule = Rule(
+            own,
+            body,
+            else_=branches[0].rule if branches else None,
+            location=self.since(self.starts[start]),
+        )
+        return [Written(rule, if_=has_if, body=written, value=value is not None), *branches]
+
+
+def _begins_with_union(term: Term) -> bool:
+    """Whether the first operand is one of ``|``: in braces, that may be a comprehension."""
+    while isinstance(term, Call) and term.infix:
+        if term.operator == Var("or"):
+            return True
+        term = term.args[0]
+    return False
+
+
+def _kind(term: Term) -> str:
+    """OPA's name of the kind of a term, in which ``input`` alone is a reference."""
+    if isinstance(term, Var) and term.name in ROOTS:
+        return "ref"
+    return KINDS_OF_TERM[type(term)]
+
+
+def _not_constant(term: Term) -> list[str]:
+    """The kinds of what a default value may not contain, outside comprehensions."""
+    found: list[str] = []
+    todo: list[Term | Literal_] = [term]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Var | Ref | Call):
+            found.append(_kind(one))
+        elif isinstance(one, TemplateString):
+            todo.extend(part for part in one.parts if not isinstance(part, str))
+        elif not isinstance(one, _COMPREHENSIONS):
+            todo.extend(_children(one))
+    return found
+
+
+def _children(term: Term | Literal_) -> list[Term]:
+    from webhook.rego.syntax.ast import Array, Object  # noqa: PLC0415
+
+    if isinstance(term, Array | Set):
+        return list(term.items)
+    if isinstance(term, Object):
+        return [one for pair in term.items for one in pair]
+    return []

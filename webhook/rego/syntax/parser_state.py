@@ -1,0 +1,176 @@
+"""What every part of the parser shares: the tokens, the place among them, and complaints.
+
+Parsing is recursive descent. A part that cannot go on raises :class:`Refused`;
+where the grammar is ambiguous, a caller goes back to a remembered place and
+tries the other reading. Terms that such a caller may meet twice are remembered
+by place, so that going back never costs more than a constant factor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.lexer import SourceLocation, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.location import Location
+    from webhook.rego.syntax.ast import RegoVersion, Term
+    from webhook.rego.syntax.lexer import Source
+
+MAX_DEPTH: Final = 150
+"""Collections, calls, groups and bodies within one another. OPA allows 100 000 steps of its own
+parser; Python's stack (1000 frames, about five for a level here and as many in later stages)
+allows less, and no policy that a person wrote has been seen beyond 30."""
+
+DEPTH_EXCEEDED: Final = "max parsing recursion depth exceeded"
+
+
+class Refused(Exception):  # noqa: N818  # a reading that did not work out, often no error at all
+    """The tokens cannot be read this way; carries the errors to report if no other way works."""
+
+    def __init__(self, errors: list[RegoLoadError]) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+
+def source_lines(text: str, offset: int) -> tuple[str, ...]:
+    """The line of a place, and a caret below it; where there is nothing, the last text before."""
+    if not text:
+        return ()
+    at = min(offset, len(text) - 1)
+    while at > 0 and text[at] in " \t\n\r\v\f":
+        at -= 1
+    begin = max(text.rfind("\n", 0, at + 1), text.rfind("\r", 0, at + 1)) + 1
+    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
+    line = text[min(begin, at) : min(ends, default=len(text))]
+    shown = line.lstrip("\t")
+    indent = max(at - begin - (len(line) - len(shown)), 0)
+    return shown, " " * indent + "^"
+
+
+class State:
+    """The place in the tokens, and what has been learned so far."""
+
+    def __init__(self, source: Source, keywords: dict[str, int], version: RegoVersion) -> None:
+        found = tokenize(source, keywords)
+        self.source = source
+        self.version = version
+        self.tokens = found
+        self.kinds = found.kinds
+        self.texts = found.texts
+        self.starts = found.starts
+        self.ends = found.ends
+        self.newlines = found.newlines
+        self.i = 0
+        self.wildcards = 0
+        self.depth = 0
+        self.keywords = dict(keywords)
+        self.not_bodies = False
+        self.logical = False
+        self.hints: list[str] = []
+        self.errors: list[RegoLoadError] = []
+        self.remembered: dict[int, tuple[Term | None, int, int, list[RegoLoadError]]] = {}
+
+    def add_keywords(self, keywords: dict[str, int]) -> None:
+        """Make these names keywords from here on."""
+        names = {name: kind for name, kind in keywords.items() if name not in self.keywords}
+        if "every" in names and "in" not in self.keywords:
+            names["in"] = t.IN
+        self.keywords.update(names)
+        self.logical = "and" in self.keywords or "or" in self.keywords
+        if not names:
+            return
+        kinds, texts = self.kinds, self.texts
+        for i in range(self.i, len(kinds)):
+            if kinds[i] == t.IDENT and texts[i] in names:
+                kinds[i] = names[texts[i]]
+
+    def here(self) -> SourceLocation:
+        """The location of the current token."""
+        i = self.i
+        return SourceLocation(self.source, self.starts[i], self.ends[i])
+
+    def at(self, i: int) -> SourceLocation:
+        """The location of a token."""
+        return SourceLocation(self.source, self.starts[i], self.ends[i])
+
+    def since(self, start: int) -> SourceLocation:
+        """From an offset to the end of the token before the current one."""
+        return SourceLocation(self.source, start, self.ends[self.i - 1])
+
+    def is_name(self, i: int) -> bool:
+        """Whether the token may be an element of a reference: a name, or any keyword."""
+        kind = self.kinds[i]
+        return kind == t.IDENT or t.PACKAGE <= kind <= t.LOGICAL_OR
+
+    def keyword_begins_reference(self) -> bool:
+        """Whether the current token is a keyword that a reference begins with, as in ``not.x``."""
+        i = self.i
+        kinds = self.kinds
+        return t.PACKAGE <= kinds[i] <= t.LOGICAL_OR and (
+            kinds[i + 1] == t.DOT_ATTACHED or kinds[i + 1] == t.LBRACK_ATTACHED
+        )
+
+    def hint(self, text: str) -> None:
+        """Remember advice for the next error."""
+        self.hints.append(text)
+
+    def reads_with(self, keywords: dict[str, int], start: int, read: Callable[[], bool]) -> bool:
+        """Whether ``read`` would succeed from token ``start`` if these were keywords.
+
+        Nothing is consumed: for advice in errors only.
+        """
+        kept = self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered
+        self.kinds = [
+            keywords.get(text, kind) if kind == t.IDENT else kind
+            for kind, text in zip(self.kinds, self.texts, strict=True)
+        ]
+        self.i, self.hints, self.remembered = start, [], {}
+        try:
+            return read()
+        except Refused:
+            return False
+        finally:
+            self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered = kept
+
+    def error(self, message: str, location: Location | None = None) -> RegoLoadError:
+        """The error with the advice collected so far."""
+        if self.hints:
+            label = "hint" if len(self.hints) == 1 else "hints"
+            message = f"{message} ({label}: {', '.join(self.hints)})"
+            self.hints = []
+        place = location or self.here()
+        details = source_lines(self.source.text, place.offset)
+        return RegoLoadError("rego_parse_error", message, place, details=details)
+
+    def scan_errors(self) -> list[RegoLoadError]:
+        """What the lexer says of the current token."""
+        if self.kinds[self.i] != t.ILLEGAL or not self.texts[self.i]:
+            return []
+        return [self.error(text) for text in self.texts[self.i].split("\n")]
+
+    def refuse(self, message: str, location: Location | None = None) -> NoReturn:
+        """Give up this reading with a message."""
+        errors = self.scan_errors()
+        errors.append(self.error(message, location))
+        raise Refused(errors)
+
+    def illegal(self, note: str = "") -> NoReturn:
+        """Give up because of the current token."""
+        kind = self.kinds[self.i]
+        if kind == t.ILLEGAL:
+            self.refuse("illegal token")
+        what = "keyword" if t.PACKAGE <= kind <= t.LOGICAL_OR or kind in (t.AND, t.OR) else "token"
+        if kind in (t.AND, t.OR):
+            what = "token"
+        self.refuse(f"unexpected {t.NAMES[kind]} {what}" + (f": {note}" if note else ""))
+
+    def enter(self) -> None:
+        """Go one level deeper; whoever enters leaves by ``self.depth -= 1``."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse(DEPTH_EXCEEDED)

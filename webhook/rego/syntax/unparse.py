@@ -1,0 +1,256 @@
+"""From syntax tree back to source text: what is printed parses to an equal tree.
+
+Operators are put in parentheses, bodies in braces, one rule to a line; comments
+and the author's layout are gone. For messages, logs and tests, not for
+formatting files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.ast import (
+    Array,
+    ArrayComprehension,
+    Boolean,
+    Call,
+    Every,
+    Expr,
+    Logic,
+    Not,
+    Null,
+    Number,
+    Object,
+    ObjectComprehension,
+    Ref,
+    Set,
+    SetComprehension,
+    SomeDecl,
+    SomeIn,
+    String,
+    TemplateString,
+    Var,
+)
+
+if TYPE_CHECKING:
+    from webhook.rego.syntax.ast import Body, Head, Literal_, Module, Rule, Term, With
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEYWORDS: Final = frozenset({**t.KEYWORDS, **t.FUTURE_V0, **t.FUTURE_V1})
+_SYMBOLS: Final = {
+    t.NAMES[kind]: symbol for symbol, kind in t.PUNCTUATION.items() if t.ASSIGN <= kind <= t.LTE
+}
+
+
+def unparse_module(module: Module) -> str:
+    """The module's source in its own version of the language."""
+    lines = [f"package {_path(module.package)}", ""]
+    names = set()
+    for one in module.imports:
+        alias = "" if one.alias is None else f" as {one.alias}"
+        lines.append(f"import {unparse(one.path)}{alias}")
+        names.add(unparse(one.path))
+    has_if = module.version != "v0" or not names.isdisjoint(
+        {"future.keywords", "future.keywords.if", "rego.v1", "rego.v2"}
+    )
+    lines += [_rule(rule, has_if) for rule in module.rules]
+    return "\n".join(lines) + "\n"
+
+
+def _path(package: Ref) -> str:
+    first, *rest = package.path
+    head = Var(first.value) if isinstance(first, String) else first
+    return unparse(Ref(head, tuple(rest)) if rest else head)
+
+
+def unparse_body(body: Body) -> str:
+    """The literals, separated by semicolons."""
+    return "; ".join(map(_literal, body))
+
+
+def unparse(term: Term) -> str:
+    """A term's source."""
+    return _PRINTERS[type(term)](term)  # type: ignore[operator,no-any-return]
+
+
+# --- rules ---------------------------------------------------------------------------------
+
+
+def _rule(rule: Rule, has_if: bool) -> str:
+    text = "default " if rule.default else ""
+    # `if` would turn `p[x]`, a member of a set in v0, into a key with the value true.
+    old_set = rule.head.key is not None and not rule.head.contains
+    text += _head(rule.head) + _rule_body(rule, has_if and not old_set)
+    branch = rule.else_
+    while branch is not None:
+        text += " else" + _value(branch.head) + _rule_body(branch, has_if)
+        branch = branch.else_
+    return text
+
+
+def _rule_body(rule: Rule, has_if: bool) -> str:
+    if not rule.body:
+        return ""
+    return f"{' if' if has_if else ''} {{ {unparse_body(rule.body)} }}"
+
+
+def _head(head: Head) -> str:
+    text = unparse(head.ref)
+    if head.args is not None:
+        text += _args(head.args)
+    if head.key is not None:
+        key = unparse(head.key)
+        return f"{text} contains {key}" if head.contains else f"{text}[{key}]"
+    return text + _value(head)
+
+
+def _value(head: Head) -> str:
+    if head.value is None:
+        return ""
+    return f" {':=' if head.assign else '='} {unparse(head.value)}"
+
+
+# --- literals ------------------------------------------------------------------------------
+
+
+def _literal(literal: Literal_) -> str:
+    if isinstance(literal, SomeDecl):
+        return f"some {', '.join(map(unparse, literal.names))}"
+    return _bare(literal) + "".join(map(_with, literal.with_))
+
+
+def _bare(literal: Expr | SomeIn | Every | Not | Logic) -> str:
+    if isinstance(literal, Expr):
+        return ("not " if literal.negated else "") + _statement(literal.term)
+    if isinstance(literal, SomeIn):
+        return f"some {_membership(literal.key, literal.value, literal.domain)}"
+    if isinstance(literal, Every):
+        parts = _membership(literal.key, literal.value, literal.domain)
+        return f"every {parts} {{ {unparse_body(literal.body)} }}"
+    if isinstance(literal, Not):
+        return f"not {{ {unparse_body(literal.body)} }}"
+    left, right = unparse_body(literal.left), unparse_body(literal.right)
+    return f"{{ {left} }} {literal.operator} {{ {right} }}"
+
+
+def _membership(key: Term | None, value: Term, domain: Term) -> str:
+    keys = "" if key is None else f"{unparse(key)}, "
+    return f"{keys}{unparse(value)} in {unparse(domain)}"
+
+
+def _with(one: With) -> str:
+    return f" with {unparse(one.target)} as {unparse(one.value)}"
+
+
+def _statement(term: Term) -> str:
+    """A term where an assignment or unification may stand."""
+    if isinstance(term, Call) and isinstance(term.operator, Var) and len(term.args) == 2:
+        symbol = {"eq": "=", "assign": ":="}.get(term.operator.name)
+        if symbol is not None:
+            return f"{_leading(term.args[0])} {symbol} {unparse(term.args[1])}"
+    return _leading(term)
+
+
+def _leading(term: Term) -> str:
+    """A term at the beginning of a literal: the one place where ``not.x`` may stand.
+
+    The first operand stands bare, so that a keyword there remains at the
+    beginning; but not that of a union, which in braces reads as a comprehension.
+    """
+    operands: list[str] = []
+    first, binding = term, 1
+    while True:
+        symbol = _infix_symbol(first)
+        if symbol is None or symbol == "|":
+            break
+        assert isinstance(first, Call)
+        own = t.PRECEDENCE[t.PUNCTUATION[symbol]]
+        if own < binding:
+            break
+        operands.append(f" {symbol} {unparse(first.args[1])}")
+        first, binding = first.args[0], own
+    return unparse(first) + "".join(reversed(operands))
+
+
+# --- terms ---------------------------------------------------------------------------------
+
+
+def _ref(term: Ref) -> str:
+    text = unparse(term.head)
+    for part in term.path:
+        if isinstance(part, String) and _NAME.fullmatch(part.value) and part.value not in _KEYWORDS:
+            text += f".{part.value}"
+        else:
+            text += f"[{unparse(part)}]"
+    return text
+
+
+def _infix_symbol(term: Term) -> str | None:
+    """The symbol of a binary operator, assignment and unification excluded."""
+    if not isinstance(term, Call) or not isinstance(term.operator, Var) or len(term.args) != 2:
+        return None
+    symbol = _SYMBOLS.get(term.operator.name)
+    return None if symbol in ("=", ":=") else symbol
+
+
+def _call(term: Call) -> str:
+    operator, args = term.operator, term.args
+    symbol = _infix_symbol(term)
+    if symbol is not None:
+        return f"({unparse(args[0])} {symbol} {unparse(args[1])})"
+    if isinstance(operator, Ref) and term.infix and operator.head == Var("internal"):
+        return f"({', '.join(map(unparse, args[:-1]))} in {unparse(args[-1])})"
+    return unparse(operator) + _args(args)
+
+
+def _args(args: tuple[Term, ...]) -> str:
+    return f"({', '.join(map(unparse, args))})"
+
+
+def _set(term: Set) -> str:
+    return "{" + ", ".join(map(unparse, term.items)) + "}" if term.items else "set()"
+
+
+def _object(term: Object) -> str:
+    return "{" + ", ".join(f"{unparse(key)}: {unparse(value)}" for key, value in term.items) + "}"
+
+
+def _object_comprehension(term: ObjectComprehension) -> str:
+    return f"{{{unparse(term.key)}: {unparse(term.value)} | {unparse_body(term.body)}}}"
+
+
+def _template(term: TemplateString) -> str:
+    text = ""
+    for part in term.parts:
+        if isinstance(part, str):
+            text += _quoted(part)[1:-1].replace("{", "\\{")
+        elif isinstance(part, Expr | SomeDecl | SomeIn | Every | Not | Logic):
+            text += f"{{{_literal(part)}}}"
+        else:
+            text += f"{{{unparse(part)}}}"
+    return f'$"{text}"'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_PRINTERS: Final = {
+    Null: lambda _: "null",
+    Boolean: lambda term: "true" if term.value else "false",
+    Number: lambda term: term.text,
+    String: lambda term: _quoted(term.value),
+    Var: lambda term: "_" if term.is_wildcard else term.name,
+    Ref: _ref,
+    Array: lambda term: "[" + ", ".join(map(unparse, term.items)) + "]",
+    Object: _object,
+    Set: _set,
+    ArrayComprehension: lambda term: f"[{unparse(term.term)} | {unparse_body(term.body)}]",
+    SetComprehension: lambda term: f"{{{unparse(term.term)} | {unparse_body(term.body)}}}",
+    ObjectComprehension: _object_comprehension,
+    Call: _call,
+    TemplateString: _template,
+}

@@ -1,0 +1,111 @@
+"""What only constants and parameters decide, computed while code is written for a constraint.
+
+A rule, a call or a comprehension that reads neither the rest of the input nor base
+documents, and asks no built-in that may answer otherwise another time, has one value in
+all evaluations. It is found by compiling just that and evaluating it once. Where that
+ends in an error it stays in the code, for those who evaluate it to see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.check import ir
+from webhook.rego.check.variables import everything
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.location import NOWHERE
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.runtime import MISSING, new_state
+from webhook.rego.run.values import UNDEFINED
+from webhook.rego.write.constants import UnreachableError, cost
+from webhook.rego.write.documents import Documents
+from webhook.rego.write.generate import generate
+from webhook.rego.write.literals import BodyWriter
+from webhook.rego.write.nesting import share
+from webhook.rego.write.purity import Purity
+from webhook.rego.write.uses import Uses
+from webhook.rego.write.writer import PAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.rego.check.ir import Term
+    from webhook.rego.check.tree import Node
+    from webhook.rego.run.values import Value
+    from webhook.rego.write.unit import Unit
+
+MAX_QUESTIONS: Final = 40
+"""Values computed for one constraint: each is compiled, which takes about a millisecond."""
+
+MAX_STEPS: Final = 20_000
+"""The budget of each: about a millisecond."""
+
+MAX_COST: Final = 10_000
+"""Scalars and characters of such a value: some 100 KB."""
+
+
+class Ahead:
+    """Answers for one constraint, whose parameters stand in the rules."""
+
+    def __init__(self, unit: Unit, make_unit: Callable[[], Unit]) -> None:
+        """``unit`` is the one being written; ``make_unit`` gives others like it."""
+        self._make_unit = make_unit
+        self._purity = Purity(unit)
+        self._found: dict[object, Value] = {}
+        self._left = MAX_QUESTIONS
+
+    def document(self, node: Node) -> Value:
+        """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
+        path: list[Term] = [ir.Const(name) for name in node.path]
+        return self._ask(node.path, ir.Ref(ir.Var("data"), path), {})
+
+    def call(self, name: tuple[str, ...], args: Mapping[str, Value]) -> Value:
+        """What a function gives for these operands (by their source), likewise."""
+        given: list[Term] = [ir.Const(value) for value in args.values()]
+        out = ir.Var(" out")
+        call = ir.Call(name, given, NOWHERE, out=out)
+        found = self._ask((name, *args), ir.Comprehension("array", None, out, [call]), {})
+        if type(found) is not list:
+            return found
+        return found[0] if found else UNDEFINED
+
+    def comprehension(self, term: ir.Comprehension, known: Callable[[str], Value]) -> Value:
+        """What a comprehension makes where all it uses is known, likewise."""
+        used: set[str] = set()
+        everything(term, used)
+        names = {name: known(name) for name in sorted(used)}
+        return self._ask(id(term), term, names)
+
+    def _ask(self, at: object, term: Term, names: Mapping[str, Value]) -> Value:
+        found = self._found.get(at)
+        if found is None:
+            found = MISSING
+            if self._left and self._purity.term(term):
+                self._left -= 1
+                found = self._evaluate(term, names)
+            self._found[at] = found
+        return found
+
+    def _evaluate(self, term: Term, names: Mapping[str, Value]) -> Value:
+        unit = self._make_unit()
+        uses = Uses()
+        uses.body([term], [])
+        writer = BodyWriter(unit, uses)
+        for name, value in names.items():
+            if value is not MISSING:
+                writer.env[name] = writer.constant(value)
+        context = EvaluationContext(steps=MAX_STEPS)
+        try:
+            writer.attempt(lambda: writer.line(f"return {writer.operand(term)[0]}"))
+            writer.lines.append((1, "return U"))
+            lines = [(0, "def q(S):"), (1, f"P = {PAYS} = True")]
+            lines += [*((1, text) for text in writer.prologue), *writer.lines]
+            unit.add(share(lines) if writer.split else lines)
+            Documents(unit).run()
+            function = generate(unit).load(unit.builtins).function
+            found = function(new_state(UNDEFINED, {}, context, unit.slots))
+        except (EvaluationError, RegoErrors, RecursionError, UnreachableError):
+            return MISSING
+        if context.is_particular or (found is not UNDEFINED and cost(found) > MAX_COST):
+            return MISSING
+        return found

@@ -1,0 +1,171 @@
+"""Terms whose value is known while code is written, and what follows from them.
+
+Constants of the policy are known always; a constraint's parameters are where code is
+written for it alone (:func:`bind_parameters`), and then so is what only they decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.check import ir
+from webhook.rego.check.variables import every_literal, walk, walk_body
+from webhook.rego.run.runtime import MISSING, index
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, make_object, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check.ir import Lit, Rule, Term
+    from webhook.rego.run.values import Value
+
+PARAMETERS = "parameters"
+
+PARTS_MAX: Final = 10_000
+"""Values that a collection made of known variables may hold: more are made by the evaluation, which
+has bounds. What a policy writes out whole is no smaller for it."""
+
+
+class UnreachableError(Exception):
+    """What is being written can have no solution: the rest of its body is not written."""
+
+
+def static(term: Term, known: Callable[[str], Value]) -> Value:
+    """The term's value, UNDEFINED included; MISSING where only an evaluation tells.
+
+    ``known`` gives the value of a variable, or MISSING.
+    """
+    if isinstance(term, ir.Const):
+        return term.value
+    if isinstance(term, ir.Var):
+        return known(term.name)
+    if isinstance(term, ir.Ref):
+        return _followed(static(term.head, known), term.path, known)
+    if isinstance(term, (ir.Array, ir.Set)):
+        items = _all(term.items, known)
+        if items is None or _is_large(items):
+            return MISSING
+        return items if isinstance(term, ir.Array) else RegoSet(items)
+    if isinstance(term, ir.Object):
+        names = _all((name for name, _ in term.items), known)
+        items = _all((item for _, item in term.items), known)
+        if names is None or items is None or _is_large([*names, *items]):
+            return MISSING
+        if len(set(map(key, names))) < len(names):
+            return MISSING
+        return make_object(zip(names, items, strict=True))
+    return MISSING
+
+
+def _is_large(value: Value) -> bool:
+    """Whether a value has too many parts to be written; naming another twice doubles them."""
+    return any(count > PARTS_MAX for count, _ in enumerate(parts(value), 1))
+
+
+def _followed(value: Value, path: list[Term], known: Callable[[str], Value]) -> Value:
+    if value is MISSING:
+        return MISSING
+    for part in path:
+        name = static(part, known)
+        if name is MISSING or name is UNDEFINED:
+            return MISSING
+        value = index(value, name)
+        if value is UNDEFINED:
+            return value
+    return value
+
+
+def _all(terms: Iterable[Term], known: Callable[[str], Value]) -> list[Value] | None:
+    found = []
+    for term in terms:
+        value = static(term, known)
+        if value is MISSING or value is UNDEFINED:
+            return None
+        found.append(value)
+    return found
+
+
+def bind_parameters(rules: Iterable[Rule], parameters: Value) -> bool:
+    """Put the value in place of ``input.parameters``; False where a modifier may replace it.
+
+    The rules are changed. What reads ``input`` whole still does.
+    """
+    branches = [branch for rule in rules for branch in rule.branches()]
+    for branch in branches:
+        for lit in _literals(branch):
+            if any(modifier.kind == "input" for modifier in lit.withs):
+                return False
+    for branch in branches:
+        for lit in _literals(branch):
+            _bind_operand(lit, parameters)
+        for term in _terms(branch):
+            _bind_reference(term, parameters)
+    return True
+
+
+def _literals(rule: Rule) -> Iterator[Lit]:
+    yield from every_literal(rule.body)
+    for term in _terms(rule):
+        if isinstance(term, ir.Comprehension):
+            yield from every_literal(term.body)
+
+
+def _terms(rule: Rule) -> Iterator[Term]:
+    for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value):
+        if term is not None:
+            yield from walk(term)
+    yield from walk_body(rule.body)
+
+
+def _bind_reference(term: Term, parameters: Value) -> None:
+    if isinstance(term, ir.Ref) and is_of_parameters(term):
+        term.head = ir.Const(parameters)
+        term.path = term.path[1:]
+
+
+def _bind_operand(lit: Lit, parameters: Value) -> None:
+    if isinstance(lit, ir.Call) and gets_parameters(lit):
+        lit.args[0] = ir.Const({PARAMETERS: parameters})
+
+
+def is_of_parameters(ref: ir.Ref) -> bool:
+    """Whether the reference is one below ``input.parameters``."""
+    first = ref.path[0] if ref.path else None
+    return _is_input(ref.head) and isinstance(first, ir.Const) and first.value == PARAMETERS
+
+
+def gets_parameters(call: ir.Call) -> bool:
+    """Whether this is ``object.get(input, "parameters", {})``, which policies write for the same."""
+    if call.name != "object.get" or not _is_input(call.args[0]):
+        return False
+    name = call.args[1]
+    if not isinstance(name, ir.Const):
+        return False
+    step = name.value[0] if type(name.value) is list and name.value else name.value
+    return type(step) is str and step == PARAMETERS
+
+
+def _is_input(term: Any) -> bool:
+    return isinstance(term, ir.Var) and term.name == "input"
+
+
+def is_computable(builtin: Builtin) -> bool:
+    """Whether a call with known operands may be answered while code is written."""
+    plain = builtin.deterministic and not builtin.relation and builtin.result is not None
+    # What a caller brought may ask the caller's services.
+    return plain and BUILTINS.get(builtin.name) is builtin
+
+
+def cost(value: Value) -> int:
+    """About the characters of the value's source."""
+    if isinstance(value, str):
+        return 1 + len(value)
+    if isinstance(value, int):
+        return 1 + value.bit_length() // 3
+    if isinstance(value, (list, RegoSet)):
+        return 1 + sum(map(cost, value))
+    if isinstance(value, (dict, RegoObject)):
+        return 1 + sum(cost(name) + cost(item) for name, item in value.items())
+    return 4

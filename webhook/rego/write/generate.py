@@ -1,0 +1,203 @@
+"""Stage 5: the program's source, compiled, and the names it runs with."""
+
+from __future__ import annotations
+
+import marshal
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import BuiltinError
+from webhook.rego.location import NOWHERE, Location
+from webhook.rego.run import kept, metered, packages, runtime
+from webhook.rego.run.numbers import Numeral
+from webhook.rego.run.patterns import pattern
+from webhook.rego.run.text import argument_text
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import CodeType
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.run.values import Value
+    from webhook.rego.write.unit import Unit
+
+
+def _set_of(items: dict[Any, Value]) -> RegoSet:
+    return RegoSet._of(items)  # noqa: SLF001  # generated code has made the keys
+
+
+def _build(items: tuple[tuple[Value, Value], ...], place: Location) -> Value:
+    entries: dict[Any, Any] = {}
+    for name, value in items:
+        runtime.put(entries, name, value, place)
+    return runtime.finish(entries)
+
+
+def _undefined(_state: runtime.State) -> Value:
+    return UNDEFINED
+
+
+NAMESPACE: Final[dict[str, Any]] = {
+    "__builtins__": {
+        name: getattr(__import__("builtins"), name)
+        for name in (
+            "type",
+            "len",
+            "dict",
+            "list",
+            "str",
+            "int",
+            "bool",
+            "float",
+            "enumerate",
+            "AttributeError",
+            "frozenset",
+            "isinstance",
+        )
+    },
+    "COUNTABLE": frozenset((list, dict, str, RegoSet, RegoObject)),
+    "U": UNDEFINED,
+    "ONCE": (None,),
+    "E": {},
+    "RegoSet": RegoSet,
+    "RegoObject": RegoObject,
+    "Numeral": Numeral,
+    "BuiltinError": BuiltinError,
+    "Branch": runtime.Branch,
+    "Branching": packages.Branching,
+    "Mock": runtime.Mock,
+    "COMPLETE": runtime.COMPLETE,
+    "FUNCTION": runtime.FUNCTION,
+    "adopt": packages.adopt,
+    "agreed": runtime.agreed,
+    "as_mock": runtime.as_mock,
+    "build": _build,
+    "call": runtime.call,
+    "entry": runtime.entry,
+    "equal": equal,
+    "explore": packages.explore,
+    "extent": packages.extent,
+    "failed": runtime.failed,
+    "finish": runtime.finish,
+    "join1": metered.join1,
+    "join2": metered.join2,
+    "join3": metered.join3,
+    "made": metered.made,
+    "index": runtime.index,
+    "index_base": runtime.index_base,
+    "is_collection": runtime.is_collection,
+    "is_object": runtime.is_object,
+    "before": metered.before,
+    "member": metered.member,
+    "member_at": metered.member_at,
+    "member_key": metered.member_key,
+    "not_after": metered.not_after,
+    "once": kept.once,
+    "once_unless_replaced": kept.once_unless_replaced,
+    "pairs": runtime.pairs,
+    "pairs_in_order": runtime.pairs_in_order,
+    "path": runtime.path,
+    "pattern": pattern,
+    "print_values": runtime.print_values,
+    "put": runtime.put,
+    "put_path": runtime.put_path,
+    "replace": runtime.replace,
+    "kept": kept.kept,
+    "lazy_set": lazy_set,
+    "same": metered.same,
+    "set_of": _set_of,
+    "size": runtime.size,
+    "template": runtime.template,
+    "text": argument_text,
+    "too_large": runtime.too_large,
+    "too_long": runtime.too_long,
+    "undefined": _undefined,
+    "values": runtime.values,
+    "values_in_order": runtime.values_in_order,
+}
+"""What generated code may name, besides what it defines."""
+
+
+def source_of(unit: Unit) -> str:
+    """The program's source text."""
+    return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
+
+
+_FUNCTION: Final = re.compile(r"\n(?=def )")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Generated code with what it runs with."""
+
+    function: Callable[[runtime.State], Value]
+    """The document that was asked for."""
+    slots: int
+    """Documents of an evaluation's state."""
+    of_constraint: tuple[tuple[int, Callable[[runtime.State], Value]], ...]
+    """Slots of documents that only a constraint's parameters decide, and what computes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Compiled source with what it needs to run; everything in it can be written to a file."""
+
+    codes: tuple[CodeType, ...]
+    used: dict[str, str]
+    slow: dict[str, str]
+    places: list[tuple[str, int, int]]
+    slots: int
+    of_constraint: list[tuple[int, str]]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about: twice what marshal writes and what the names take that it runs with.
+
+        As measured over the templates of the public library.
+        """
+        return 2 * (len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE))
+
+    def load(self, builtins: Mapping[str, Builtin]) -> Loaded:
+        """Run the definitions."""
+        names = dict(NAMESPACE)
+        names["L"] = [Location(*place) for place in self.places]
+        for name, alias in self.used.items():
+            names[alias] = builtins[name].function
+        for name, alias in self.slow.items():
+            builtin = builtins[name]
+            names[alias] = runtime.slow(builtin.function, name, context=builtin.context)
+        for code in self.codes:
+            exec(code, names)  # noqa: S102  # only names made by the compiler and constants
+        of_constraint = tuple([(slot, names[name]) for slot, name in self.of_constraint])
+        return Loaded(names["q"], self.slots, of_constraint)
+
+
+def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
+    """CPython's own compiler, which raises SyntaxError, RecursionError and MemoryError."""
+    return tuple(compile(part, "<rego>", "exec", dont_inherit=True, optimize=2) for part in parts)
+
+
+def generate(
+    unit: Unit, compile_: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
+) -> Generated:
+    """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
+    try:
+        # One function at a time: CPython's compiler lets no other thread run meanwhile.
+        codes = compile_(_FUNCTION.split(source_of(unit)))
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
+        if isinstance(error, SyntaxError) and "too many" not in str(error):
+            raise
+        raise unit.refuse("policy is nested too deeply", NOWHERE) from None
+    places = [place.position() for place in unit.places]
+    return Generated(
+        codes,
+        unit.used_builtins,
+        unit.slow_builtins,
+        places,
+        unit.slots,
+        unit.of_constraint,
+    )

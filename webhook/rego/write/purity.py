@@ -1,0 +1,114 @@
+"""What has one value in all evaluations: nothing in it reads what may be another the next time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.check import ir
+from webhook.rego.write.constants import gets_parameters, is_computable, is_of_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.rego.check.ir import Body, Lit, Term
+    from webhook.rego.check.tree import Node
+    from webhook.rego.write.unit import Unit
+
+
+class Purity:
+    """Which terms and documents of a program read neither input nor base documents.
+
+    They ask no built-in either that may answer otherwise another time. With ``parameters``
+    they may read ``input.parameters``: they have one value for each constraint.
+    """
+
+    def __init__(self, unit: Unit, *, parameters: bool = False) -> None:
+        self._unit = unit
+        self._parameters = parameters
+        self._known: dict[int, bool] = {}
+
+    def term(self, term: Term) -> bool:
+        """Whether a term has one value."""
+        if isinstance(term, ir.Const):
+            return True
+        if isinstance(term, ir.Var):
+            return term.name not in ("input", "data")
+        if isinstance(term, ir.Ref):
+            if isinstance(term.head, ir.Var) and term.head.name == "data":
+                return self._reference(term.path) and self._terms(term.path)
+            if self._parameters and is_of_parameters(term):
+                return self._terms(term.path)
+            return self.term(term.head) and self._terms(term.path)
+        if isinstance(term, (ir.Array, ir.Set)):
+            return self._terms(term.items)
+        if isinstance(term, ir.Object):
+            return all(self._terms(item) for item in term.items)
+        if isinstance(term, ir.Comprehension):
+            parts = (term.value,) if term.key is None else (term.key, term.value)
+            return self._terms(parts) and self._body(term.body)
+        return False
+
+    def _terms(self, terms: Iterable[Term]) -> bool:
+        return all(map(self.term, terms))
+
+    def _reference(self, path: list[Term]) -> bool:
+        """Whether the path leads to rules, and these are pure."""
+        node = self._unit.tree.root
+        for part in path:
+            below = node.child(part.value) if isinstance(part, ir.Const) else None
+            if below is None:
+                return False
+            node = below
+            if node.rules:
+                return node.rules[0].args is None and self.document(node)
+        return False
+
+    def document(self, node: Node) -> bool:
+        """Whether the rules at a node, a function's included, have."""
+        known = self._known.get(id(node))
+        if known is None:
+            self._known[id(node)] = known = self._rules(node)
+        return known
+
+    def _rules(self, node: Node) -> bool:
+        if node.dynamic or self._unit.replaceable(node.path):
+            return False
+        for rule in node.rules:
+            for branch in rule.branches():
+                terms = [*(branch.args or ()), branch.key, branch.value]
+                if not self._terms(term for term in terms if term is not None):
+                    return False
+                if not self._body(branch.body):
+                    return False
+        return True
+
+    def _body(self, body: Body) -> bool:
+        return all(map(self._literal, body))
+
+    def _literal(self, lit: Lit) -> bool:
+        if lit.withs:
+            return False
+        if isinstance(lit, ir.Eq):
+            return self.term(lit.a) and self.term(lit.b)
+        if isinstance(lit, ir.Test):
+            return self.term(lit.term)
+        if isinstance(lit, ir.Call):
+            out = () if lit.out is None else (lit.out,)
+            read = self._parameters and gets_parameters(lit)
+            args = lit.args[1:] if read else lit.args
+            return self._function(lit.name) and self._terms((*args, *out))
+        if isinstance(lit, ir.Not):
+            return self._body(lit.body)
+        if isinstance(lit, ir.Every):
+            return self.term(lit.domain) and self._body(lit.body)
+        if isinstance(lit, ir.Logic):
+            return self._body(lit.left) and self._body(lit.right)
+        return False
+
+    def _function(self, name: ir.Function) -> bool:
+        if name in self._unit.mocked:
+            return False
+        if isinstance(name, str):
+            return name == "walk" or is_computable(self._unit.builtins[name])
+        node = self._unit.tree.function(name)
+        return node is not None and self.document(node)
