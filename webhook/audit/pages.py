@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from webhook.api.encoding import encode
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError
 
@@ -130,7 +129,7 @@ def _next_limit(objects: list[Object], page_objects: int) -> int:
     if not page_objects or not objects:
         return page_objects
     sample = objects[:: max(1, len(objects) // _SAMPLES)]
-    mean_bytes = sum(len(orjson.dumps(obj)) for obj in sample) / len(sample)
+    mean_bytes = sum(len(encode(obj)) for obj in sample) / len(sample)
     return max(1, min(page_objects, int(PAGE_BYTES / mean_bytes)))
 
 

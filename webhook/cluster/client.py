@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
-import orjson
 import uvloop
 
 from webhook import __version__
+from webhook.api.encoding import DecodeError, decode, encode
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
 from webhook.cluster.event_loop import EventLoop
@@ -103,7 +103,7 @@ class Client:
         A busy server is asked again as it says, within the deadline. Raises
         :class:`ApiError` for a refusal, :class:`UnreachableError` for no answer.
         """
-        data = None if body is None else orjson.dumps(body)
+        data = None if body is None else encode(body)
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         try:
             async with asyncio.timeout(deadline_seconds), self._in_flight:
@@ -142,8 +142,8 @@ class Client:
             except (aiohttp.ClientError, OSError) as error:
                 raise UnreachableError(f"{method} {path}: {_described(error)}") from error
         try:
-            return orjson.loads(body) if body else None
-        except orjson.JSONDecodeError as error:
+            return decode(body) if body else None
+        except DecodeError as error:
             # A proxy's page, or the body of a server that is going down.
             raise UnreachableError(f"{method} {path}: the answer is no JSON: {error}") from error
 

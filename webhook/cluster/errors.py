@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
+from webhook.api.encoding import DecodeError, decode
 
 
 class ApiError(Exception):
@@ -55,8 +55,8 @@ class UnreachableError(Exception):
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
     """The error that an answer is."""
     try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        answer = decode(body)
+    except DecodeError:
         answer = None
     if not isinstance(answer, dict):
         answer = {"message": body[:512].decode("utf-8", "replace").strip()}

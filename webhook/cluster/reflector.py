@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
-import orjson
 
+from webhook.api.encoding import DecodeError, decode
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, status_error
 from webhook.cluster.lines import LineTooLongError, read_lines
@@ -318,7 +318,7 @@ class Reflector:
                 aclosing(read_lines(content)) as lines,
             ):
                 async for line in lines:
-                    event = orjson.loads(line)
+                    event = decode(line)
                     if event["type"] == "ERROR":
                         raise self._event_error(event["object"])
                     yield event
@@ -330,7 +330,7 @@ class Reflector:
             self._statistics.silences += 1
             message = f"{self._path}: no byte within {settings.inactivity_seconds:g} s"
             raise UnreachableError(message) from error
-        except (aiohttp.ClientError, OSError, orjson.JSONDecodeError) as error:
+        except (aiohttp.ClientError, OSError, DecodeError) as error:
             message = f"{self._path}: the watch was torn: {str(error) or type(error).__name__}"
             raise UnreachableError(message) from error
 

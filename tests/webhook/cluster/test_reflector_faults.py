@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tests.webhook.cluster.fault_server import error_event, event, listed, obj, scripted, status
 from tests.webhook.cluster.recording import WAIT_SECONDS_MAX, Recorder, running
+from webhook.api.encoding import encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
 from webhook.cluster.reflector import Reflector, Settings
@@ -210,3 +211,27 @@ def test_an_object_that_was_deleted_and_made_anew_unseen_is_two_changes(tmp_path
         ("set", "a"),
         ("synced", ""),
     ]
+
+
+def deep(levels):
+    """A value that nests so deep."""
+    value = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_an_object_as_deep_as_the_api_server_keeps_it_is_followed_with_the_others(tmp_path):
+    """In a list, in an event, and in a list that is streamed."""
+    whole = encode(obj("deep", 3) | {"data": deep(3_000)})
+    seen, found, _ = play(
+        tmp_path,
+        (
+            200,
+            [b'{"items":[' + whole + b'],"metadata":{"resourceVersion":"3"}}'],
+            "end",
+        ),
+        (200, [b'{"type":"ADDED","object":' + whole.replace(b'"deep"', b'"more"') + b"}\n"], "end"),
+    )
+    assert seen.objects.keys() == {"deep", "more"}
+    assert found.lists == 1

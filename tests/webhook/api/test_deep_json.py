@@ -1,0 +1,94 @@
+"""Documents as deep as the API server takes them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api import deep_json
+from webhook.api.encoding import DecodeError, decode, encode
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def nested(levels: int, leaf: bytes = b"1") -> bytes:
+    """A document of so many levels, objects and arrays in turn."""
+    pairs = levels // 2
+    return b'{"a":[' * pairs + leaf + b"]}" * pairs
+
+
+@pytest.mark.parametrize("levels", [260, 990, 1_026, 3_000, 10_000])
+def test_what_is_nested_as_deep_as_the_api_server_takes_it_is_decoded_and_encoded(levels):
+    raw = nested(levels)
+    value = decode(raw)
+    assert encode(value) == raw
+    assert encode(value, sort_keys=True) == raw
+    for _ in range(levels // 2):
+        value = value["a"][0]
+    assert value == 1
+
+
+def test_a_deep_document_with_a_number_beyond_64_bits_is_exact():
+    number = b"123456789012345678901234567890"
+    for levels in (980, 3_000):
+        raw = nested(levels, number)
+        assert encode(decode(raw)) == raw
+
+
+def test_what_is_nested_deeper_than_the_api_server_takes_it_is_a_decode_error():
+    with pytest.raises(DecodeError, match="nested deeper than 10016 levels: char"):
+        decode(b"[" * 20_000 + b"]" * 20_000)
+
+
+@given(VALUES)
+def test_the_slow_decoder_and_encoder_agree_with_the_fast_ones(value):
+    try:
+        raw = encode(value)
+    except UnicodeEncodeError:
+        return
+    assert deep_json.dumps(value, encode) == raw
+    assert deep_json.loads(raw) == decode(raw)
+    assert deep_json.loads(json.dumps(value, indent=1).encode()) == decode(raw)
+
+
+@given(VALUES)
+def test_keys_are_sorted_alike(value):
+    assert deep_json.dumps(value, encode, sort_keys=True) == encode(value, sort_keys=True)
+
+
+@given(st.text('{}[],:"\\ 0123456789-+.eEtrufalsn\n\x01é', max_size=12))
+def test_the_slow_decoder_refuses_what_the_fast_one_refuses(text):
+    def outcome(load):
+        try:
+            return load(text.encode())
+        except ValueError:
+            return "refused"
+
+    assert outcome(deep_json.loads) == outcome(decode)
+
+
+@pytest.mark.parametrize(
+    "leaf", [b"nul", b'"\\ud800"', b'"a', b"1 2", b",", b'"\x01"', b"01", b"\xff"]
+)
+def test_a_deep_document_that_is_no_json_is_a_decode_error(leaf):
+    with pytest.raises(DecodeError):
+        decode(nested(3_000, leaf))
+
+
+def test_a_set_among_deep_values_is_refused_as_elsewhere():
+    value: object = {1, 2}
+    for _ in range(2_000):
+        value = [value]
+    with pytest.raises(TypeError):
+        encode(value)
