@@ -28,7 +28,6 @@ KNOWN: tuple[tuple[str, str], ...] = (
     ("rego.parse_module", "OPA names the wrong operand"),
     ("json.unmarshal: invalid number", "messages of Go's number reader"),
     ("net.lookup_ip_addr", "no resolver is enabled here"),
-    ("object keys must be unique", "an object is computed whole, OPA only the key asked for"),
 )
 
 

@@ -326,8 +326,8 @@ def _any_affix(method: str) -> Callable[[CallWriter, ir.Call], bool]:
             return True
         slow = _slow(writer, lit, operands)
         if lit.out is None:
+            # The value may be a collection of strings as well.
             writer.condition(f"({fast} if type({source}) is str else {slow} is True)")
-            writer.narrow(source, "s")
         else:
             test = f"({fast} if type({source}) is str else {slow})"
             writer.match(lit.out, (writer.defined(test), "b"))
@@ -373,7 +373,7 @@ INLINE: Final[dict[str, Callable[[Any, ir.Call], bool]]] = {
     "is_null": _kind_test("{0} is None"),
     "is_array": _kind_test("type({0}) is list", "l"),
     "is_set": _kind_test("type({0}) is RegoSet", "S"),
-    "is_object": _kind_test("type({0}) is dict or type({0}) is RegoObject"),
-    "is_number": _kind_test("type({0}) is int or isinstance({0}, float)"),
+    "is_object": _kind_test("(type({0}) is dict or type({0}) is RegoObject)"),
+    "is_number": _kind_test("(type({0}) is int or isinstance({0}, float))"),
 }
 """By name: writes the call and returns True, or False where it cannot."""
