@@ -74,15 +74,12 @@ def test_the_log_the_decision_log_and_the_metrics_have_what_the_statuses_count(
         sidecar.stop()
     assert {event["process"] for event in logged} == {"audit"}
     records = [json.loads(line) for line in target.read_text().splitlines()]
-    records = [
-        record for record in records if record.get("auditID", "").startswith(end["audit_id"])
-    ]
-    types = [record["eventType"] for record in records]
+    types = [record["eventType"] for record in records if record.get("auditID") == end["audit_id"]]
     assert (types[0], types[-1]) == ("audit_started", "audit_finished")
     recorded = [
         (record["resourceKind"], record["resourceNamespace"], record["resourceName"], item)
         for record in records
-        if record["eventType"] == "decision"
+        if record.get("auditID") == end["audit_id"] and record["eventType"] == "decision"
         for item in (result["constraint"]["name"] for result in record["results"])
     ]
     keys = ("resource_kind", "resource_namespace", "resource_name", "constraint_name")

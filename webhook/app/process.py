@@ -212,6 +212,7 @@ class Process:
             driver = RefusingDriver(driver, self._refused_kind)
         return MeteredClient(
             self._registry,
+            self._log,
             targets=[AdmissionTarget()],
             drivers=[driver],
             isolation=isolation(self._settings),

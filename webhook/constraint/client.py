@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
-from webhook.constraint import enforcement, schema
+from webhook.constraint import containment, enforcement, schema
 from webhook.constraint.constraint import Broken
 from webhook.constraint.digest import Digest
 from webhook.constraint.entry import Entry
@@ -116,6 +116,7 @@ class Client:
 
     # --- templates ---------------------------------------------------------------------------
 
+    @containment.of_template
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """The constraint CRD of a template, without adding it.
 
@@ -138,6 +139,7 @@ class Client:
             self.break_template(document, error)
             raise
 
+    @containment.of_template
     def _add_template(self, document: Mapping[str, Any]) -> bool:
         template = read_template(document)
         old = self._entries.get(template.name)
@@ -223,6 +225,7 @@ class Client:
 
     # --- constraints -------------------------------------------------------------------------
 
+    @containment.of_constraint
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
         """Check a constraint as admission does, without adding it.
 
@@ -245,6 +248,7 @@ class Client:
             self.break_constraint(document, error)
             raise
 
+    @containment.of_constraint
     def _add_constraint(self, document: Mapping[str, Any], *, is_valid: bool) -> bool:
         entry = self._validated(document, is_valid=is_valid)
         assert entry.crd is not None
@@ -358,6 +362,7 @@ class Client:
             schema.validate_constraint(document, entry.crd)
         return entry
 
+    @containment.of_constraint
     def _read_constraint(
         self, entry: Entry, document: dict[str, Any], on_error: OnError | None
     ) -> Constraint:

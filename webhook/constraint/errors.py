@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 class ConstraintFrameworkError(ValueError):
-    """Something handed to the client cannot be accepted."""
+    """Something handed to the client cannot be accepted.
+
+    ``bug`` is the fault of ours that a policy's text brought to light, where it was one.
+    """
+
+    bug: Exception | None = None
 
 
 class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name

@@ -17,8 +17,6 @@ _BRACKETS: Final = {
     "audit_finished": "audit is completed",
 }
 
-_AUDIT: Final = "audit.gatekeeper.sh"
-
 # Fields that record and event share, name and meaning.
 _SHARED: Final = (
     "resourceGroup",
@@ -53,11 +51,10 @@ def violation_events(record: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"id": record.get("auditID", ""), "message": _BRACKETS[event_type]}]
     if event_type != "decision":
         return []
-    audited = record.get("enforcementPoint") == _AUDIT or "auditID" in record
+    audited = "auditID" in record
     names = _SHARED if audited else _SHARED + _ADMISSION
     shared = {name: record[name] for name in names if name in record}
-    run = record.get("auditID" if audited else "requestUID")
-    shared["id"] = run or record.get("id", "")
+    shared["id"] = record["auditID"] if audited else record.get("requestUID", record.get("id", ""))
     shared["eventType"] = "violation_audited" if audited else "violation_admission"
     return [{**shared, **_violation(result)} for result in record.get("results", ())]
 

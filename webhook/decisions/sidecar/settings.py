@@ -12,8 +12,10 @@ from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import MakeSink
+    from webhook.decisions.sinks.sink import Sink
 
 FORMATS = ("decision", "gatekeeper")
 
@@ -34,7 +36,7 @@ class SinkSettings:
     """One sink: how it is made, fed and formatted."""
 
     drain: DrainSettings
-    make: MakeSink
+    make: Callable[[], Sink]
     format: str = "decision"
     dead_letter_bytes: int = 16 * 1024 * 1024
 

@@ -6,14 +6,13 @@ import gzip
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
-from webhook.decisions.sinks.sink import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.http_client import Endpoint
-    from webhook.decisions.sinks.sink import Item, MakeSink
+    from webhook.decisions.sinks.sink import Sink
 
 GZIP_LEVEL: Final = 1
 """Most of the gain at a fraction of the CPU: records repeat their keys."""
@@ -29,9 +28,8 @@ class HTTPSink:
         self._array = encoding == "json"
         self._compress = compress
 
-    def send(self, items: Sequence[Item]) -> None:
+    def send(self, lines: Sequence[bytes]) -> None:
         """Post one batch."""
-        lines = lines_of(items)
         if self._array:
             body = b"[" + b",".join(lines) + b"]"
             headers = {"Content-Type": "application/json"}
@@ -48,10 +46,10 @@ class HTTPSink:
         self._poster.close()
 
 
-def configure(section: Section) -> MakeSink:
+def configure(section: Section) -> Callable[[], Sink]:
     """Settings of the endpoint, ``encoding`` (json, ndjson) and ``gzip``."""
     endpoint = read_endpoint(section)
     encoding = section.choice("encoding", ("json", "ndjson"), "json")
     compress = section.boolean("gzip")
     section.finish()
-    return lambda _origin, _logger: HTTPSink(endpoint, encoding=encoding, compress=compress)
+    return lambda: HTTPSink(endpoint, encoding=encoding, compress=compress)

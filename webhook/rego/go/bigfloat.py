@@ -6,6 +6,7 @@ is how OPA reads every number that is no integer (v1/topdown/builtins).
 
 from __future__ import annotations
 
+import decimal
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -15,27 +16,58 @@ from webhook.rego.errors import EvaluationError
 PRECISION: Final = 64
 """Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
 
-MAX_EXPONENT: Final = 100_000
-"""Largest binary exponent of a number that may be read (OPA v1/ast/term.go, maxNumberExp)."""
-
 MAX_BITS: Final = 1 << 20
 """Largest number that may be computed: 315,653 digits; OPA has no limit here."""
 
 
+MAX_DIGITS: Final = 315_653
+"""Those of :data:`MAX_BITS`: no longer text is read as a number."""
+
+_DIRECT_DIGITS: Final = 2000
+"""Digits that Python reads and writes itself: beyond, it takes time with their square."""
+
+_EXACT: Final = decimal.Context(
+    prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.Inexact]
+)
+
+
 def int_from_text(digits: str) -> int:
-    """The integer, however long: Python's own limit is for text of unknown origin."""
-    try:
+    """The integer, however long: a tenth of a second at :data:`MAX_DIGITS`, not three."""
+    if len(digits) <= _DIRECT_DIGITS:
         return int(digits)
-    except ValueError:
-        return int(Decimal(digits))
+    whole = _halves(digits.lstrip("+-"), {})
+    return -whole if digits[0] == "-" else whole
+
+
+def _halves(digits: str, powers: dict[int, int]) -> int:
+    if len(digits) <= _DIRECT_DIGITS:
+        return int(digits)
+    half = len(digits) >> 1
+    if half not in powers:
+        powers[half] = 10**half
+    return _halves(digits[:-half], powers) * powers[half] + _halves(digits[-half:], powers)
 
 
 def int_text(value: int) -> str:
-    """The integer's decimal digits, however many."""
-    try:
+    """The integer's decimal digits, however many; in a tenth of a second at :data:`MAX_BITS`."""
+    bits = value.bit_length()
+    if bits <= 3 * _DIRECT_DIGITS:
         return str(value)
-    except ValueError:
-        return format(Decimal(value), "f")
+    return format(_as_decimal(value, bits, {}), "f")
+
+
+def _as_decimal(value: int, bits: int, powers: dict[int, Decimal]) -> Decimal:
+    """By halves, which :mod:`decimal` multiplies in nearly linear time."""
+    if bits <= 3 * _DIRECT_DIGITS:
+        return Decimal(value)
+    half = bits >> 1
+    if half not in powers:
+        powers[half] = _EXACT.power(Decimal(2), half)
+    high = value >> half
+    low = value - (high << half)
+    return _EXACT.fma(
+        _as_decimal(high, bits - half, powers), powers[half], _as_decimal(low, half, powers)
+    )
 
 
 Binary: TypeAlias = tuple[int, int]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from webhook.rego.go import bigfloat
 from webhook.rego.go.bigfloat import Binary, int_from_text, int_text
+from webhook.rego.syntax.magnitude import MAX_EXPONENT, fault_of_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,28 +105,17 @@ def exact(value: float) -> Fraction:
 def number(text: str) -> int | float:
     """The number that ``text`` writes in JSON's syntax; raises ValueError as OPA does.
 
-    The text is kept where no ``int`` or ``float`` prints alike.
+    The text is kept where no ``int`` or ``float`` prints alike. One of more digits than may be
+    computed ends the evaluation.
     """
+    if len(text) > bigfloat.MAX_DIGITS:
+        raise bigfloat.number_too_large()
     if not ("." in text or "e" in text or "E" in text):
         return int_from_text(text)
-    if "e" in text or "E" in text:
-        _check_exponent(text)
+    if ("e" in text or "E" in text) and (fault := fault_of_number(text)):
+        raise ValueError(f"invalid number: {fault}")
     plain = float(text)
     return plain if float_text(plain) == text else Numeral(text)
-
-
-def _check_exponent(text: str) -> None:
-    mantissa, _, exponent = text.lower().partition("e")
-    power = int(exponent) if len(exponent) < 9 else 10**9
-    if len(mantissa) + abs(power) <= bigfloat.MAX_EXPONENT // 4:
-        return
-    if power < 10**9:
-        digits = mantissa.lstrip("+-").replace(".", "").lstrip("0")
-        point = len(mantissa.lstrip("+-").lstrip("0").partition(".")[0])
-        # log2(10) bits a digit; a value of zero has exponent 0 whatever is written.
-        if not digits or abs(power + point) * 3.3219 <= bigfloat.MAX_EXPONENT:
-            return
-    raise ValueError("invalid number: number too big")
 
 
 def number_text(value: float) -> str:
@@ -215,7 +205,7 @@ def binary(value: float) -> Binary:
 def from_binary(value: Binary) -> int | float:
     """The number, an ``int`` where it is integral."""
     mantissa, exponent = value
-    if abs(exponent) > bigfloat.MAX_EXPONENT:
+    if abs(exponent) > MAX_EXPONENT:
         raise bigfloat.number_too_large()
     if exponent > 0:
         digits, point = bigfloat.shortest(mantissa, exponent)

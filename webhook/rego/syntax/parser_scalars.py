@@ -8,6 +8,7 @@ from typing import Final
 
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.ast import Number, String, Var
+from webhook.rego.syntax.magnitude import fault_of_number
 from webhook.rego.syntax.parser_state import State
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -36,6 +37,11 @@ class Scalars(State):
             self.illegal("expected number without leading zero")
         if prefix.endswith(".") and "." in digits:
             self.illegal("expected number")
+        fault = fault_of_number(prefix + digits)
+        if fault == "number too big":
+            self.refuse(fault)
+        elif fault:
+            self.illegal(fault)
         self.i += 1
         return Number(prefix + digits, location=self.since(self.starts[first]))
 

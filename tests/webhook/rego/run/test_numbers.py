@@ -7,6 +7,7 @@ import pytest
 
 from tests.programs import program
 from webhook.rego.errors import EvaluationError
+from webhook.rego.go import bigfloat
 from webhook.rego.run import numbers
 from webhook.rego.run.numbers import Numeral, number, number_text
 from webhook.rego.run.values import compare, equal, key
@@ -90,9 +91,16 @@ def test_numbers_that_keep_their_text_compare_by_value():
     assert not equal(number("1.0"), True)
 
 
-@pytest.mark.parametrize("text", ["1e100000", "1e-100000", "9e999999999999"])
-def test_an_exponent_out_of_range_is_refused(text):
-    with pytest.raises(ValueError, match="invalid number: number too big"):
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("1e100000", "number too big"),
+        ("1e-100000", "number too big"),
+        ("9e999999999999", "invalid float"),
+    ],
+)
+def test_an_exponent_out_of_range_is_refused(text, fault):
+    with pytest.raises(ValueError, match=f"invalid number: {fault}"):
         number(text)
 
 
@@ -159,3 +167,24 @@ def test_arithmetic_prints_what_opa_prints(tmp_path):
 def test_a_numeral_is_false_only_when_it_is_nought():
     assert not Numeral("0.0")
     assert Numeral("1e-400")
+
+
+def test_long_integers_are_read_and_written_exactly():
+    """By halves, beyond what Python converts itself."""
+    for digits in (1999, 2000, 2001, 4300, 4301, 30_000, 100_001):
+        text = ("9876543210" * (digits // 10 + 1))[:digits]
+        value = bigfloat.int_from_text(text)
+        assert value % 10**60 == int(text[-60:])
+        assert bigfloat.int_text(value) == text
+        assert bigfloat.int_text(-value) == "-" + text
+        assert bigfloat.int_from_text("-" + text) == -value
+        power = "1" + "0" * digits
+        assert bigfloat.int_text(10**digits) == power
+        assert bigfloat.int_from_text(power) == 10**digits
+
+
+def test_text_of_more_digits_than_a_number_may_have_is_not_read():
+    """Whatever it would cost to read: the evaluation ends."""
+    for text in ("7" * 1_000_000, "0." + "7" * 1_000_000, "1" * 1_000_000 + "e1"):
+        with pytest.raises(EvaluationError, match="too large or too small"):
+            number(text)

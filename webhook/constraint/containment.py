@@ -1,0 +1,48 @@
+"""What reading a policy may raise, as that policy's fault: nothing of it gets further.
+
+Lexer, parser, checks, generator and CPython's compiler, schemas and matches work on what a user
+wrote. What they refuse is said with an error of the framework. Beyond that a text may be nested
+deeper than Python's stack or need more memory than there is, and our code may have a fault that
+one text alone shows. Whatever it is, it belongs in the status of that policy, and all others load.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
+from webhook.constraint.errors import CompileError, ConstraintFrameworkError, InvalidConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Read = TypeVar("_Read", bound="Callable[..., object]")
+
+
+def of_template(read: _Read) -> _Read:
+    """Let only errors of the framework leave what reads a template."""
+    return _contained(read, CompileError)
+
+
+def of_constraint(read: _Read) -> _Read:
+    """The same of a constraint."""
+    return _contained(read, InvalidConstraint)
+
+
+def _contained(read: _Read, refusal: type[ConstraintFrameworkError]) -> _Read:
+    @wraps(read)
+    def contained(*args: object, **options: object) -> object:
+        try:
+            return read(*args, **options)
+        except ConstraintFrameworkError:
+            raise
+        except RecursionError:
+            raise refusal("policy is nested too deeply") from None
+        except MemoryError:
+            raise refusal("policy needs more memory than there is") from None
+        except Exception as bug:  # of ours: told by whoever catches, with its cause
+            fault = refusal(f"policy cannot be used for a fault of Waddle: {type(bug).__name__}")
+            fault.bug = bug
+            raise fault from bug
+
+    return contained  # type: ignore[return-value]  # as it was, but for what it raises
