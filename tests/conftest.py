@@ -5,12 +5,15 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests import verified_code
 from tests.cluster import Cluster
 from tests.programs import program
 
 # A slow machine is no fault: what may not take long is bounded by the code itself and by pytest-timeout.
 settings.register_profile("waddle", deadline=None)
 settings.load_profile("waddle")
+
+verified_code.install()
 
 
 @pytest.fixture(scope="session")

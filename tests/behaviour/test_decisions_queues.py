@@ -38,12 +38,12 @@ def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
 def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:
     """Ten thousand violations with details, in one file that was never seen half."""
     runs = tmp_path / "runs"
-    settings = {"directory": str(runs), "maxRuns": 2, "format": "gatekeeper"}
-    sink = {"name": "a", "type": "auditDirectory", "settings": settings}
+    settings = {"directory": str(runs), "maxRuns": 2}
+    sink = {"name": "a", "type": "auditDirectory", "format": "gatekeeper", "settings": settings}
     with Sidecar(tmp_path, [sink]) as sidecar:
         sender = Sender(sidecar.socket)
         number = 1
-        for run in ("run-1", "run-2", "../run-3"):
+        for run in ("run-1-p", "run-2-p", "../run-3-p"):
             sender.records(range(number, number + 1), eventType="audit_started", auditID=run)
             sender.records(
                 range(number + 1, number + 101),
@@ -51,16 +51,16 @@ def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:
                 auditID=run,
                 results=[{"message": "m", "details": {"a": "b" * 50}}] * 100,
             )
-            assert not (runs / f"{run}.ndjson").exists()
+            assert not (runs / f"{run}.log").exists()
             number += 102
             sender.records(range(number - 1, number), eventType="audit_finished", auditID=run)
         sender.await_ack(number - 1)
         sidecar.await_metric('sink_lag_records{sink="a"}', 0)
         sender.close()
-    files = sorted(runs.iterdir())
+    files = sorted(runs.glob("[!.]*"))
     assert len(files) == 2
-    assert files[1].name == "run-2.ndjson"
-    assert re.fullmatch("[0-9a-f]{64}.ndjson", files[0].name), "an id is never a path"
+    assert files[1].name == "run-2-p.log"
+    assert re.fullmatch("[0-9a-f]{64}.log", files[0].name), "an id is never a path"
     for file in files:
         events = [json.loads(line) for line in file.read_text().splitlines()]
         assert events[0]["message"] == "audit is started"
@@ -145,3 +145,29 @@ def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
         assert [record["sequence"] for record in receiver.wait_for(10)] == list(range(1, 11))
     finally:
         sidecar.stop()
+
+
+def test_a_report_is_whole_after_a_kill_before_the_cursor_was_saved(tmp_path: Path) -> None:
+    """What the cursor had not passed is delivered again, to a report that is there already."""
+    runs = tmp_path / "runs"
+    sink = {"name": "a", "type": "auditDirectory", "settings": {"directory": str(runs)}}
+    sidecar = Sidecar(tmp_path, [sink])
+    report = runs / "run-p.log"
+    with sidecar:
+        sender = Sender(sidecar.socket)
+        sender.records(range(1, 2), eventType="audit_started", auditID="run-p")
+        sender.records(range(2, 600), eventType="decision", auditID="run-p")
+        sender.records(range(600, 601), eventType="audit_finished", auditID="run-p")
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not report.exists():
+            assert time.monotonic() < until, sidecar.log.read_text()
+            time.sleep(0.001)
+        sidecar.kill()
+        sender.close()
+        for cursor in sidecar.queue.glob("*.cursor"):
+            cursor.unlink()  # as a disk would have it that had not synced it
+        sidecar.start().ready()
+        sidecar.await_metric('sink_lag_records{sink="a"}', 0)
+    found = [json.loads(line)["sequence"] for line in report.read_text().splitlines()]
+    assert found == list(range(1, 601))
+    assert [path.name for path in runs.glob("[!.]*")] == [report.name]

@@ -239,7 +239,7 @@ def test_a_rotating_file_keeps_whole_lines_and_so_many_files(tmp_path: Path) -> 
         sender.await_ack(200)
         sidecar.await_metric('sink_lag_records{sink="f"}', 0)
         sender.close()
-    files = sorted(path.name for path in out.parent.iterdir())
+    files = sorted(path.name for path in out.parent.glob("[!.]*"))
     assert files == ["decisions.ndjson", "decisions.ndjson.1", "decisions.ndjson.2"]
     numbers = [
         json.loads(line)["sequence"]

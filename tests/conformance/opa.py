@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests import verified_code
 from tests.conformance.opa_cases import Case, load_cases
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.engine import CompileOptions, compile_modules
@@ -249,6 +250,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="show passed cases too")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     options = parser.parse_args(arguments)
+    verified_code.install()
     outcomes = run(
         options.folders, mutate=options.mutate, pattern=options.filter, jobs=options.jobs
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 
 import pytest
 
+from tests.behaviour.serving import Server
 from tests.conformance.gatekeeper import library, rewritten, waddle, without_times
 from tests.programs import program
 
@@ -72,3 +74,30 @@ def test_inverted_every_suite_and_case_fails(tmp_path):
     ]
     assert [case["name"] for case in cases if not case["error"]] == []
     assert len(cases) == 194
+
+
+def test_the_library_as_it_is_can_be_served_and_a_bad_file_costs_only_itself(tmp_path):
+    folder = tmp_path / "library"
+    shutil.copytree(library(), folder)
+    (folder / "broken.yaml").write_text("{[")
+
+    with Server(folder).ready() as server:
+        server.wait_for("policy cannot be used; what was in force before stays")
+        ready = server.get("health", "/readyz?verbose")
+
+    assert ready.status == 200
+    notes = [line for line in ready.body.decode().splitlines() if line.startswith("[!]")]
+    assert len(notes) == 2
+    assert notes[0].startswith(f"[!]{folder}/broken.yaml: ")
+    assert notes[1] == "[!]34 templates, 0 constraints: nothing is enforced"
+
+
+@pytest.mark.parametrize("command", ["test", "check"])
+def test_the_library_as_it_is_can_be_given_to_a_check(command, tmp_path):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+
+    run = waddle(command, "-f", library(), "-f", tmp_path / "pod.json")
+
+    assert len(run.stderr.splitlines()) == 2  # what was skipped, and what was left out
+    assert run.returncode == 0

@@ -233,3 +233,44 @@ def test_a_config_excludes_from_the_webhook_what_names_it_or_all() -> None:
         ]
     )
     assert found == ("a", "b-*", "c")
+
+
+def test_templates_without_constraints_are_ready_and_say_that_nothing_is_enforced(
+    tmp_path: Path,
+) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, "kind: Broken\nmetadata: {name: b}")
+    parts = Loader(tmp_path)
+    parts.loader.load()
+    assert parts.loader.not_ready() == ""
+    assert parts.serving.revision is not None
+    assert parts.loader.faults()[-1] == "1 templates, 0 constraints: nothing is enforced"
+    assert "no constraint is in force: every request is allowed" in parts.messages
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "{[",
+        "kind: RequiredLabel\napiVersion: constraints.gatekeeper.sh/v1beta1\n  metadata:",
+        "kind: Missing\napiVersion: constraints.gatekeeper.sh/v1beta1\nmetadata: {name: m}",
+    ],
+    ids=["unreadable", "unreadable constraint", "refused constraint"],
+)
+def test_a_file_that_may_hold_the_only_constraints_leaves_no_replica_ready_without_them(
+    tmp_path: Path, broken: str
+) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, broken)
+    parts = Loader(tmp_path)
+    parts.loader.load()
+    of_constraints = "constraints.gatekeeper.sh" in broken
+    assert (parts.serving.revision is None) is of_constraints
+
+
+def test_what_is_skipped_is_said_once(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"), "replicas: 3")
+    parts = Loader(tmp_path)
+    assert [parts.loader.load() for _ in range(3)] == [True] * 3
+    assert parts.messages == [
+        "policies in force",
+        "files hold no object of Kubernetes and are skipped",
+    ]

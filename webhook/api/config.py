@@ -43,6 +43,27 @@ def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
     return frozenset(gvk for gvk in kinds if gvk.version and gvk.kind)
 
 
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Two Configs that differ in the kinds they sync alone, as one that syncs them all; or None.
+
+    Policies of a library each come with the Config that they need, all of one name. What
+    excludes namespaces is not put together: more of it would enforce less than was meant.
+    """
+    if _without_sync(first) != _without_sync(second):
+        return None
+    kinds = []
+    for document in (first, second):
+        spec = document.get("spec")
+        kinds += _list(spec.get("sync") if type(spec) is dict else None, "syncOnly")
+    distinct = [item for index, item in enumerate(kinds) if item not in kinds[:index]]
+    return {**first, "spec": {**_without_sync(first), "sync": {"syncOnly": distinct}}}
+
+
+def _without_sync(document: Mapping[str, Any]) -> dict[str, Any]:
+    spec = document.get("spec")
+    return {k: v for k, v in spec.items() if k != "sync"} if type(spec) is dict else {}
+
+
 def _list(value: Any, name: str) -> list[Any]:
     found = value.get(name) if type(value) is dict else None
     return found if type(found) is list else []

@@ -95,8 +95,11 @@ class PolicyLoader:
         self._log = log
         self._retries_left = retries
         self._told: frozenset[str] = frozenset()
+        self._skipped: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
+        self._idle = ""
+        """That no constraint is in force, or an empty text."""
 
     def not_ready(self) -> str:
         """Why there is nothing to serve yet, or an empty text; any thread may ask."""
@@ -104,7 +107,7 @@ class PolicyLoader:
 
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the files, as last read; any thread may ask."""
-        return self._faults
+        return (*self._faults, self._idle) if self._idle else self._faults
 
     def load(self) -> bool:
         """Read the files and serve what they say; whether nothing was wrong with them."""
@@ -139,7 +142,9 @@ class PolicyLoader:
         if self._retries_left != 0:
             self._retries_left -= self._retries_left > 0
             return False
-        return report.constraints > 0
+        # A file that may hold the constraints must not leave a replica ready that enforces none.
+        templates_alone = report.templates > 0 and not report.may_lack_constraints
+        return report.constraints > 0 or templates_alone
 
     def _publish(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
         previous = self._serving.revision
@@ -148,6 +153,8 @@ class PolicyLoader:
         self._serving.revision = revision
         self._state = ""
         snapshot = revision.snapshot
+        none = f"{report.templates} templates, 0 constraints: nothing is enforced"
+        self._idle = "" if report.constraints else none
         gauge(self._registry, snapshot)
         if previous is None or previous.snapshot is not snapshot:
             self._log.info(
@@ -159,9 +166,18 @@ class PolicyLoader:
                 data=report.data,
                 seconds=round(seconds, 3),
             )
+            if self._idle:
+                self._log.warning("no constraint is in force: every request is allowed")
 
     def _tell(self, report: PolicyReport) -> None:
         """Log each fault when it is new, and not at every look."""
+        if report.skipped and report.skipped != self._skipped:
+            self._log.info(
+                "files hold no object of Kubernetes and are skipped",
+                count=len(report.skipped),
+                files=", ".join(report.skipped[:FAULTS_SHOWN]),
+            )
+        self._skipped = report.skipped
         self._faults = tuple(str(fault) for fault in report.faults)
         for text in self._faults:
             if text not in self._told:

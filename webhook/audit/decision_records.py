@@ -48,15 +48,20 @@ class DecisionRecords:
         self._loop = loop
         self._waiting: list[Audited] = []
         self._patient = True
+        self._run = ""
         self._snapshot: Snapshot | None = None
         self._generations: dict[str, int] = {}
 
     async def start(self, start: SweepStart) -> None:
         """``audit_started``."""
         self._patient = True
-        await self._there(
-            self._put(lambda: audit_started(self._exporter.decision_id(), start.audit_id))
-        )
+        await self._there(self._start(start.audit_id))
+
+    async def _start(self, audit_id: str) -> None:
+        # Several audits, and two sweeps of one, may begin within the second that the id tells.
+        decision_id = self._exporter.decision_id()
+        self._run = f"{audit_id}-{decision_id}"
+        await self._put(lambda: audit_started(decision_id, self._run))
 
     async def audited(self, audited: Audited) -> None:
         """A record of each object with a violation, or without a verdict."""
@@ -76,7 +81,7 @@ class DecisionRecords:
             self._put(
                 lambda: audit_finished(
                     self._exporter.decision_id(),
-                    end.audit_id,
+                    self._run,
                     reviewed=end.reviewed,
                     violations=end.violations,
                     duration_ns=end.duration_ns,
@@ -124,7 +129,7 @@ class DecisionRecords:
         )
         return audit_record(
             self._exporter.decision_id(),
-            audited.audit_id,
+            self._run if audited.audit_id else "",
             audited.object,
             audited.responses,
             outcome,

@@ -18,7 +18,7 @@ from webhook.cli.check_run import (
 )
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
-from webhook.cli.review_run import CannotTest, read_sources
+from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.terminal import complain, write
 from webhook.decisions.source import Source
 from webhook.policies.validation import is_policy
@@ -92,11 +92,13 @@ def command(
     """Check and report."""
     del namespace  # Of no meaning here: no replica is asked.
     try:
-        sources = read_sources([Path(name) for name in filenames or ("-",)], any_value=False)
+        sources = read_sources([Path(name) for name in filenames], any_value=False)
     except CannotTest as error:
         for line in error.lines:
             complain(line)
         return UNKNOWN
+    for warning in sources.warnings:
+        complain(warning)
     manifests = sources.manifests
     if not any(is_policy(item.document) for item in manifests):
         complain("no template and no constraint in what was given")
@@ -108,7 +110,7 @@ def command(
         checked = Checked()
         policies = prepare(manifests, new_client(), seconds, checked)
         if any(not is_policy(item.document) for item in manifests):
-            checked.manifests = effect_on_manifests(policies, manifests)
+            checked.manifests = effect_on_manifests(policies, manifests, checked)
         if decisions is not None:
             effect_on_decisions(policies, _records(decisions), checked)
     if checked is None:

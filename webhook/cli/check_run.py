@@ -75,12 +75,22 @@ def prepare(
     return Policies(base, after, concerned(documents, keys))
 
 
-def effect_on_manifests(policies: Policies, manifests: Iterable[Manifest]) -> Effect:
+def effect_on_manifests(
+    policies: Policies, manifests: Iterable[Manifest], checked: Checked
+) -> Effect:
     """What changes for the objects among the manifests; they are the data, too."""
-    objects = [item.document for item in manifests if not is_policy(item.document)]
-    for client in (policies.before, policies.after):
-        for item in objects:
-            client.add_data(item)
+    objects = []
+    for manifest in manifests:
+        document = manifest.document
+        if is_policy(document):
+            continue
+        try:
+            policies.before.add_data(document)
+            policies.after.add_data(document)
+        except ConstraintFrameworkError as error:
+            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
+        else:
+            objects.append(document)
     before, after = policies.before.snapshot, policies.after.snapshot
     effect = Effect(policies.keys)
     for item in objects:

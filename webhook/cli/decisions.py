@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.terminal import complain, printable, styled, write
+from webhook.cli.terminal import complain, listed, printable, styled, write
 from webhook.decisions.source import Source
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def replay(source: Path, *, paths: Sequence[Path], as_json: bool) -> int:
     report = PolicyDirectory(client, paths).load()
     if report.faults:
         raise click.ClickException("\n".join(printable(str(fault)) for fault in report.faults))
+    if report.skipped:
+        complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
     records = _open(source)
     try:
         found = run(records, client.snapshot)

@@ -1,13 +1,12 @@
-"""What ``waddle test`` does: read sources, fill a client, review everything."""
+"""What ``waddle test`` does with what it read: fill a client, review everything."""
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import name_of, namespace_of
+from webhook.cli.sources import CannotTest
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -19,24 +18,15 @@ from webhook.constraint.expansion import (
     with_implied,
 )
 from webhook.constraint.limits import Limits
-from webhook.constraint.review import AugmentedObject, Document
-from webhook.policies.manifests import (
-    EXTENSIONS,
-    Manifest,
-    UnreadableFile,
-    find_files,
-    parse,
-    read_values,
-)
+from webhook.constraint.review import AugmentedObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.api.documents import Document as Text
+    from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
-
-STDIN: Final = Path("-")
+    from webhook.policies.manifests import Manifest
 
 _MUTATIONS: Final = "mutations.gatekeeper.sh"
 
@@ -48,14 +38,6 @@ _DEFAULT_NAMESPACE: Final = {
 }
 
 
-class CannotTest(Exception):  # noqa: N818  # named by what it says
-    """Why the check could not be made, a line for each reason."""
-
-    def __init__(self, *lines: str) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = lines
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A violation with what violates: ``subject`` as the text shows it, ``value`` as it is."""
@@ -63,80 +45,6 @@ class Finding:
     result: Result
     subject: str
     value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """What was read: policies and resources, and documents that are no objects of Kubernetes."""
-
-    manifests: list[Manifest] = field(default_factory=list)
-    documents: list[Document] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-
-def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
-    """Read files, folders and standard input; raises :class:`CannotTest`.
-
-    With ``any_value`` only templates and constraints are manifests, everything
-    else is a document.
-    """
-    sources = Sources()
-    for path in paths:
-        try:
-            for file in [path] if path == STDIN else _files(path):
-                for text in _read(file):
-                    _sort(sources, text, file, any_value=any_value)
-        except UnreadableFile as error:
-            raise CannotTest(f"reading: {error}") from None
-        except OSError as error:
-            raise CannotTest(f'reading: path "{path}": {error.strerror}') from None
-    if not sources.manifests and not sources.documents:
-        raise CannotTest("no input data identified")
-    sources.warnings.extend(_conflicts(sources.manifests))
-    return sources
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file() and path.suffix not in EXTENSIONS:
-        raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
-    return find_files(path)
-
-
-def _read(file: Path) -> list[Text]:
-    if file != STDIN:
-        return read_values(file)
-    return parse(sys.stdin.buffer.read().decode("utf-8", "replace"), "stdin")
-
-
-def _sort(sources: Sources, text: Text, file: Path, *, any_value: bool) -> None:
-    value, name = text.value, "stdin" if file == STDIN else str(file)
-    if type(value) is dict and (
-        not any_value or gvk_of(value).group in {template.GROUP, constraint.GROUP}
-    ):
-        sources.manifests.append(Manifest(value, name, text.line))
-    elif any_value:
-        shown = name if text.line == 1 else f"{name}:{text.line}"
-        sources.documents.append(Document(value, shown))
-    else:
-        raise CannotTest(
-            f'reading: reading file "{name}": line {text.line}: expected an object, '
-            f"got {type(value).__name__}"
-        )
-
-
-def _conflicts(manifests: Sequence[Manifest]) -> list[str]:
-    """A warning for each object that is defined again."""
-    seen: dict[tuple[str, ...], Manifest] = {}
-    warnings = []
-    for manifest in manifests:
-        before = seen.get(manifest.identity)
-        if before is not None and manifest.identity[3]:
-            warnings.append(
-                f'WARNING - Resource named "{manifest.identity[3]}" '
-                f'(from file: "{manifest.file}") is already defined in file: "{before.file}"'
-            )
-        seen[manifest.identity] = manifest
-    return warnings
 
 
 def review_objects(client: Client, sources: Sources, printed: list[str]) -> list[Finding]:

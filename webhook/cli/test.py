@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +9,8 @@ import click
 
 from webhook.cli import review_report
 from webhook.cli.clients import new_client
-from webhook.cli.review_run import CannotTest, read_sources, review_documents, review_objects
+from webhook.cli.review_run import review_documents, review_objects
+from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.terminal import complain, write
 
 FAILED: Final = 1
@@ -73,8 +73,6 @@ def command(
     disabled_builtins: tuple[str, ...],
 ) -> int:
     """Review and report."""
-    if not filenames and not sys.stdin.isatty():
-        filenames = ("-",)
     client = new_client(disabled_builtins=disabled_builtins)
     printed: list[str] = []
     review = review_objects if target == "admission" else review_documents

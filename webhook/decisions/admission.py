@@ -110,14 +110,13 @@ def audit_record(
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
-    """The record of one object reviewed by the audit run ``audit_id``."""
+    """The record of one object reviewed by the audit run ``audit_id``, or between two of them."""
     kind = gvk_of(obj)
     record: dict[str, Any] = {
         "eventType": "decision",
         "id": decision_id,
         "timestamp": timestamp(),
         "enforcementPoint": "audit.gatekeeper.sh",
-        "auditID": audit_id,
         "verdict": "allow",
         "resourceGroup": kind.group,
         "resourceAPIVersion": kind.version,
@@ -129,6 +128,8 @@ def audit_record(
         "policyRevision": outcome.policy_revision,
         "durationNs": outcome.duration_ns,
     }
+    if audit_id:
+        record["auditID"] = audit_id
     _judge(record, responses, outcome)
     if include_objects:
         record["object"] = obj

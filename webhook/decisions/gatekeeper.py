@@ -17,6 +17,8 @@ _BRACKETS: Final = {
     "audit_finished": "audit is completed",
 }
 
+_AUDIT: Final = "audit.gatekeeper.sh"
+
 # Fields that record and event share, name and meaning.
 _SHARED: Final = (
     "resourceGroup",
@@ -51,10 +53,11 @@ def violation_events(record: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"id": record.get("auditID", ""), "message": _BRACKETS[event_type]}]
     if event_type != "decision":
         return []
-    audited = "auditID" in record
+    audited = record.get("enforcementPoint") == _AUDIT or "auditID" in record
     names = _SHARED if audited else _SHARED + _ADMISSION
     shared = {name: record[name] for name in names if name in record}
-    shared["id"] = record["auditID"] if audited else record.get("requestUID", record.get("id", ""))
+    run = record.get("auditID" if audited else "requestUID")
+    shared["id"] = run or record.get("id", "")
     shared["eventType"] = "violation_audited" if audited else "violation_admission"
     return [{**shared, **_violation(result)} for result in record.get("results", ())]
 

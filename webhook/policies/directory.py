@@ -11,15 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
 from webhook.constraint import constraint, template
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.policies.belongings import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policies.manifests import (
     Manifest,
     PolicyFault,
     UnreadableFile,
     expand_lists,
     find_files,
+    is_object,
     read_file,
 )
 
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.constraint.client import Client
-
-# Files that live beside policies and are no objects of a cluster.
-_IGNORED_GROUPS: Final = frozenset({"test.gatekeeper.sh", "kustomize.config.k8s.io"})
 
 CONFIGURATION_GROUPS: Final = frozenset(
     f"{name}.gatekeeper.sh"
@@ -51,7 +51,8 @@ class PolicyReport:
     """What a load found: how much is in force, and what is wrong with the files.
 
     ``configuration`` holds Gatekeeper's own objects besides templates and
-    constraints; it is for the caller to use or refuse.
+    constraints; it is for the caller to use or refuse. ``skipped`` names the files
+    with something in them that is no object of Kubernetes.
     """
 
     templates: int
@@ -60,6 +61,12 @@ class PolicyReport:
     faults: tuple[PolicyFault, ...]
     changed: bool
     configuration: tuple[Manifest, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def may_lack_constraints(self) -> bool:
+        """Whether what is wrong may be about constraints, so that fewer are in force than meant."""
+        return any(fault.of_constraints for fault in self.faults)
 
 
 class PolicyDirectory:
@@ -69,6 +76,7 @@ class PolicyDirectory:
         self._client = client
         self._paths = tuple(paths)
         self._files: dict[str, list[Manifest]] = {}
+        self._skipped: tuple[str, ...] = ()
         # The objects brought into the client, by identity.
         self._known: dict[tuple[str, ...], Manifest] = {}
 
@@ -103,15 +111,16 @@ class PolicyDirectory:
             faults=tuple(faults),
             changed=snapshot is not before,
             configuration=tuple(configuration),
+            skipped=self._skipped,
         )
 
     def _read(self, faults: list[PolicyFault]) -> None:
         found: dict[str, list[Manifest]] = {}
         for path in self._paths:
             try:
-                files = find_files(path, samples=False)
+                files = find_files(path, left_out=[])
             except OSError as error:
-                faults.append(PolicyFault(str(path), 0, "", error.strerror or str(error)))
+                faults.append(PolicyFault(str(path), 0, "", error.strerror or str(error), True))
                 # Nothing is known of what is below, so what was there stays.
                 found.update(
                     (file, kept)
@@ -125,7 +134,17 @@ class PolicyDirectory:
                 except UnreadableFile as error:
                     faults.append(error.fault)
                     found[str(file)] = self._files.get(str(file), [])
-        self._files = found
+        inputs = suite_inputs(
+            (file, manifest.document) for file, listed in found.items() for manifest in listed
+        )
+        self._files = {
+            file: [manifest for manifest in listed if is_object(manifest.document)]
+            for file, listed in found.items()
+            if not is_input(file, inputs)
+        }
+        self._skipped = tuple(
+            file for file, listed in self._files.items() if len(listed) < len(found[file])
+        )
 
     def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:
         """The objects by identity; of those that share one, the first."""
@@ -135,7 +154,11 @@ class PolicyDirectory:
                 if _kind(manifest) == "ignored":
                     continue
                 first = wanted.setdefault(manifest.identity, manifest)
-                if first is not manifest:
+                if first is manifest:
+                    continue
+                if (both := _merged(first, manifest)) is not None:
+                    wanted[manifest.identity] = both
+                else:
                     message = f"defined twice: the one of {first.file}:{first.line} is used"
                     faults.append(_fault(manifest, message))
         return wanted
@@ -174,7 +197,16 @@ class PolicyDirectory:
 
 
 def _fault(manifest: Manifest, message: str) -> PolicyFault:
-    return PolicyFault(manifest.file, manifest.line, manifest.title, message)
+    of_constraints = manifest.gvk.group == constraint.GROUP
+    return PolicyFault(manifest.file, manifest.line, manifest.title, message, of_constraints)
+
+
+def _merged(first: Manifest, second: Manifest) -> Manifest | None:
+    """Two Configs of one name, as policies of a library bring them, in one."""
+    if first.gvk != CONFIG:
+        return None
+    document = merged(first.document, second.document)
+    return None if document is None else Manifest(document, first.file, first.line)
 
 
 def _kind(manifest: Manifest) -> str:
@@ -183,7 +215,7 @@ def _kind(manifest: Manifest) -> str:
         return "template"
     if group == constraint.GROUP:
         return "constraint"
-    if group in _IGNORED_GROUPS or (group == "apiextensions.k8s.io" and _is_ours(manifest)):
+    if group in IGNORED_GROUPS or (group == "apiextensions.k8s.io" and _is_ours(manifest)):
         return "ignored"
     return "configuration" if group in CONFIGURATION_GROUPS and kind else "data"
 

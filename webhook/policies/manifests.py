@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.documents import InvalidDocument, only_objects, read_documents, read_json
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.constraint import constraint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.api.documents import Dialect, Document
 
 EXTENSIONS: Final = (".yaml", ".yml", ".json")
+
+_SAMPLES: Final = "samples"
 
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
 """More than ten times what etcd lets one object have; a file larger is no manifest."""
@@ -55,6 +58,8 @@ class PolicyFault:
     line: int
     title: str
     message: str
+    of_constraints: bool = False
+    """Whether it is about a constraint, or about what may hold some and cannot be read."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -71,12 +76,12 @@ class UnreadableFile(ValueError):  # noqa: N818  # named by what it is
         self.fault = fault
 
 
-def find_files(path: Path, *, samples: bool = True) -> list[Path]:
+def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
     """The manifest files at a path: itself, or those below it, sorted.
 
     Names that begin with ``..`` are left out: a mounted ConfigMap keeps its
-    revisions there and links to the current one. Without ``samples``, so is a
-    folder of that name beside a test suite: what it holds are a suite's
+    revisions there and links to the current one. With ``left_out``, so is a
+    folder ``samples`` beside a test suite, and put there: what it holds are a suite's
     examples, which nobody means to enforce. Raises OSError.
     """
     if not path.is_dir():
@@ -84,10 +89,10 @@ def find_files(path: Path, *, samples: bool = True) -> list[Path]:
         return [path]
     found: list[Path] = []
     for folder, folders, files in os.walk(path, onerror=_raise):
-        examples = "samples" if not samples and "suite.yaml" in files else None
-        folders[:] = sorted(
-            name for name in folders if not name.startswith("..") and name != examples
-        )
+        if left_out is not None and _SAMPLES in folders and "suite.yaml" in files:
+            folders.remove(_SAMPLES)
+            left_out.append(Path(folder, _SAMPLES))
+        folders[:] = sorted(name for name in folders if not name.startswith(".."))
         found += [
             Path(folder, name)
             for name in sorted(files)
@@ -102,26 +107,31 @@ def _raise(error: OSError) -> None:
 
 def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
     """The manifests of one file; raises :class:`UnreadableFile`."""
-    return read_text(_text_of(path), str(path), dialect)
+    return read_text(_read(path), str(path), dialect)
 
 
 def read_values(path: Path) -> list[Document]:
     """The documents of one file, of any type; raises :class:`UnreadableFile`."""
-    return parse(_text_of(path), str(path))
+    return parse(_read(path), str(path))
 
 
-def _text_of(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             raw = stream.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise _unreadable(str(path), error.strerror or str(error)) from None
+    return text_of(raw, str(path))
+
+
+def text_of(raw: bytes, file: str) -> str:
+    """The text of a file's bytes; raises :class:`UnreadableFile`."""
     if len(raw) > FILE_BYTES_MAX:
-        raise _unreadable(str(path), f"larger than {FILE_BYTES_MAX} bytes")
+        raise _unreadable(file, f"larger than {FILE_BYTES_MAX} bytes")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unreadable(str(path), f"not UTF-8: {error.reason} at byte {error.start}") from None
+        raise _unreadable(file, f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
@@ -130,7 +140,7 @@ def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Man
     try:
         only_objects(documents)
     except InvalidDocument as error:
-        raise _unreadable(file, str(error)) from None
+        raise _unreadable(file, str(error), text) from None
     return [Manifest(document.value, file, document.line) for document in documents]
 
 
@@ -139,11 +149,24 @@ def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Documen
     try:
         return read_json(text) if file.endswith(".json") else read_documents(text, dialect)
     except InvalidDocument as error:
-        raise _unreadable(file, str(error)) from None
+        raise _unreadable(file, str(error), text) from None
 
 
-def _unreadable(file: str, message: str) -> UnreadableFile:
-    return UnreadableFile(PolicyFault(file, 0, "", message))
+def _unreadable(file: str, message: str, text: str = constraint.GROUP) -> UnreadableFile:
+    """The fault of a file; without a ``text`` that says otherwise it may hold constraints."""
+    return UnreadableFile(PolicyFault(file, 0, "", message, constraint.GROUP in text))
+
+
+def is_object(document: Mapping[str, Any]) -> bool:
+    """Whether a document is meant as an object of Kubernetes.
+
+    What lies beside manifests and is none (a chart's values and its Chart.yaml, many a
+    kustomization) lacks a kind or an apiVersion, and has no metadata. What lacks one of
+    them and has metadata is a mistyped object, that must not go unnoticed.
+    """
+    if "metadata" in document:
+        return True
+    return bool(document.get("kind")) and bool(document.get("apiVersion"))
 
 
 def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
@@ -14,6 +17,7 @@ from webhook.audit.sink import Audited, SweepEnd, SweepStart
 from webhook.constraint.result import Responses
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import Exporter, Origin
+from webhook.decisions.gatekeeper import violation_events
 from webhook.decisions.settings import read_settings
 
 QUEUE = 50
@@ -35,21 +39,49 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 @pytest.fixture
 def exporter(loop: asyncio.AbstractEventLoop) -> Exporter:
     """An exporter that is never run: its queue fills and stays full."""
-    text = {"sidecarURL": "unix:///nowhere", "queue": {"maxRecords": QUEUE}}
+    return make(loop, sidecarURL="unix:///nowhere", queue={"maxRecords": QUEUE})
+
+
+def make(loop: asyncio.AbstractEventLoop, **text: Any) -> Exporter:
+    """An exporter on a loop."""
     settings = read_settings(parse(json.dumps(text).encode(), "test"))
 
-    async def make() -> Exporter:
+    async def there() -> Exporter:
         logger = log.Log(lambda _: None).logger("test")
         return Exporter(settings, Origin(pod_uid="audit"), logger)
 
-    return asyncio.run_coroutine_threadsafe(make(), loop).result()
+    return asyncio.run_coroutine_threadsafe(there(), loop).result()
 
 
-def audited(number: int, *, violates: bool = True) -> Audited:
+class Received:
+    """What one sender of plain lines sends, until it hangs up."""
+
+    def __init__(self, path: Path) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._read)
+        self.records: list[dict[str, Any]] = []
+
+    def _read(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection, connection.makefile("rb") as lines:
+            self.records += map(json.loads, lines)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._listener.close()
+
+
+def audited(number: int, *, violates: bool = True, audit_id: str = "run") -> Audited:
     """An object with a violation, or with none."""
     (item,) = items([f"p{number}"], "space")
     found = (result(),) if violates else ()
-    return Audited("run", identity(f"p{number}"), item, Responses(found), POLICIES)
+    return Audited(audit_id, identity(f"p{number}"), item, Responses(found), POLICIES)
 
 
 def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
@@ -72,3 +104,33 @@ def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
     assert counters.dropped["audit_timeout"] == 1
     assert counters.offered == exporter.queued + sum(counters.dropped.values())
     assert exporter.queued > QUEUE // 2, "after that it does not leave room for admissions"
+
+
+def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_none(
+    loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> None:
+    """One file for each run, in a directory of them, stands on it."""
+
+    async def sweeps(exporter: Exporter) -> None:
+        sink = DecisionRecords(exporter, loop)
+        for _ in range(2):
+            await sink.start(SweepStart("run", POLICIES, frozenset()))
+            await sink.audited(audited(1))
+            await sink.end(SweepEnd("run", POLICIES, frozenset(), violations=1))
+        await sink.audited(audited(2, audit_id=""))
+
+    path = tmp_path / "s"
+    with Received(path) as received:
+        exporter = make(loop, sidecarURL=f"unix://{path}?ack=none")
+        asyncio.run(sweeps(exporter))
+        running = asyncio.run_coroutine_threadsafe(exporter.run(), loop)
+        asyncio.run_coroutine_threadsafe(exporter.drain(60), loop).result()
+        running.result()
+    found = [record.get("auditID") for record in received.records]
+    one, other = found[0], found[3]
+    assert found == [one] * 3 + [other] * 3 + [None]
+    assert one != other
+    assert one.startswith("run-")
+    (event,) = violation_events(received.records[-1])
+    assert event["eventType"] == "violation_audited"
+    assert event["id"], "a reader groups by it"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -240,7 +243,8 @@ violation[{"msg": n}] {
         ("x.txt", "a: b", "must be of extensions: [.yaml .yml .json]"),
         ("x.json", "{", "x.json: "),
         (None, "", "No such file or directory"),
-        ("x.yaml", "a: b", "resource  has no version"),
+        ("x.yaml", "a: b", "skipped, for it is no object of Kubernetes"),
+        ("x.yaml", "metadata: {}", "resource  has no version"),
         ("x.yaml", yaml.safe_dump(constraint()), 'adding constraint "c": missing ConstraintTemp'),
         (
             "x.yaml",
@@ -285,3 +289,107 @@ def test_what_policies_print_is_shown_when_verbose(tmp_path):
 
     assert waddle("test", "-f", path).stdout == ""
     assert waddle("test", "-f", path, "-v").stdout == "\nhello\n"
+
+
+# --- which sources are read -----------------------------------------------------------------------
+
+
+def piped(arguments, text, folder=None):
+    """The command in a process of its own, with a pipe as its standard input."""
+    return subprocess.run(
+        [Path(sys.executable).with_name("waddle"), *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+def test_what_is_piped_in_beside_files_is_checked_too(policies, tmp_path):
+    piece = yaml.safe_dump(pod())
+
+    run = piped(["test", "-f", policies], piece)
+    checked = piped(["check", "-f", policies, "-o", "json"], piece)
+
+    assert len(run.stdout.splitlines()) == 3
+    assert run.returncode == 1
+    assert json.loads(checked.stdout)["manifests"]["objects"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stdin", ["pipe", "file", "nothing"])
+def test_gator_reads_standard_input_the_same(policies, tmp_path, stdin):
+    thing = manifest(tmp_path, pod())
+    found = []
+    for gator in (program("gator"), Path(sys.executable).with_name("waddle")):
+        with thing.open() if stdin == "file" else Path(os.devnull).open() as stream:
+            given = {"input": thing.read_text()} if stdin == "pipe" else {"stdin": stream}
+            run = subprocess.run(
+                [gator, "test", "-f", policies, "-o", "json"],
+                capture_output=True,
+                text=True,
+                check=False,
+                **given,
+            )
+            found.append((run.returncode, json.loads(run.stdout)))
+
+    theirs, ours = found
+    assert ours[1] == theirs[1]
+    assert theirs[0] == (0 if stdin == "nothing" else 1)
+
+
+def test_files_that_are_no_objects_are_named_once_and_skipped(policies, tmp_path):
+    for number in range(7):
+        (tmp_path / f"values{number}.yaml").write_text("replicas: 3\n---\nimage: x\n")
+    (tmp_path / "kustomization.yaml").write_text("resources: [m.yaml]")
+    manifest(tmp_path, pod())
+
+    for command in ("test", "check"):
+        run = waddle(command, "-f", tmp_path)
+        (line,) = (line for line in run.stderr.splitlines() if "no object of Kubernetes" in line)
+        assert line.count(".yaml") == 3
+        assert f"{tmp_path}/kustomization.yaml, " in line
+        assert line.endswith(" and 5 more")
+        assert "Traceback" not in run.stderr
+    assert waddle("test", "-f", tmp_path).returncode == 1
+
+
+def test_samples_and_inputs_of_suites_are_neither_policies_nor_objects(policies, tmp_path):
+    case = {"name": "c", "object": "pod.yaml", "assertions": [{"violations": "yes"}]}
+    suite = {"kind": "Suite", "apiVersion": "test.gatekeeper.sh/v1alpha1"}
+    suite["tests"] = [{"template": "all.yaml", "constraint": "all.yaml", "cases": [case]}]
+    manifest(policies, suite, name="suite.yaml")
+    manifest(policies, pod("tried"), name="pod.yaml")
+    (policies / "samples").mkdir()
+    manifest(policies / "samples", constraint(name="sample"), pod("sample"), name="x.yaml")
+    thing = manifest(tmp_path, pod())
+
+    run = waddle("test", "-f", policies, "-f", thing)
+
+    assert len(run.stdout.splitlines()) == 3
+    assert "tried" not in run.stdout
+    assert "sample" not in run.stdout
+    assert f"{policies}/samples, {policies}/pod.yaml" in run.stderr
+    named = waddle("test", "-f", policies, "-f", policies / "pod.yaml")
+    assert "v1/Pod shop/tried" in named.stdout
+
+
+def test_items_of_a_list_are_checked_one_by_one(policies, tmp_path):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [pod("a"), pod("b")]}
+
+    run = waddle("test", "-f", policies, "-f", manifest(tmp_path, listed))
+
+    assert len(run.stdout.splitlines()) == 6
+
+
+def test_check_names_a_mistyped_object_and_goes_on(policies, tmp_path):
+    typo = {"apVersion": "v1", "kind": "Pod", "metadata": {"name": "typo"}}
+
+    run = waddle("check", "-f", policies, "-f", manifest(tmp_path, typo, pod()))
+
+    assert "Traceback" not in run.stderr
+    assert f"{tmp_path}/m.yaml:1: Pod typo: " in run.stderr
+    assert "resource typo has no version" in run.stderr
+    assert "1 objects of the manifests" in run.stdout
+    assert run.returncode == 0

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
+from webhook.api.config import synced_kinds
 from webhook.constraint.review import AugmentedObject
 from webhook.policies.directory import PolicyDirectory
 
@@ -205,3 +206,80 @@ def test_data_that_changes_its_version_moves(folder):
     folder.load()
 
     assert list(folder.client.snapshot.inventory["cluster"]) == ["x.io/v2"]
+
+
+def test_what_is_no_object_is_skipped_and_named_and_a_mistyped_object_is_a_fault(folder):
+    folder.write("all.yaml", template(), constraint())
+    folder.write("kustomization.yaml", {"resources": ["all.yaml"]})
+    folder.write("chart/values.yaml", {"replicas": 3}, {"kind": "DaemonSet"})
+    folder.write("chart/Chart.yaml", {"apiVersion": "v2", "name": "x", "version": "1"})
+    folder.write("typo.yaml", {"apVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
+
+    report = folder.load()
+
+    assert [item.rpartition("/")[2] for item in report.skipped] == [
+        "kustomization.yaml",
+        "Chart.yaml",
+        "values.yaml",
+    ]
+    assert [fault.title for fault in report.faults] == ["Pod p"]
+
+
+def suite(*cases, **test):
+    return {
+        "apiVersion": "test.gatekeeper.sh/v1alpha1",
+        "kind": "Suite",
+        "tests": [{"template": "t.yaml", "constraint": "c.yaml", "cases": list(cases), **test}],
+    }
+
+
+def test_what_suites_are_tried_on_is_no_policy_and_no_data(folder):
+    folder.write("t.yaml", template())
+    folder.write("c.yaml", constraint())
+    folder.write("inputs/pod.yaml", pod())
+    folder.write("inputs/stock.yaml", NAMESPACE)
+    folder.write("inputs/wrong.yaml", constraint(name="wrong", match={"kinds": 3}))
+    case = {"object": "inputs/pod.yaml", "inventory": ["inputs/stock.yaml", 3]}
+    folder.write("labels.yaml", suite(case, {"object": "./c.yaml"}))
+    folder.write("tests/refused.yaml", suite(constraint="../inputs/wrong.yaml", invalid=True))
+    folder.write("tests/odd.yaml", {**suite(), "tests": ["x"]})
+
+    report = folder.load()
+
+    assert report.faults == ()
+    assert (report.templates, report.constraints, report.data) == (1, 1, 0)
+
+
+def config(*kinds, **spec):
+    listed = [{"group": "", "version": "v1", "kind": kind} for kind in kinds]
+    return {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
+        "spec": {"sync": {"syncOnly": listed}, **spec},
+    }
+
+
+def test_configs_of_one_name_that_differ_in_what_they_sync_are_one(folder):
+    folder.write("a.yaml", config("Pod", "Service"))
+    folder.write("b.yaml", config("Service", "Namespace"))
+    folder.write("c.yaml", config())
+
+    report = folder.load()
+
+    assert report.faults == ()
+    (found,) = report.configuration
+    assert sorted(gvk.kind for gvk in synced_kinds(found.document)) == [
+        "Namespace",
+        "Pod",
+        "Service",
+    ]
+
+
+def test_configs_of_one_name_that_exclude_otherwise_are_named(folder):
+    folder.write("a.yaml", config("Pod"))
+    folder.write("b.yaml", config(match=[{"processes": ["*"], "excludedNamespaces": ["x"]}]))
+
+    (fault,) = folder.load().faults
+
+    assert str(fault).startswith(f"{folder.path}/b.yaml:1: Config gatekeeper-system/config: defin")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from webhook.decisions.backoff import Backoff
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
-from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ class Drain(threading.Thread):
         self,
         log: SegmentLog,
         settings: DrainSettings,
-        make_sink: Callable[[], Sink],
+        sink: Sink,
         dead_letters: DeadLetters,
         *,
         formatter: Formatter | None = None,
@@ -80,7 +80,7 @@ class Drain(threading.Thread):
         super().__init__(name=f"sink {settings.name}", daemon=True)
         self._log = log
         self._settings = settings
-        self._sink = make_sink()
+        self._sink = sink
         self._dead_letters = dead_letters
         self._formatter = formatter
         self._on_progress = on_progress
@@ -176,11 +176,11 @@ class Drain(threading.Thread):
     def _attempt(self, part: list[bytes]) -> None:
         self.counters.attempts += 1
         if self._formatter is None:
-            self._sink.send(part)
+            items = [Item(line, (line,)) for line in part]
         else:
-            events = [event for line in part for event in self._formatter(line)]
-            if events:
-                self._sink.send(events)
+            items = [Item(line, lines) for line in part if (lines := self._formatter(line))]
+        if items:
+            self._sink.send(items)
         self._backoff.reset()
         self.counters.consecutive_failures = 0
 

@@ -43,7 +43,7 @@ class Queue:
             Drain(
                 self.log,
                 sink.drain,
-                sink.make,
+                sink.make(f"{sink.drain.name}@{directory.name}", logger),
                 letters,
                 formatter=gatekeeper.events if sink.format == "gatekeeper" else None,
                 on_progress=self._trim,

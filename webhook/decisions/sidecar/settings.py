@@ -12,10 +12,8 @@ from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import MakeSink
 
 FORMATS = ("decision", "gatekeeper")
 
@@ -36,7 +34,7 @@ class SinkSettings:
     """One sink: how it is made, fed and formatted."""
 
     drain: DrainSettings
-    make: Callable[[], Sink]
+    make: MakeSink
     format: str = "decision"
     dead_letter_bytes: int = 16 * 1024 * 1024
 

@@ -1,139 +1,175 @@
 """Each audit run as one file that appears whole, when the run has ended.
 
 Records of a run gather in a hidden file; the run's last record puts it in
-place under its name by one rename. Records of no run are passed over.
+place by one rename. A run that never ends (its replica was killed) is set
+aside as ``.partial``. Records of no run are passed over.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
-import orjson
-
-from webhook.decisions import gatekeeper
-from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+from webhook.decisions.sinks.ledger import Ledger
+from webhook.decisions.sinks.sink import SinkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.ledger import Fresh
+    from webhook.decisions.sinks.sink import Item, MakeSink
+    from webhook.log import Logger
 
-SUFFIX: Final = ".ndjson"
+SUFFIX: Final = ".log"
+"""Readers of Gatekeeper's export look for files of this name."""
+
+PARTIAL: Final = ".partial"
 _OPEN: Final = ".open"
+
+SILENT_SECONDS: Final = 3600.0
+"""A run of which nothing came for so long is set aside: sweeps take minutes, and one that goes on
+after all, because the queue was away, gets its file back."""
+
 _PLAIN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z:_-]{0,99}")
 
 
 class AuditDirectory:
-    """Keeps the ``max_runs`` newest runs; ``gatekeeper_format`` writes its events instead."""
+    """Keeps the ``max_runs`` newest files, partial ones too."""
 
-    def __init__(self, directory: Path, max_runs: int, *, gatekeeper_format: bool) -> None:
+    def __init__(self, directory: Path, max_runs: int, origin: str, logger: Logger) -> None:
         self._directory = directory
         self._max_runs = max_runs
-        self._gatekeeper_format = gatekeeper_format
+        self._logger = logger
+        # A reader in another container is of the pod's fsGroup.
+        self._ledger = Ledger(directory, ".delivered", origin, logger, file_mode=0o640)
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Add records to their runs' files, synced, and put finished runs in place."""
-        runs: dict[str, list[bytes]] = {}
-        finished: list[str] = []
-        for line in lines:
-            record = _object(line)
-            audit_id = record.get("auditID")
-            if type(audit_id) is not str:
-                continue
-            runs.setdefault(audit_id, []).append(line)
-            if record.get("eventType") == "audit_finished":
-                finished.append(audit_id)
         try:
-            for audit_id, found in runs.items():
-                self._append(audit_id, found)
-            for audit_id in finished:
-                self._finish(audit_id)
+            with self._ledger.locked() as known:
+                if not known:
+                    for path in self._directory.glob(f".*{_OPEN}"):
+                        self._ledger.take_in(path.name)
+                if self._take(self._ledger.fresh(items)):
+                    self._forget()
         except OSError as error:
             raise SinkUnavailable(f"{self._directory}: {error.strerror}") from None
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _append(self, audit_id: str, lines: Iterable[bytes]) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        with self._gathering(audit_id).open("ab") as file:
-            # A line that a crash left unfinished ends here, and is passed over at the end.
-            file.write(b"\n" + b"\n".join(lines) + b"\n")
-            _sync(file)
+    def _take(self, found: Sequence[Fresh]) -> bool:
+        """Deliver records; whether files were put in place."""
+        runs: dict[_Run, list[bytes]] = {}
+        ended: list[_Run] = []
+        for fresh in found:
+            audit_id = fresh.value.get("auditID")
+            if type(audit_id) is not str or not audit_id:
+                continue  # a change that was seen between two runs
+            run = _Run(audit_id, fresh.stream)
+            if not fresh.sequence and (self._directory / run.final).exists():
+                continue  # not numbered, and of a run that has ended: it came again
+            runs.setdefault(run, []).extend(fresh.lines)
+            if fresh.value.get("eventType") == "audit_finished":
+                ended.append(run)
+        if not runs:
+            return False
+        ledger = self._ledger
+        self._revive(runs)
+        for run, lines in runs.items():
+            ledger.append(run.open, lines)
+        for run in ended:
+            ledger.rename(run.open, run.final)
+        for name in self._abandoned(runs, ended):
+            ledger.rename(name, _partial(name))
+        for name in ledger.entries.renames:
+            ledger.entries.files.pop(name, None)
+        moved = bool(ledger.entries.renames)
+        ledger.commit()
+        if moved:
+            ledger.settle()
+        return moved
 
-    def _finish(self, audit_id: str) -> None:
-        """Write the run without what arrived twice, in place at once."""
-        gathering = self._gathering(audit_id)
-        target = self._directory / f"{_file_name(audit_id)}{SUFFIX}"
-        beside = gathering.with_suffix(".new")
-        seen: set[tuple[Any, ...]] = set()
-        with gathering.open("rb") as source, beside.open("wb") as file:
-            for line in source:
-                stripped = line.strip()
-                try:
-                    record = _object(stripped)
-                except RecordsRefused:
-                    continue
-                key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-                if key[2] is not None:
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                for event in self._events(stripped):
-                    file.write(event + b"\n")
-            _sync(file)
-        beside.replace(target)
-        gathering.unlink()
-        self._forget()
+    def _revive(self, runs: dict[_Run, list[bytes]]) -> None:
+        """Take back files that were set aside too early."""
+        ledger = self._ledger
+        for run in runs:
+            aside = _partial(run.open)
+            if run.open not in ledger.entries.files and (self._directory / aside).exists():
+                ledger.take_in(aside)
+                ledger.entries.files[run.open] = ledger.entries.files.pop(aside)
+                ledger.rename(aside, run.open)
+        if ledger.entries.renames:
+            ledger.commit()
+            ledger.settle()
 
-    def _events(self, line: bytes) -> list[bytes]:
-        return gatekeeper.events(line) if self._gatekeeper_format else [line]
+    def _abandoned(self, runs: dict[_Run, list[bytes]], ended: Sequence[_Run]) -> Iterator[str]:
+        """Files of runs that will not end: their process began another, or nothing comes."""
+        current = {run.open for run in runs} | {run.open for run in ended}
+        going_on = {run.digest for run in runs}
+        oldest = time.time() - SILENT_SECONDS
+        for path in self._directory.glob(f".*{_OPEN}"):
+            if path.name in current:
+                continue
+            if _digest_in(path.name) in going_on or path.stat().st_mtime < oldest:
+                yield path.name
 
     def _forget(self) -> None:
-        files = sorted(self._directory.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
-        for path in files[: -self._max_runs]:
-            path.unlink()
-        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _gathering(self, audit_id: str) -> Path:
-        return self._directory / f".{_file_name(audit_id)}{_OPEN}"
-
-
-def _file_name(audit_id: str) -> str:
-    """The run's id where it is a plain name, else a digest of it: never a path."""
-    if _PLAIN.fullmatch(audit_id):
-        return audit_id
-    return hashlib.sha256(audit_id.encode("utf-8", "surrogatepass")).hexdigest()
+        """Remove the oldest files; one that cannot be removed stays, and delays nothing."""
+        files = [
+            (path.stat().st_mtime_ns, path)
+            for suffix in (SUFFIX, PARTIAL)
+            for path in self._directory.glob(f"[!.]*{suffix}")
+            if path.is_file()
+        ]
+        for _, path in sorted(files)[: -self._max_runs]:
+            try:
+                path.unlink()
+            except OSError as error:
+                self._logger.warning("report not removed", file=str(path), error=error.strerror)
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise RecordsRefused(f"not JSON: {error}") from None
-    if type(record) is not dict:
-        raise RecordsRefused("not a JSON object")
-    return record
+class _Run:
+    """One run of one process, and its names: two audits with one id have a file each."""
+
+    __slots__ = ("digest", "final", "open")
+
+    def __init__(self, audit_id: str, stream: tuple[str, str]) -> None:
+        self.digest = _digest("/".join(stream))[:12]
+        name = audit_id if _PLAIN.fullmatch(audit_id) else _digest(audit_id)
+        if not stream[1] or stream[1] not in audit_id:
+            name = f"{name}-{self.digest}"
+        self.open = f".{name}.{self.digest}{_OPEN}"
+        self.final = f"{name}{SUFFIX}"
+
+    def __hash__(self) -> int:
+        return hash(self.open)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Run) and self.open == other.open
 
 
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def _partial(name: str) -> str:
+    """The name of a run set aside, from that of its hidden file."""
+    return f"{name.removeprefix('.').removesuffix(_OPEN).rpartition('.')[0] or name}{PARTIAL}"
 
 
-def configure(section: Section) -> Callable[[], Sink]:
-    """Settings ``directory``, ``maxRuns`` and ``format`` (decision, gatekeeper)."""
+def _digest_in(name: str) -> str:
+    return name.removesuffix(_OPEN).rpartition(".")[2]
+
+
+def _digest(text: str) -> str:
+    """For what is no plain name: never a path."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def configure(section: Section) -> MakeSink:
+    """Settings ``directory`` and ``maxRuns``."""
     directory = Path(section.text("directory"))
     max_runs = section.integer("maxRuns", 5)
-    style = section.choice("format", ("decision", "gatekeeper"), "decision")
     section.finish()
-    return lambda: AuditDirectory(directory, max_runs, gatekeeper_format=style == "gatekeeper")
+    return lambda origin, logger: AuditDirectory(directory, max_runs, origin, logger)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import Item, MakeSink
+    from webhook.log import Logger
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,94 +30,64 @@ class FileSettings:
 
 
 class RotatingFile:
-    """Appends lines; ``path.1`` is the youngest of the rotated files."""
+    """Appends lines, each once; ``path.1`` is the youngest of the rotated files.
 
-    def __init__(self, settings: FileSettings, clock: Callable[[], float] = time.time) -> None:
+    Other queues may write to the same path: one batch at a time, and none cuts
+    off what another wrote.
+    """
+
+    def __init__(self, settings: FileSettings, origin: str, logger: Logger) -> None:
         self._settings = settings
-        self._clock = clock
-        self._descriptor: int | None = None
-        self._size = 0
-        self._opened = 0.0
+        path = settings.path
+        self._ledger = Ledger(path.parent, f".{path.name}.delivered", origin, logger)
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Append and sync; a batch is never split between two files."""
-        data = b"\n".join(lines) + b"\n"
+        path = self._settings.path
+        ledger = self._ledger
         try:
-            descriptor = self._writable(len(data))
-            start = self._size
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-                os.fdatasync(descriptor)
-            except OSError:
-                os.ftruncate(descriptor, start)  # no half line, and nothing twice
-                raise
-            self._size += len(data)
+            with ledger.locked() as known:
+                if not known:
+                    ledger.take_in(path.name)
+                lines = [line for fresh in ledger.fresh(items) for line in fresh.lines]
+                if not lines:
+                    return
+                if self._is_due(sum(map(len, lines)) + len(lines)):
+                    self._rotate()
+                ledger.append(path.name, lines)
+                ledger.commit()
+                self._aside.unlink(missing_ok=True)
         except OSError as error:
-            self.close()
-            raise SinkUnavailable(f"{self._settings.path}: {error.strerror}") from None
+            raise SinkUnavailable(f"{path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Close the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Nothing is held open."""
 
-    def _writable(self, needed: int) -> int:
-        if self._descriptor is not None:
-            old = self._clock() - self._opened >= self._settings.max_age_seconds
-            if self._size and (old or self._size + needed > self._settings.max_bytes):
-                self.close()
-                self._rotate()
-        if self._descriptor is None:
-            path = self._settings.path
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(path, flags, 0o600)
-            self._size = _repair(self._descriptor)
-            self._opened = self._clock()
-            _sync_directory(path.parent)
-        return self._descriptor
+    @property
+    def _aside(self) -> Path:
+        """The only file, while its successor is not committed: its inode must not be used again."""
+        return self._settings.path.with_name(f".{self._settings.path.name}.rotated")
+
+    def _is_due(self, needed: int) -> bool:
+        extent = self._ledger.extent(self._settings.path.name)
+        if extent is None or not extent.size:
+            return False
+        return (
+            time.time() - extent.began >= self._settings.max_age_seconds
+            or extent.size + needed > self._settings.max_bytes
+        )
 
     def _rotate(self) -> None:
         path = self._settings.path
         last = self._settings.max_files - 1
         for number in range(last - 1, 0, -1):
-            source = path.with_name(f"{path.name}.{number}")
-            if source.exists():
+            with contextlib.suppress(FileNotFoundError):
+                source = path.with_name(f"{path.name}.{number}")
                 source.replace(path.with_name(f"{path.name}.{number + 1}"))
-        if last:
-            path.replace(path.with_name(f"{path.name}.1"))
-        else:
-            path.unlink()
+        path.replace(path.with_name(f"{path.name}.1") if last else self._aside)
 
 
-def _repair(descriptor: int) -> int:
-    """Cut off a line that a crash left unfinished; the size of the file after that."""
-    size = os.fstat(descriptor).st_size
-    end = size
-    while end:
-        start = max(0, end - 65536)
-        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
-        os.ftruncate(descriptor, end)
-    return end
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def configure(section: Section) -> Callable[[], Sink]:
+def configure(section: Section) -> MakeSink:
     """Settings ``path``, ``maxBytes``, ``maxAgeSeconds``, ``maxFiles``."""
     settings = FileSettings(
         path=Path(section.text("path")),
@@ -124,4 +96,4 @@ def configure(section: Section) -> Callable[[], Sink]:
         max_files=section.integer("maxFiles", 8),
     )
     section.finish()
-    return lambda: RotatingFile(settings)
+    return lambda origin, logger: RotatingFile(settings, origin, logger)

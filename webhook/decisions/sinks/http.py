@@ -6,13 +6,14 @@ import gzip
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
+from webhook.decisions.sinks.sink import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.http_client import Endpoint
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import Item, MakeSink
 
 GZIP_LEVEL: Final = 1
 """Most of the gain at a fraction of the CPU: records repeat their keys."""
@@ -28,8 +29,9 @@ class HTTPSink:
         self._array = encoding == "json"
         self._compress = compress
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Post one batch."""
+        lines = lines_of(items)
         if self._array:
             body = b"[" + b",".join(lines) + b"]"
             headers = {"Content-Type": "application/json"}
@@ -46,10 +48,10 @@ class HTTPSink:
         self._poster.close()
 
 
-def configure(section: Section) -> Callable[[], Sink]:
+def configure(section: Section) -> MakeSink:
     """Settings of the endpoint, ``encoding`` (json, ndjson) and ``gzip``."""
     endpoint = read_endpoint(section)
     encoding = section.choice("encoding", ("json", "ndjson"), "json")
     compress = section.boolean("gzip")
     section.finish()
-    return lambda: HTTPSink(endpoint, encoding=encoding, compress=compress)
+    return lambda _origin, _logger: HTTPSink(endpoint, encoding=encoding, compress=compress)

@@ -10,10 +10,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import Item, MakeSink
 
 _REFUSED: Final = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
@@ -32,10 +32,10 @@ class KafkaSink:
         self._options = options
         self._producer: Producer | None = None
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Produce all and wait for each one's acknowledgement."""
         errors: list[KafkaError] = []
-        delivered = 0
+        delivered = expected = 0
 
         def report(error: KafkaError | None, _message: Any) -> None:
             nonlocal delivered
@@ -46,16 +46,19 @@ class KafkaSink:
 
         producer = self._open()
         try:
-            for line in lines:
-                producer.produce(self._topic, line, _key(line), on_delivery=report)
-                producer.poll(0)
+            for item in items:
+                key = _key(item.record)
+                for line in item.lines:
+                    expected += 1
+                    producer.produce(self._topic, line, key, on_delivery=report)
+                    producer.poll(0)
             producer.flush(self._seconds)
         except KafkaException as raised:
             errors.append(raised.args[0])
         except BufferError as raised:
             self._abandon()
             raise SinkUnavailable(f"kafka: {raised}") from None
-        if not errors and delivered == len(lines):
+        if not errors and delivered == expected:
             return
         # What librdkafka still holds must not arrive behind the next try.
         self._abandon()
@@ -87,7 +90,7 @@ def _key(line: bytes) -> bytes:
     return f"{record.get('podUID', '')}/{record.get('process', '')}".encode()
 
 
-def configure(section: Section) -> Callable[[], Sink]:
+def configure(section: Section) -> MakeSink:
     """Settings ``brokers``, ``topic``, ``timeoutSeconds`` and librdkafka's own ``options``."""
     brokers = ",".join(section.texts("brokers"))
     if not brokers:
@@ -107,4 +110,4 @@ def configure(section: Section) -> Callable[[], Sink]:
         **section.text_map("options"),
     }
     section.finish()
-    return lambda: KafkaSink(topic, options, seconds + 1.0)
+    return lambda _origin, _logger: KafkaSink(topic, options, seconds + 1.0)

@@ -33,13 +33,13 @@ from webhook.decisions.sinks.http_client import Poster, read_endpoint
 from webhook.decisions.sinks.sink import RecordsRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.http_client import Endpoint
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import Item, MakeSink
 
 _SEVERITY: Final[dict[Any, tuple[SeverityNumber.ValueType, str]]] = {
     "deny": (SEVERITY_NUMBER_WARN, "WARN"),
@@ -79,9 +79,9 @@ class OTLPSink:
         self._poster = Poster(endpoint)
         self._compress = compress
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Post one batch; a partial success is refused, so that halving finds the culprits."""
-        body = encode_request(lines).SerializeToString()
+        body = encode_request(items).SerializeToString()
         headers = {"Content-Type": "application/x-protobuf"}
         if self._compress:
             body = gzip.compress(body, GZIP_LEVEL)
@@ -102,13 +102,13 @@ class OTLPSink:
         self._poster.close()
 
 
-def encode_request(lines: Sequence[bytes]) -> ExportLogsServiceRequest:
+def encode_request(items: Sequence[Item]) -> ExportLogsServiceRequest:
     """The message for a batch, one resource for each run of records from the same process."""
     request = ExportLogsServiceRequest()
     scope: ScopeLogs | None = None
     previous: dict[str, str] | None = None
-    for line in lines:
-        record = orjson.loads(line)
+    for item in items:
+        record = orjson.loads(item.record)
         if type(record) is not dict:
             record = {}
         origin = {name: str(record.get(key, "")) for key, name in _RESOURCE.items()}
@@ -121,7 +121,7 @@ def encode_request(lines: Sequence[bytes]) -> ExportLogsServiceRequest:
                 ResourceLogs(resource=Resource(attributes=attributes), scope_logs=[scope])
             )
             scope = request.resource_logs[-1].scope_logs[0]
-        scope.log_records.append(_log_record(line, record))
+        scope.log_records.extend(_log_record(line, record) for line in item.lines)
     return request
 
 
@@ -155,9 +155,9 @@ def _text(key: str, value: str) -> KeyValue:
     return KeyValue(key=key, value=AnyValue(string_value=value))
 
 
-def configure(section: Section) -> Callable[[], Sink]:
+def configure(section: Section) -> MakeSink:
     """Settings of the endpoint (its URL is complete, ``…/v1/logs``) and ``gzip``."""
     endpoint = read_endpoint(section)
     compress = section.boolean("gzip", default=True)
     section.finish()
-    return lambda: OTLPSink(endpoint, compress=compress)
+    return lambda _origin, _logger: OTLPSink(endpoint, compress=compress)

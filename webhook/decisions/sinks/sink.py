@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.decisions.configuration import Section
+    from webhook.log import Logger
 
 TYPES: Final[dict[str, str]] = {
     "stdout": "webhook.decisions.sinks.stdout",
@@ -39,10 +40,22 @@ class RecordsRefused(Exception):  # noqa: N818  # named for what happened to the
     """The sink will never take this batch as it is; fewer records of it may pass."""
 
 
+class Item(NamedTuple):
+    """One record as it was recorded, and the lines that its sink's format makes of it."""
+
+    record: bytes
+    lines: Sequence[bytes]
+
+
+def lines_of(items: Iterable[Item]) -> list[bytes]:
+    """The lines of a batch, for a sink that needs nothing else."""
+    return [line for item in items for line in item.lines]
+
+
 class Sink(Protocol):
     """Takes batches, from one thread."""
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Deliver all, or raise :class:`SinkUnavailable` or :class:`RecordsRefused`.
 
         Delivered means that the sink answers for them: after a crash of this
@@ -53,7 +66,14 @@ class Sink(Protocol):
         """Let go of connections and files."""
 
 
-def configure(kind: str, section: Section) -> Callable[[], Sink]:
+class MakeSink(Protocol):
+    """Makes a sink; ``origin`` names the configured sink and the queue that it is to drain."""
+
+    def __call__(self, origin: str, logger: Logger, /) -> Sink:
+        """The sink."""
+
+
+def configure(kind: str, section: Section) -> MakeSink:
     """What makes a sink of this type, once its settings are read and found good.
 
     Raises :class:`~webhook.decisions.configuration.ConfigurationError`.
@@ -65,4 +85,4 @@ def configure(kind: str, section: Section) -> Callable[[], Sink]:
             raise
         extra = EXTRAS[kind]
         raise section.error("type", f"type {kind} needs waddle[{extra}]: {error}") from None
-    return cast("Callable[[Section], Callable[[], Sink]]", module.configure)(section)
+    return cast("Callable[[Section], MakeSink]", module.configure)(section)

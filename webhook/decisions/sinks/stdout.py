@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from webhook.decisions.sinks.sink import SinkUnavailable
+from webhook.decisions.sinks.sink import SinkUnavailable, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Sink
+    from webhook.decisions.sinks.sink import Item, MakeSink
 
 
 class Stdout:
@@ -22,10 +22,10 @@ class Stdout:
 
     __slots__ = ()
 
-    def send(self, lines: Sequence[bytes]) -> None:
+    def send(self, items: Sequence[Item]) -> None:
         """Write and flush."""
         try:
-            sys.stdout.buffer.write(b"\n".join(lines) + b"\n")
+            sys.stdout.buffer.write(b"\n".join(lines_of(items)) + b"\n")
             sys.stdout.buffer.flush()
         except OSError as error:
             raise SinkUnavailable(f"standard output: {error.strerror}") from None
@@ -34,7 +34,7 @@ class Stdout:
         """Nothing to let go of."""
 
 
-def configure(section: Section) -> Callable[[], Sink]:
+def configure(section: Section) -> MakeSink:
     """No settings."""
     section.finish()
-    return Stdout
+    return lambda _origin, _logger: Stdout()

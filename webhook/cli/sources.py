@@ -1,0 +1,188 @@
+"""What a check is given: files, folders and standard input, read into manifests."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.config import CONFIG, merged
+from webhook.api.gvk import gvk_of
+from webhook.cli.terminal import complain, listed
+from webhook.constraint import constraint, template
+from webhook.constraint.review import Document
+from webhook.policies.belongings import IGNORED_GROUPS, SUITES, is_input, suite_inputs
+from webhook.policies.manifests import (
+    EXTENSIONS,
+    Manifest,
+    UnreadableFile,
+    expand_lists,
+    find_files,
+    is_object,
+    parse,
+    read_values,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.api.documents import Document as Text
+
+STDIN: Final = Path("-")
+
+_PATIENCE_SECONDS: Final = 3.0
+"""Longer than a producer in a pipeline usually takes to write its first bytes."""
+
+
+class CannotTest(Exception):  # noqa: N818  # named by what it says
+    """Why a check could not be made, a line for each reason."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was read: policies and resources, and documents that are no objects of Kubernetes.
+
+    ``left_out`` are folders and files of test suites, and ``skipped`` files with something in
+    them that is no object.
+    """
+
+    manifests: list[Manifest] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
+    """Read files, folders and standard input; raises :class:`CannotTest`.
+
+    Standard input is read where it is no terminal, as gator reads it: what is piped
+    into a check must never be left out of it. With ``any_value`` only templates and
+    constraints are manifests, everything else is a document. A file that is named is
+    read; of what lies in a folder, the inputs of test suites are not.
+    """
+    sources = Sources()
+    texts: list[tuple[str, Text, bool]] = []
+    for path in [*paths, *_standard_input(paths)]:
+        try:
+            if path == STDIN:
+                texts += [("stdin", text, True) for text in _read_standard_input()]
+            else:
+                texts += _read_path(path, sources)
+        except UnreadableFile as error:
+            raise CannotTest(f"reading: {error}") from None
+        except OSError as error:
+            raise CannotTest(f'reading: path "{path}": {error.strerror}') from None
+    inputs = suite_inputs((file, text.value) for file, text, _ in texts)
+    for file, text, named in texts:
+        if not named and is_input(file, inputs):
+            _add_once(sources.left_out, file)
+        else:
+            _sort(sources, text, file, any_value=any_value)
+    if not sources.manifests and not sources.documents:
+        raise CannotTest(*_about_files(sources), "no input data identified")
+    sources.warnings.extend(_about_files(sources))
+    sources.warnings.extend(_conflicts(sources.manifests))
+    return sources
+
+
+def _standard_input(paths: Sequence[Path]) -> list[Path]:
+    """Standard input after the files, where something may come from it and nobody named it."""
+    if STDIN in paths or sys.stdin is None or sys.stdin.closed:
+        return []
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return [STDIN]  # No file of the system's, but something that can be read.
+    # Gator's rule: neither a terminal nor /dev/null, which are devices.
+    return [] if stat.S_ISCHR(mode) else [STDIN]
+
+
+def _read_standard_input() -> list[Text]:
+    """All of it; says so when it waits, for a pipe that was inherited may stay open for ever."""
+    try:
+        waits = not select.select([sys.stdin.fileno()], [], [], _PATIENCE_SECONDS)[0]
+    except (OSError, ValueError):
+        waits = False
+    if waits:
+        complain("waiting for standard input; where there is none, redirect it from /dev/null")
+    return parse(text_of(sys.stdin.buffer.read(), "stdin"), "stdin")
+
+
+def _read_path(path: Path, sources: Sources) -> list[tuple[str, Text, bool]]:
+    """The documents of a file, or of those below a folder, each with whether its file was named."""
+    named = path.is_file()
+    if named and path.suffix not in EXTENSIONS:
+        raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
+    folders: list[Path] = []
+    files = find_files(path, left_out=folders)
+    sources.left_out.extend(map(str, folders))
+    return [(str(file), text, named) for file in files for text in read_values(file)]
+
+
+def _sort(sources: Sources, text: Text, file: str, *, any_value: bool) -> None:
+    value = text.value
+    if type(value) is dict:
+        manifests = list(expand_lists([Manifest(value, file, text.line)]))
+        groups = {item.gvk.group for item in manifests}
+        if not any_value or groups & {template.GROUP, constraint.GROUP}:
+            sources.manifests.extend(item for item in manifests if _is_wanted(item))
+            if not all(_is_wanted(item) or item.gvk.group == SUITES for item in manifests):
+                _add_once(sources.skipped, file)
+            return
+    if not any_value:
+        raise CannotTest(
+            f'reading: reading file "{file}": line {text.line}: expected an object, '
+            f"got {type(value).__name__}"
+        )
+    if not (type(value) is dict and gvk_of(value).group in IGNORED_GROUPS):
+        shown = file if text.line == 1 else f"{file}:{text.line}"
+        sources.documents.append(Document(value, shown))
+
+
+def _is_wanted(manifest: Manifest) -> bool:
+    return is_object(manifest.document) and manifest.gvk.group not in IGNORED_GROUPS
+
+
+def _add_once(names: list[str], name: str) -> None:
+    if not names or names[-1] != name:
+        names.append(name)
+
+
+def _about_files(sources: Sources) -> list[str]:
+    """What of the files was not read as policies or resources, a line for each reason."""
+    lines = []
+    if sources.skipped:
+        lines.append(f"skipped, for it is no object of Kubernetes: {listed(sources.skipped)}")
+    if sources.left_out:
+        lines.append(f"left out, for test suites are tried on it: {listed(sources.left_out)}")
+    return lines
+
+
+def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
+    """A warning for each object that is defined again."""
+    seen: dict[tuple[str, ...], Manifest] = {}
+    warnings = []
+    for manifest in manifests:
+        before = seen.get(manifest.identity)
+        if before is not None and manifest.identity[3] and not _are_one(before, manifest):
+            warnings.append(
+                f'WARNING - Resource named "{manifest.identity[3]}" '
+                f'(from file: "{manifest.file}") is already defined in file: "{before.file}"'
+            )
+        seen[manifest.identity] = manifest
+    return warnings
+
+
+def _are_one(first: Manifest, second: Manifest) -> bool:
+    """Whether both are the Config of their policies, and no more than what they sync differs."""
+    return first.gvk == CONFIG and merged(first.document, second.document) is not None

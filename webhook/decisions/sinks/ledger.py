@@ -1,0 +1,306 @@
+"""What was delivered into files, kept beside them, so that a batch sent twice is written once.
+
+A sidecar that is killed sends again whatever its cursor had not passed. The
+ledger says, for each file, up to which byte it was delivered, and for each
+sender's stream, up to which sequence number: bytes beyond are what a kill left
+unfinished and are cut off, records up to the number are passed over. Several
+queues may write to one place, each with marks of its own, one at a time by a
+lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.decisions.framing import read_record
+from webhook.decisions.sinks.sink import RecordsRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from webhook.decisions.sinks.sink import Item
+    from webhook.log import Logger
+
+MARKS_MAX: Final = 256
+"""Streams remembered, the least recent forgotten first. A mark matters for what a kill sends
+again, a second's worth: those are the streams of the replicas that live."""
+
+LOCK_SECONDS: Final = 5.0
+LOCK_POLL_SECONDS: Final = 0.02
+"""How long another writer of the same files is waited for: one batch takes some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A file as far as it was delivered; ``began`` is when it was, in seconds since 1970."""
+
+    inode: int
+    size: int
+    began: float
+
+
+@dataclass(slots=True)
+class Entries:
+    """The ledger's content; ``renames`` are under way: name now to name then."""
+
+    files: dict[str, Extent] = field(default_factory=dict)
+    marks: OrderedDict[tuple[str, str, str], int] = field(default_factory=OrderedDict)
+    renames: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A record that was not delivered yet, decoded."""
+
+    value: dict[str, Any]
+    lines: Sequence[bytes]
+    stream: tuple[str, str]
+    sequence: int
+
+
+class Ledger:
+    """The ledger ``name`` of a directory, used by one queue (``origin``) of maybe several.
+
+    Everything happens within :meth:`locked`; what is not committed there did
+    not happen. Raises :class:`OSError` as the disk does.
+    """
+
+    def __init__(
+        self, directory: Path, name: str, origin: str, logger: Logger, *, file_mode: int = 0o600
+    ) -> None:
+        self.directory = directory
+        self._path = directory / name
+        self._lock_path = directory / f"{name}.lock"
+        self._origin = origin
+        self._logger = logger
+        self._file_mode = file_mode
+        self._seen: tuple[int, int, int] | None = None
+        self.entries = Entries()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Hold the files; yields whether there is a ledger, and finishes what a kill interrupted.
+
+        After a fault nothing is kept in memory: the next use reads the ledger again.
+        """
+        self.directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        descriptor = os.open(
+            self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        try:
+            _lock(descriptor)
+            found = self._load()
+            if self.entries.renames:
+                self.settle()
+            yield found
+        except BaseException:
+            self._seen = None
+            raise
+        finally:
+            os.close(descriptor)
+
+    def fresh(self, items: Sequence[Item]) -> list[Fresh]:
+        """The records of a batch that were not delivered before; marks them for the next commit.
+
+        Raises :class:`RecordsRefused` for what is no record.
+        """
+        found: list[Fresh] = []
+        staged: dict[tuple[str, str, str], int] = {}
+        marks = self.entries.marks
+        for item in items:
+            value = _object(item.record)
+            record = read_record(item.record, value)
+            if record.stream is None:
+                found.append(Fresh(value, item.lines, ("", ""), 0))
+                continue
+            stream = record.stream.pod_uid, record.stream.process
+            key = (self._origin, *stream)
+            if record.sequence <= staged.get(key, marks.get(key, 0)):
+                continue
+            staged[key] = record.sequence
+            found.append(Fresh(value, item.lines, stream, record.sequence))
+        for key, sequence in staged.items():
+            marks[key] = sequence
+            marks.move_to_end(key)
+        while len(marks) > MARKS_MAX:
+            marks.popitem(last=False)
+        return found
+
+    def append(self, name: str, lines: Sequence[bytes]) -> None:
+        """Add lines to a file, synced; what lies beyond its delivered bytes is cut off first."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.directory / name, flags, self._file_mode)
+        try:
+            extent = self._extent(name, os.fstat(descriptor))
+            os.ftruncate(descriptor, extent.size)
+            data = b"\n".join(lines) + b"\n"
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                os.fdatasync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, extent.size)  # a disk that is full gets its bytes back
+                raise
+        finally:
+            os.close(descriptor)
+        self.entries.files[name] = Extent(extent.inode, extent.size + len(data), extent.began)
+
+    def extent(self, name: str) -> Extent | None:
+        """A file as far as it was delivered; None where there is none."""
+        try:
+            status = (self.directory / name).stat()
+        except FileNotFoundError:
+            return None
+        return self._extent(name, status)
+
+    def take_in(self, name: str) -> None:
+        """Count a file that this ledger does not know as delivered, whole lines of it."""
+        path = self.directory / name
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            size = _end_of_lines(file.fileno(), status.st_size)
+            self.entries.files[name] = Extent(status.st_ino, size, status.st_mtime)
+
+    def rename(self, name: str, target: str) -> None:
+        """Rename at the next :meth:`settle`; with :meth:`commit` before, a kill cannot undo it."""
+        self.entries.renames[name] = target
+
+    def commit(self) -> None:
+        """Make the entries durable: from now on they are what was delivered."""
+        entries = self.entries
+        body = orjson.dumps(
+            {
+                "files": {
+                    name: [extent.inode, extent.size, extent.began]
+                    for name, extent in entries.files.items()
+                },
+                "marks": [[*key, sequence] for key, sequence in entries.marks.items()],
+                "renames": entries.renames,
+            }
+        )
+        beside = self._path.with_name(f"{self._path.name}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(beside, flags, 0o600)
+        try:
+            view = memoryview(body)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        beside.replace(self._path)
+        self.sync_names()
+        self._seen = _version(self._path)
+
+    def settle(self) -> None:
+        """Carry out the renames that were committed; those done already are passed over."""
+        entries = self.entries
+        for name, target in entries.renames.items():
+            with contextlib.suppress(FileNotFoundError):
+                (self.directory / name).replace(self.directory / target)
+        self.sync_names()
+        entries.renames = {}
+
+    def sync_names(self) -> None:
+        """Make names made, changed and removed durable."""
+        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _extent(self, name: str, status: os.stat_result) -> Extent:
+        known = self.entries.files.get(name)
+        if known is None or known.inode != status.st_ino:
+            return Extent(status.st_ino, 0, time.time())
+        # Shorter than it was: somebody emptied it, and it goes on from there.
+        return Extent(known.inode, min(known.size, status.st_size), known.began)
+
+    def _load(self) -> bool:
+        version = _version(self._path)
+        if version is None:
+            self.entries = Entries()
+        elif version != self._seen:
+            found = _read(self._path)
+            if found is None:
+                self._logger.warning("ledger damaged, records may repeat", file=str(self._path))
+                self.entries = Entries()
+                return False
+            self.entries = found
+        self._seen = version
+        return version is not None
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """What tells one ledger from the next: each is a file of its own."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _read(path: Path) -> Entries | None:
+    """None for what is no ledger."""
+    try:
+        value = orjson.loads(path.read_bytes())
+        return Entries(
+            {
+                str(name): Extent(int(extent[0]), int(extent[1]), float(extent[2]))
+                for name, extent in value["files"].items()
+            },
+            OrderedDict(
+                ((str(origin), str(pod), str(process)), int(sequence))
+                for origin, pod, process, sequence in value["marks"]
+            ),
+            {str(name): str(target) for name, target in value["renames"].items()},
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for the lock, but not for ever; raises OSError where another writer keeps it."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise OSError(errno.EBUSY, "another sidecar is writing here") from None
+            time.sleep(LOCK_POLL_SECONDS)
+        else:
+            return
+
+
+def _end_of_lines(descriptor: int, size: int) -> int:
+    """The size of a file without a last line that was never finished."""
+    end = size
+    while end:
+        start = max(0, end - 65536)
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise RecordsRefused(f"not JSON: {error}") from None
+    if type(record) is not dict:
+        raise RecordsRefused("not a JSON object")
+    return record

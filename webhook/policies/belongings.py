@@ -1,0 +1,62 @@
+"""Files that lie beside policies and are neither policies nor resources.
+
+A test suite's objects are examples: nobody means to enforce them, nor to have them
+reviewed, nor to have them as data of policies.
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SUITES: Final = "test.gatekeeper.sh"
+
+IGNORED_GROUPS: Final = frozenset({SUITES, "kustomize.config.k8s.io"})
+"""Of objects for tools that work with files, and for no cluster."""
+
+
+def suite_inputs(documents: Iterable[tuple[str, Any]]) -> frozenset[str]:
+    """The files that the suites among some documents, each with its file, are tried on.
+
+    These are their cases' objects and inventories, and constraints that are to be refused.
+    Templates and other constraints may well be the ones in force, and stay policies, whatever
+    another suite uses them for.
+    """
+    inputs: set[str] = set()
+    policies: set[str] = set()
+    for file, suite in documents:
+        if type(suite) is not dict or gvk_of(suite).group_kind != (SUITES, "Suite"):
+            continue
+        folder = os.path.dirname(file)  # noqa: PTH120  # a string is at hand
+        for test in _objects(suite, "tests"):
+            constraints = inputs if test.get("invalid") is True else policies
+            constraints.add(_join(folder, text(test, "constraint")))
+            policies.add(_join(folder, text(test, "template")))
+            for case in _objects(test, "cases"):
+                inputs.add(_join(folder, text(case, "object")))
+                inventory = case.get("inventory")
+                inputs.update(
+                    _join(folder, name)
+                    for name in (inventory if type(inventory) is list else ())
+                    if type(name) is str
+                )
+    return frozenset(inputs - policies)
+
+
+def is_input(file: str, inputs: frozenset[str]) -> bool:
+    """Whether a file is among those of :func:`suite_inputs`."""
+    return bool(inputs) and os.path.normpath(file) in inputs
+
+
+def _objects(owner: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = owner.get(name)
+    return [item for item in found if type(item) is dict] if type(found) is list else []
+
+
+def _join(folder: str, name: str) -> str:
+    return os.path.normpath(os.path.join(folder, name))  # noqa: PTH118  # as above
