@@ -1,5 +1,6 @@
 // Program opa answers questions about Rego with the real OPA, one JSON line each way: how a module
-// parses, and what a query gives. The tests compare the answers with those of our own engine.
+// parses, and what a query gives, or many queries of modules that are compiled once. The tests
+// compare the answers with those of our own engine.
 package main
 
 import (
@@ -20,10 +21,11 @@ import (
 )
 
 type request struct {
-	Op           string            `json:"op"` // parse, query or eval
+	Op           string            `json:"op"` // parse, query, eval or many
 	Modules      []string          `json:"modules"`
 	Version      string            `json:"version"` // v0 or v1
 	Query        string            `json:"query"`
+	Queries      []string          `json:"queries"` // of many: each gets one of the answers
 	Input        json.RawMessage   `json:"input"` // absent for none; null is an input
 	InputTerm    *string           `json:"input_term"`
 	Data         *json.RawMessage  `json:"data"`
@@ -46,6 +48,7 @@ type answer struct {
 	Modules []*ast.Module     `json:"modules,omitempty"`
 	Body    ast.Body          `json:"body,omitempty"`
 	Results *[]map[string]any `json:"results,omitempty"`
+	Answers []answer          `json:"answers,omitempty"`
 	Stage   string            `json:"stage,omitempty"`
 	Errors  []fault           `json:"errors,omitempty"`
 	Text    string            `json:"text,omitempty"`
@@ -109,30 +112,19 @@ func reply(line []byte) (found answer) {
 }
 
 func evaluate(asked request, modules map[string]*ast.Module) answer {
-	seconds := asked.Seconds
-	if seconds == 0 {
-		seconds = 10
-	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Duration(seconds*float64(time.Second)))
-	defer stop()
 	compiler := ast.NewCompiler().WithDefaultRegoVersion(ast.RegoV1)
 	if asked.Version == "v0" {
 		compiler = ast.NewCompiler().WithDefaultRegoVersion(ast.RegoV0)
 	}
 	compiler = compiler.WithEnablePrintStatements(true)
+	if asked.Op == "many" {
+		compiler = compiler.SetErrorLimit(0) // every rule that is refused is to be known
+	}
 	if len(asked.Capabilities) > 0 {
 		compiler = compiler.WithCapabilities(without(asked.Capabilities))
 	}
 	if compiler.Compile(modules); compiler.Failed() {
 		return failed("compile", compiler.Errors)
-	}
-	body, err := ast.ParseBody(asked.Query)
-	if err != nil {
-		return failed("query", err)
-	}
-	compiled, err := compiler.QueryCompiler().Compile(body)
-	if err != nil {
-		return failed("query", err)
 	}
 	store := inmem.New()
 	if asked.Data != nil {
@@ -142,7 +134,47 @@ func evaluate(asked request, modules map[string]*ast.Module) answer {
 		}
 		store = inmem.NewFromObject(data)
 	}
+	var input *ast.Term
+	if asked.InputTerm != nil {
+		term, err := ast.ParseTerm(*asked.InputTerm)
+		if err != nil {
+			return failed("request", err)
+		}
+		input = term
+	} else if len(asked.Input) > 0 {
+		var value any
+		if err := util.UnmarshalJSON(asked.Input, &value); err != nil {
+			return failed("request", err)
+		}
+		input = ast.NewTerm(ast.MustInterfaceToValue(value))
+	}
+	if asked.Op != "many" {
+		return ask(asked, compiler, store, input, asked.Query)
+	}
+	answers := []answer{}
+	for _, query := range asked.Queries {
+		answers = append(answers, ask(asked, compiler, store, input, query))
+	}
+	return answer{Answers: answers}
+}
+
+func ask(asked request, compiler *ast.Compiler, store storage.Store, input *ast.Term, text string) answer {
+	seconds := asked.Seconds
+	if seconds == 0 {
+		seconds = 10
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Duration(seconds*float64(time.Second)))
+	defer stop()
+	body, err := ast.ParseBody(text)
+	if err != nil {
+		return failed("query", err)
+	}
+	compiled, err := compiler.QueryCompiler().Compile(body)
+	if err != nil {
+		return failed("query", err)
+	}
 	txn := storage.NewTransactionOrDie(ctx, store)
+	defer store.Abort(ctx, txn)
 	cancel := topdown.NewCancel()
 	go func() { <-ctx.Done(); cancel.Cancel() }()
 	query := topdown.NewQuery(compiled).WithCompiler(compiler).WithStore(store).WithTransaction(txn).
@@ -150,18 +182,8 @@ func evaluate(asked request, modules map[string]*ast.Module) answer {
 	if asked.TimeNs != 0 {
 		query = query.WithTime(time.Unix(0, asked.TimeNs))
 	}
-	if asked.InputTerm != nil {
-		term, err := ast.ParseTerm(*asked.InputTerm)
-		if err != nil {
-			return failed("request", err)
-		}
-		query = query.WithInput(term)
-	} else if len(asked.Input) > 0 {
-		var input any
-		if err := util.UnmarshalJSON(asked.Input, &input); err != nil {
-			return failed("request", err)
-		}
-		query = query.WithInput(ast.NewTerm(ast.MustInterfaceToValue(input)))
+	if input != nil {
+		query = query.WithInput(input)
 	}
 	results := []map[string]any{}
 	err = query.Iter(ctx, func(found topdown.QueryResult) error {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import EvaluationError
 from webhook.rego.location import NOWHERE
-from webhook.rego.run.text import argument_text
+from webhook.rego.run.text import printed_text
 from webhook.rego.run.values import RegoSet, ordered, type_name
 from webhook.rego.types import ANY, BOOLEAN, SET, STRING, array_of, object_of
 
@@ -30,13 +30,13 @@ def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:
     choices: list[list[str]] = []
     for operand in operands:
         if type(operand) is RegoSet:
-            choices.append([argument_text(x) for x in ordered(operand)] or ["<undefined>"])
+            choices.append([printed_text(x) for x in ordered(operand)] or ["<undefined>"])
         elif type_name(operand) in {"array", "object"}:
             raise EvaluationError(
                 "eval_internal_error", f"illegal argument type: {type_name(operand)}"
             )
         else:
-            choices.append([argument_text(operand)])
+            choices.append([printed_text(operand)])
     return _combinations(context, choices)
 
 

@@ -190,6 +190,8 @@ class Checker:
     def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
         """What is wrong with a literal itself, and whether a term of no type may be the cause."""
         if isinstance(lit, ir.Eq):
+            if isinstance(lit.b, ir.Template):
+                _shown(scope, lit.b)
             return self._equal(scope, lit, lit.a, lit.b)
         if not isinstance(lit, ir.Call):
             return None, False
@@ -276,6 +278,15 @@ class _Anything(Scope):
 
     def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # whatever it is
         return ANY
+
+
+def _shown(scope: Scope, template: ir.Template) -> None:
+    """What a template string shows may be anything from there on: OPA gives it as ``{x}``."""
+    for part in template.parts:
+        if isinstance(part, ir.Comprehension) and len(part.body) == 1:
+            (lit,) = part.body
+            if isinstance(lit, ir.Eq) and isinstance(lit.b, ir.Var):
+                unify_type(scope, ir.Set([lit.b]), ANY)
 
 
 def _variables(term: ir.Term) -> Iterator[str]:

@@ -112,6 +112,8 @@ class _Walk:
                 self._invalid(i, self.scope.get(term), STRING, _steps(node))
             if isinstance(term, ir.Var) and term.name not in ROOTS:
                 self._key(i, term, keys(extent(node)), _steps(node))
+            elif isinstance(term, (ir.Ref, ir.Var)):
+                self._nested(i, term, keys(extent(node)), _steps(node))
             step = step_of(term)
             child = None if step is None else node.children.get(step)
             if child is None:
@@ -134,6 +136,14 @@ class _Walk:
         elif not unifies(wanted, known):
             self._invalid(i, known, wanted, allowed)
 
+    def _nested(
+        self, i: int, term: ir.Ref | ir.Var, wanted: Type | None, allowed: list[Any] | None
+    ) -> None:
+        """A reference as a step: OPA gives it a local of its own before."""
+        known = self.scope.get(term)
+        if known is not None and not unifies(known, wanted):
+            self._invalid(i, known, wanted, allowed)
+
     def _down_type(self, type_: Type | None, start: int) -> None:
         for i in range(start, len(self.terms)):
             term = self.terms[i]
@@ -151,9 +161,7 @@ class _Walk:
         if isinstance(term, ir.Var) and term.name not in ROOTS:
             self._key(i, term, wanted, _allowed(type_))
         elif isinstance(term, (ir.Ref, ir.Var)):
-            known = self.scope.get(term)
-            if known is not None and not unifies(known, wanted):
-                self._invalid(i, known, wanted, _allowed(type_))
+            self._nested(i, term, wanted, _allowed(type_))
         elif isinstance(term, ir.Const) and not isinstance(
             term.value, list | dict | RegoSet | RegoObject
         ):
@@ -185,7 +193,9 @@ class _Walk:
 
 
 def _may_name_package(term: ir.Term) -> bool:
-    return isinstance(term, ir.Var) or (isinstance(term, ir.Const) and isinstance(term.value, str))
+    return isinstance(term, (ir.Var, ir.Ref)) or (
+        isinstance(term, ir.Const) and isinstance(term.value, str)
+    )
 
 
 def _steps(node: Node) -> list[Any]:

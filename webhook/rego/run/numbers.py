@@ -137,6 +137,14 @@ def float_text(value: float) -> str:
     return _general(digits, point, negative=text[0] == "-")
 
 
+def numeral_argument(value: Numeral) -> str:
+    """The number as ``sprintf`` shows it: as Go's integer or float, else its own text."""
+    if not any(mark in value.text for mark in ".eE"):
+        return int_text(int(value))
+    plain = float(value)
+    return value.text if plain in (float("inf"), float("-inf")) else float_text(plain)
+
+
 def _digits(text: str) -> tuple[str, int]:
     """The significant digits of a float's ``repr``, and where the point stands in them."""
     mantissa, _, exponent = text.lstrip("-").partition("e")

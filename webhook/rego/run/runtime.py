@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.numbers import as_index
-from webhook.rego.run.text import MAX_CHARACTERS, argument_text, text_too_large
+from webhook.rego.run.text import MAX_CHARACTERS, printed_text, text_too_large
 from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
@@ -418,15 +418,11 @@ def print_values(state: State, operands: Sequence[list[Value]], place: Location)
         return
     lines: list[list[str]] = [[]]
     for found in operands:
-        texts = [_print_text(value) for value in found] or ["<undefined>"]
+        texts = [printed_text(value) for value in found] or ["<undefined>"]
         state[CONTEXT].charge(len(lines) * len(texts))
         lines = [[*line, text] for line in lines for text in texts]
     for line in lines:
         sink(place, " ".join(line))
-
-
-def _print_text(value: Value) -> str:
-    return argument_text(value)
 
 
 def template(parts: Sequence[Any], place: Location) -> str:
@@ -444,7 +440,7 @@ def template(parts: Sequence[Any], place: Location) -> str:
                 place,
             )
         else:
-            out.append(_print_text(part[0]))
+            out.append(printed_text(part[0]))
     return "".join(out)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import EvaluationError
 from webhook.rego.go.strings import quote
-from webhook.rego.run.numbers import number_text
+from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
 from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
 
 if TYPE_CHECKING:
@@ -49,14 +49,19 @@ def _walked(value: Value) -> str:
     return show(value) if show is not None else number_text(value)
 
 
+def printed_text(value: Value) -> str:
+    """What ``print`` and template strings show: a string as it is, else :func:`display`."""
+    return value if type(value) is str else display(value)
+
+
 def argument_text(value: Value) -> str:
-    """What ``%v`` and ``print`` show: a string as it is, all else as :func:`display` has it."""
+    """What ``sprintf`` shows for ``%v``: as ``print``, but a number as Go writes it."""
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
     if kind is int:
         return number_text(value)
-    return display(value)
+    return numeral_argument(value) if kind is Numeral else display(value)
 
 
 def _refuse(*_: Value) -> Value:

@@ -1,0 +1,224 @@
+"""Many rules in one module, asked of both engines at once, and in what their answers differ."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.differential.agreement import frozen_tagged, frozen_value
+from tests.differential.composition import values
+from tests.differential.composition.forms import HELPERS, OTHER
+from tests.differential.oracle import Oracle
+from webhook.rego.engine import EvaluationContext, Program, compile_modules, specialise_modules
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.run.values import UNDEFINED
+from webhook.rego.syntax.parser import parse_module
+
+HEADER: Final = (
+    "package t\nimport future.keywords.and\nimport future.keywords.or\nimport future.keywords.not\n"
+)
+RULES: Final = 40
+"""Rules of a module: what a module costs by itself is shared, and what is refused is soon found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Rules of which the one called ``name`` is asked for."""
+
+    name: str
+    place: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a rule gives here and there."""
+
+    asked: Asked
+    way: str
+    """How our engine came to its answer."""
+    mine: Any
+    real: Any
+
+    def shown(self) -> str:
+        """For whoever reads it."""
+        only_mine, only_real = _without_what_is_shared(self.mine, self.real)
+        return f"{self.way}, {self.asked.place}:\n{self.asked.text}\n  here {only_mine}\n  OPA  {only_real}"
+
+
+def _without_what_is_shared(mine: Any, real: Any) -> tuple[str, str]:
+    if mine[0] == real[0] == "set":
+        return str(set(mine[1] - real[1]))[:600], str(set(real[1] - mine[1]))[:600]
+    return str(mine)[:600], str(real)[:600]
+
+
+@dataclass(slots=True)
+class Batch:
+    """A module of many rules, without those that either engine refuses."""
+
+    asked: list[Asked]
+    terms: tuple[str, ...] = field(default_factory=values.terms)
+
+    def modules(self) -> tuple[str, str]:
+        """The sources."""
+        text = "\n".join(one.text for one in self.asked)
+        # The package beside comes first: OPA finds out about types in the order of files.
+        return OTHER, f"{HEADER}{HELPERS}{text}\n"
+
+    def at(self, row: int) -> Asked | None:
+        """Whose line it is."""
+        line = (HEADER + HELPERS).count("\n") + 1
+        for one in self.asked:
+            line += 1 + one.text.count("\n")
+            if row < line:
+                return one
+        return None
+
+
+def batches(asked: Iterable[Asked], size: int = RULES) -> Iterator[Batch]:
+    """The rules in modules."""
+    waiting = iter(asked)
+    while some := list(itertools.islice(waiting, size)):
+        yield Batch(some)
+
+
+Refused = dict[str, tuple[Asked, str]]
+"""Rules that are refused, with the code of the first reason, by name."""
+
+
+def refused_here(batch: Batch) -> Refused:
+    """Leave out of the batch what our engine refuses."""
+    found: Refused = {}
+    while batch.asked:
+        try:
+            compile_modules(parsed(batch))
+        except RegoErrors as errors:
+            rows = [(error.location.row, error.code) for error in errors.errors]
+            _leave_out(batch, rows, found, str(errors))
+        else:
+            break
+    return found
+
+
+def refused_there(oracle: Oracle, batch: Batch) -> Refused:
+    """Leave out of the batch what OPA refuses."""
+    found: Refused = {}
+    while batch.asked:
+        answer = oracle.ask(op="many", modules=list(batch.modules()), version="v1", queries=[])
+        if "stage" not in answer:
+            break
+        rows = [(int(error.get("row", 0)), error["code"]) for error in answer["errors"]]
+        _leave_out(batch, rows, found, str(answer))
+    return found
+
+
+def _leave_out(batch: Batch, rows: list[tuple[int, str]], found: Refused, why: str) -> None:
+    before = len(batch.asked)
+    for row, code in rows:
+        one = batch.at(row)
+        if one is not None and one.name not in found:
+            found[one.name] = one, code
+    batch.asked = [one for one in batch.asked if one.name not in found]
+    assert len(batch.asked) < before, f"no rule is at fault: {why[:2000]}"
+
+
+def parsed(batch: Batch) -> list[Any]:
+    """Our trees of the sources."""
+    return [
+        parse_module(source, f"test-{number}.rego", "v1")
+        for number, source in enumerate(batch.modules())
+    ]
+
+
+def answers_there(oracle: Oracle, batch: Batch) -> dict[str, Any]:
+    """What OPA gives for each rule."""
+    names = [one.name for one in batch.asked]
+    found = oracle.ask(
+        op="many",
+        modules=list(batch.modules()),
+        version="v1",
+        queries=[f"data.t.{name} = x" for name in names],
+        input_term=values.input_term(batch.terms),
+        data=values.DATA,
+    )
+    return dict(zip(names, map(frozen_answer, found["answers"]), strict=True))
+
+
+def frozen_answer(found: dict[str, Any]) -> Any:
+    """One of the oracle's answers: a value, or the code and message of an error."""
+    if "results" not in found:
+        (error,) = found["errors"]
+        return "error", error["code"], error["message"].partition(":\n")[0]
+    if not found["results"]:
+        return "undefined", None
+    (bindings,) = found["results"]
+    return frozen_tagged(bindings["x"])
+
+
+def answer_here(program: Program, name: str, input_value: Any) -> Any:
+    """What our engine gives for a rule, in the same form."""
+    return answered(program.document(f"data.t.{name}").entry, input_value)
+
+
+def answered(entry: Any, input_value: Any) -> Any:
+    """What an entry point gives."""
+    try:
+        value = entry(input_value, values.DATA, EvaluationContext())
+    except EvaluationError as error:
+        return "error", error.code, error.message.partition(":\n")[0]
+    except Exception as error:  # noqa: BLE001  # a fault of ours; what else differs is to be found, too
+        return "fault", type(error).__name__, str(error)
+    if value is UNDEFINED:
+        return "undefined", None
+    return frozen_value(value)
+
+
+def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Difference]:
+    """Ask for each rule in each way that our engine has; what differs."""
+    everything = {one.name: one for one in batch.asked}
+    here = refused_here(batch)
+    there = refused_there(oracle, batch)
+    if here:
+        # What we refuse OPA is to refuse as well.
+        alone = Batch([one for one, _ in here.values()], batch.terms)
+        there |= refused_there(oracle, alone)
+    for name in here.keys() | there.keys():
+        mine, real = here.get(name), there.get(name)
+        if mine is None or real is None or mine[1] != real[1]:
+            told = [
+                ("accepted", None) if one is None else ("refused", one[1]) for one in (mine, real)
+            ]
+            yield Difference(everything[name], "load", *told)
+        else:
+            counted["refused"] += 1
+    if not batch.asked:
+        return
+    real_answers = answers_there(oracle, batch)
+    input_value = values.input_value(batch.terms)
+    program = compile_modules(parsed(batch))
+    own = specialise_modules(parsed(batch), input_value["parameters"])
+    for one in batch.asked:
+        real = real_answers[one.name]
+        counted["asked"] += 1
+        counted[_kind(real)] += 1
+        rule = program.document(f"data.t.{one.name}")
+        mine = answered(rule.entry, input_value)
+        if mine != real:
+            yield Difference(one, "general", mine, real)
+            continue
+        known = answered(rule.for_parameters(input_value["parameters"]), input_value)
+        if known != real:
+            yield Difference(one, "parameters known", known, real)
+        if own is not None:
+            mine = answer_here(own, one.name, input_value)
+            if mine != real:
+                yield Difference(one, "written for the parameters", mine, real)
+
+
+def _kind(answer: Any) -> str:
+    if answer is None or isinstance(answer, str):
+        return "other"
+    if answer[0] in ("error", "undefined"):
+        return str(answer[0])
+    return "empty" if answer[0] in ("set", "object", "array") and not answer[1] else "other"
