@@ -114,6 +114,13 @@ POLICY_FAULTS: Final = Metric(
     "record).",
     ("constraint_kind", "cause", "answer"),
 )
+ENGINE_FAULTS: Final = Metric(
+    f"{_W}engine_faults",
+    "counter",
+    "Evaluations that ended in a fault of the engine's own (a bug), by template kind; the policy is "
+    "treated as one that fails.",
+    ("constraint_kind",),
+)
 BREAKERS: Final = Metric(
     f"{_W}constraint_suspended",
     "gauge",
@@ -318,6 +325,7 @@ METRICS: Final = (
     EVALUATION_ERRORS,
     OVERRUNS,
     POLICY_FAULTS,
+    ENGINE_FAULTS,
     BREAKERS,
     SLOW_REVIEWS,
     IN_FLIGHT,

@@ -17,6 +17,7 @@ from webhook import __version__, log, metrics
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificates import CertificateLoader
 from webhook.app.compilation import CodeProcess
+from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
@@ -111,6 +112,7 @@ class Process:
         self._serving = Serving()
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._specialising = self._specialising_thread()
+        self._engine_faults = EngineFaults(self._registry, self._log)
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
@@ -222,6 +224,7 @@ class Process:
         driver = RegoDriver(
             disabled_builtins=self._settings.disable_opa_builtin,
             compile_parts=self._compile_parts,
+            on_engine_fault=self._engine_faults,
         )
         return Client(targets=[AdmissionTarget()], drivers=[driver])
 
@@ -243,6 +246,7 @@ class Process:
             cache=cache,
             compile_parts=self._compile_parts,
             specialiser=None if self._specialising is None else self._specialising.specialiser,
+            on_engine_fault=self._engine_faults,
         )
 
     def _injected_fault(self) -> str:

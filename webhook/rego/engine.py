@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.code_cache import CodeCache, code_key
-from webhook.rego.errors import EvaluationError
+from webhook.rego.errors import EngineFault, EvaluationError
 from webhook.rego.known import documents_of
 from webhook.rego.program import Compiled, available, compile_query, compile_rules, specialise
 from webhook.rego.run.limits import EvaluationContext
@@ -94,6 +94,10 @@ def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> E
             result = function([input_value, data, context, None, (), False, *blank])
         except RecursionError:
             raise too_deep() from None
+        except (EvaluationError, MemoryError):
+            raise
+        except Exception as fault:  # of ours: it must cost one policy, and be seen as ours
+            raise EngineFault(fault) from fault
         if context.error is not None:
             error, context.error = context.error, None
             error.answer = result

@@ -9,7 +9,9 @@ evaluation turns into *undefined* and strict evaluation raises.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import traceback
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.rego.location import NOWHERE
 
@@ -34,6 +36,10 @@ EvaluationCode = Literal[
     "eval_builtin_error",
     "eval_with_merge_error",
 ]
+
+
+GENERATED: Final = "<rego>"
+"""The name of the file that generated code seems to be in."""
 
 
 class RegoError(Exception):
@@ -100,6 +106,30 @@ class EvaluationError(RegoError):
     def __init__(self, code: EvaluationCode, message: str, location: Location = NOWHERE) -> None:
         super().__init__(message, location)
         self.code = code
+
+
+class EngineFault(EvaluationError):  # noqa: N818  # a fault, of ours: no error of the policy's
+    """An evaluation that ended in an exception of Python's: a fault of this engine.
+
+    ``cause`` is the exception, ``place`` where in the generated code, or in the engine, it was
+    raised. The message names neither values nor names: they may be a user's.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        kind = type(cause).__name__
+        super().__init__("eval_internal_error", f"policy met a fault of the engine: {kind}")
+        self.cause = cause
+        self.place = _raised_at(cause)
+
+
+def _raised_at(error: BaseException) -> str:
+    """Where an exception was raised: the generated function that was being run, and what it ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    generated = [frame for frame in frames if frame.filename == GENERATED]
+    shown = [*generated[-1:], *(frames[-1:] if frames[-1:] != generated[-1:] else ())]
+    return ", ".join(
+        f"{PurePath(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in shown
+    )
 
 
 class BuiltinError(Exception):

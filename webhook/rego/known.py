@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import FIRST_SLOT, MISSING, new_state
 from webhook.rego.run.values import is_small
@@ -29,8 +28,10 @@ def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
         state = new_state({"parameters": parameters}, {}, context, loaded.slots)
         try:
             value = compute(state)
-        except (EvaluationError, RecursionError):
-            continue  # each evaluation is to end so that comes to it
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S112  # each evaluation that comes to it is to end so, and says so
+            continue
         if context.error is not None:
             context.error = None  # likewise, where complaints are wanted
         elif not context.is_particular and is_small(value, MAX_SIZE):

@@ -20,7 +20,7 @@ from webhook.rego.builtins import families  # noqa: F401  # registers every buil
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules
-from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.errors import EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import to_json
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
@@ -68,12 +68,16 @@ class RegoDriver:
         cache: CodeCache | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
+        on_engine_fault: Callable[[str, EngineFault], None] | None = None,
     ) -> None:
         """Without ``external_data`` a template that calls the built-in does not compile.
 
         ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
         generated source; ``specialiser`` has code of their own written for constraints.
+        ``on_engine_fault`` is told, with the template's kind, of evaluations that end in a fault
+        of the engine's.
         """
+        self._on_engine_fault = on_engine_fault
         self._specialiser = specialiser
         self._cache = cache
         builtins = {}
@@ -103,16 +107,19 @@ class RegoDriver:
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
-        del template
         modules = _modules(code.source)
         try:
             violation = compile_rule(modules, _PATH, options=self._options, cache=self._cache)
         except RegoErrors as errors:
             raise CompileError(f"unable to compile modules: {errors}") from None
-        if self._specialiser is None:
-            return RegoEvaluator(violation.entry)
-        write = partial(self._specialise, code.source)
-        return RegoEvaluator(violation.entry, Rules(violation, write, self._specialiser))
+        rules = None
+        if self._specialiser is not None:
+            write = partial(self._specialise, code.source)
+            rules = Rules(violation, write, self._specialiser)
+        told = self._on_engine_fault
+        return RegoEvaluator(
+            violation.entry, rules, None if told is None else partial(told, template.kind)
+        )
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
         """The rule for these parameters alone, and the bytes it takes; None where there is none.
@@ -169,12 +176,18 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
 class RegoEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_rules", "_violation")
+    __slots__ = ("_on_fault", "_rules", "_violation")
 
-    def __init__(self, violation: Entrypoint, rules: Rules | None = None) -> None:
-        """``rules`` gives single constraints rules of their own."""
+    def __init__(
+        self,
+        violation: Entrypoint,
+        rules: Rules | None = None,
+        on_fault: Callable[[EngineFault], None] | None = None,
+    ) -> None:
+        """``rules`` gives single constraints rules of their own; ``on_fault`` is told of bugs."""
         self._violation = violation
         self._rules = rules
+        self._on_fault = on_fault
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
         """One time and one source of chance for all constraints of the template.
@@ -201,6 +214,8 @@ class RegoEvaluator:
         try:
             found = rule({"review": review, "parameters": parameters}, data, context)
         except EvaluationError as error:
+            if self._on_fault is not None and isinstance(error, EngineFault):
+                self._on_fault(error)
             raise PolicyError(str(error), overrun=error.code == "eval_cancel_error") from None
         return _violations(found) if found is not UNDEFINED and len(found) else ()
 

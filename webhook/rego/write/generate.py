@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.errors import BuiltinError
+from webhook.rego.errors import GENERATED, BuiltinError
 from webhook.rego.location import NOWHERE, Location
 from webhook.rego.run import kept, metered, packages, runtime
 from webhook.rego.run.numbers import Numeral
@@ -177,7 +177,7 @@ class Generated:
 
 def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
     """CPython's own compiler, which raises SyntaxError, RecursionError and MemoryError."""
-    return tuple(compile(part, "<rego>", "exec", dont_inherit=True, optimize=2) for part in parts)
+    return tuple(compile(part, GENERATED, "exec", dont_inherit=True, optimize=2) for part in parts)
 
 
 def generate(

@@ -1,0 +1,45 @@
+"""Faults of the policy engine's own, met while policies are evaluated: counted, and told once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from webhook import metrics
+
+if TYPE_CHECKING:
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.rego.errors import EngineFault
+
+MAX_PLACES: Final = 256
+"""Places, and kinds of templates, that are told apart; further ones are counted together."""
+
+
+class EngineFaults:
+    """Counts each fault and logs it once for each template and place. Any thread may call it."""
+
+    def __init__(self, registry: Registry, log: Logger) -> None:
+        self._registry = registry
+        self._log = log
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, str]] = set()
+        self._kinds: set[str] = set()
+
+    def __call__(self, kind: str, fault: EngineFault) -> None:
+        """An evaluation of a template of this kind has ended in the fault."""
+        at = (kind, fault.place)
+        with self._lock:
+            known = kind in self._kinds or len(self._kinds) < MAX_PLACES
+            if known:
+                self._kinds.add(kind)
+            self._registry.count(metrics.ENGINE_FAULTS, kind if known else metrics.OTHER)
+            if at in self._told or len(self._told) >= MAX_PLACES:
+                return
+            self._told.add(at)
+        self._log.fault(
+            "bug: the policy engine failed; the policy is treated as one that fails",
+            fault.cause,
+            constraint_kind=kind,
+            place=fault.place,
+        )
