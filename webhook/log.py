@@ -38,8 +38,11 @@ else:
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 
-# DEL, the C1 controls, and U+2028 and U+2029, which some readers take for line ends.
-_UNSAFE: Final = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
+# DEL, the C1 controls, U+2028 and U+2029, which some readers take for line ends, and what turns
+# the direction of writing: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+206F.
+_UNSAFE: Final = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xaf]"
+)
 
 _OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 

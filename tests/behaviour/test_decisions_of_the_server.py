@@ -340,11 +340,11 @@ def test_recorded_traffic_is_shown_counted_and_replayed(
     assert "deny -> allow  CREATE Pod default/web by alice" in changed.stdout
     assert "- [RequiredLabel/needs-owner] label <owner> is missing" in changed.stdout
     document = json.loads(
-        waddle("decisions", "replay", recorded, "--policies", others, "--json").stdout
+        waddle("decisions", "replay", recorded, "--policies", others, "-o", "json").stdout
     )
     assert [(one["before"], one["after"]) for one in document["changed"]] == [("deny", "allow")]
 
-    stats = json.loads(waddle("decisions", "stats", recorded, "--json").stdout)
+    stats = json.loads(waddle("decisions", "stats", recorded, "-o", "json").stdout)
     assert stats["decisions"] == 5
     assert stats["duplicates"] == 1
     assert stats["verdicts"] == {"deny": 3, "allow": 2}

@@ -52,7 +52,7 @@ def test_the_level_s_key_and_spelling_can_be_chosen() -> None:
     assert lines.events[0]["severity"] == "WARNING"
 
 
-HOSTILE = "\x00\x07\x1b[31m\n\r\x7f\x85\x9b\u2028\u2029"
+HOSTILE = "\x00\x07\x1b[31m\n\r\x7f\x85\x9b\u2028\u2029\u061c\u200e\u202e\u2066\u206f"
 
 
 def test_no_character_of_a_text_ends_a_line_or_commands_a_terminal() -> None:

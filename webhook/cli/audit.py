@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
     from webhook.cli.audit_run import Outcome, Request
-
-DENIED: Final = 1
-NOT_WHOLE: Final = 2
 
 _HELP = """Review what is in a cluster by its policies, or by those of a directory.
 
@@ -26,13 +26,10 @@ and constraints of files are tried on a cluster before they are applied to it.
 \b
   waddle audit --once
   waddle audit --once --policies policies/ -o sarif > audit.sarif
-
-Exit codes: 0 nothing would be denied, 1 something would, 2 not everything could be
-audited (what was found is shown; standard error says what is missing).
 """
 
 
-@click.command("audit", help=_HELP)
+@click.command("audit", help=_HELP + exit_codes.paragraph("audit"))
 @click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
 @cluster_options
 @click.option(
@@ -43,14 +40,7 @@ audited (what was found is shown; standard error says what is missing).
     help="A directory or file with templates and constraints, in place of the cluster's. "
     "Repeatable.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "sarif", "junit"]),
-    default="table",
-    show_default=True,
-    help="A table for people, everything for programs, or a pipeline's format.",
-)
+@output_option(*words.FINDINGS)
 @click.option(
     "--limit",
     metavar="N",
@@ -104,11 +94,11 @@ def command(  # noqa: PLR0913  # each is an option
         outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
-        return NOT_WHOLE
+        return exit_codes.UNKNOWN
     except CannotAudit as error:
         for line in error.lines:
             complain(line)
-        return NOT_WHOLE
+        return exit_codes.UNKNOWN
     if output == "table":
         write(audit_report.as_table(outcome, limit))
     else:
@@ -116,8 +106,8 @@ def command(  # noqa: PLR0913  # each is an option
     for line in audit_report.missing(outcome):
         complain(line)
     if not outcome.whole:
-        return NOT_WHOLE
-    return DENIED if outcome.denied else 0
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if outcome.denied else 0
 
 
 async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> Outcome:

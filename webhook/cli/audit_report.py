@@ -1,23 +1,21 @@
-"""The reports of ``waddle audit``: a table, JSON, SARIF and JUnit's XML."""
+"""The reports of ``waddle audit``."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET  # only written, never parsed
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import __version__
-from webhook.api.encoding import encode
-from webhook.cli.terminal import printable, styled
-from webhook.cli.verify_report import xml_text
+from webhook.cli.formats.document import as_json, as_yaml
+from webhook.cli.formats.finding import Finding, Report, level_of
+from webhook.cli.formats.github import as_github
+from webhook.cli.formats.junit import as_junit
+from webhook.cli.formats.sarif import as_sarif
+from webhook.cli.terminal import one_line, printable, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from webhook.cli.audit_run import Finding, Outcome
-
-_LEVELS: Final = {"deny": "error", "warn": "warning", "dryrun": "note"}
-_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+    from webhook.cli.audit_run import Found, Outcome
 
 
 def missing(outcome: Outcome) -> list[str]:
@@ -43,25 +41,29 @@ def as_table(outcome: Outcome, limit: int) -> str:
         shown = findings[:limit] if limit else findings
         width = max(len(_resource(finding)) for finding in shown)
         lines += [
-            f"  {printable(_resource(finding)):<{width}}  {printable(_line(finding.result.msg))}"
+            f"  {printable(_resource(finding)):<{width}}  {one_line(finding.result.msg)}"
             for finding in shown
         ]
         if more := len(findings) - len(shown):
             lines.append(f"  … and {more} more (--limit)")
+    return "\n".join([*lines, summary(outcome)])
+
+
+def summary(outcome: Outcome) -> str:
+    """How much was found, in how much."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
-    lines.append(
+    return (
         f"{len(outcome.findings)} violations in {reviewed} objects; "
         f"{clean} of {len(outcome.totals)} constraints are not violated"
     )
-    return "\n".join(lines)
 
 
-def as_json(outcome: Outcome) -> str:
+def document_of(outcome: Outcome) -> dict[str, Any]:
     """Everything: totals of each constraint, and each violation whole."""
     end = outcome.ended
     assert end is not None
-    document: dict[str, Any] = {
+    return {
         "auditTimestamp": end.audit_id,
         "policyDigest": end.snapshot.digest,
         "reviewed": end.reviewed,
@@ -75,80 +77,33 @@ def as_json(outcome: Outcome) -> str:
         "unreadable": [str(gvk) for gvk in sorted(end.unreadable)],
         "undecided": [{"kind": kind, "name": name} for kind, name in sorted(end.undecided)],
     }
-    return encode(document, indent=True).decode()
 
 
-def as_sarif(outcome: Outcome) -> str:
-    """SARIF 2.1.0: a rule for each constraint, a result for each violation.
-
-    Objects of a cluster are no files: a made-up path stands in the place that
-    readers of SARIF ask for, beside the logical location that says what it is.
-    """
+def report(outcome: Outcome) -> Report:
+    """As SARIF, JUnit and annotations tell it."""
     assert outcome.ended is not None
-    rules = [
-        {"id": f"{kind}/{name}", "name": kind, "shortDescription": {"text": f"{kind} {name}"}}
-        for kind, name in sorted({constraint.key for constraint in _constraints(outcome)})
-    ]
-    run = {
-        "tool": {"driver": {"name": "waddle", "version": __version__, "rules": rules}},
-        "results": [_sarif_result(finding) for finding in outcome.findings],
-        "invocations": [
-            {
-                "executionSuccessful": outcome.whole,
-                "toolExecutionNotifications": [
-                    {"level": "error", "message": {"text": line}} for line in missing(outcome)
-                ],
-            }
-        ],
-    }
-    return encode({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=True).decode()
-
-
-def as_junit(outcome: Outcome) -> str:
-    """JUnit's XML: a testsuite for each constraint, a failed testcase for each violation."""
-    root = ET.Element(
-        "testsuites",
-        tests=str(len(outcome.findings) + sum(not c.total for c in outcome.totals.values())),
-        failures=str(len(outcome.findings)),
-        errors=str(len(missing(outcome))),
+    rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
+    return Report(
+        [f"{kind}/{name}" for kind, name in sorted({*rules, *outcome.totals})],
+        [_finding(item) for item in outcome.findings],
+        missing(outcome),
     )
-    found = dict(_by_constraint(outcome))
-    for kind, name in sorted({*found, *outcome.totals}):
-        findings = found.get((kind, name), [])
-        label = f"{kind}/{name}"
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            name=xml_text(label),
-            tests=str(max(1, len(findings))),
-            failures=str(len(findings)),
-        )
-        if not findings:
-            ET.SubElement(suite, "testcase", name="every object", classname=xml_text(label))
-        for finding in findings:
-            case = ET.SubElement(
-                suite, "testcase", name=xml_text(_resource(finding)), classname=xml_text(label)
-            )
-            message = xml_text(finding.result.msg)
-            kind_ = ",".join(finding.result.actions)
-            ET.SubElement(case, "failure", type=xml_text(kind_), message=message).text = message
-    if lines := missing(outcome):
-        suite = ET.SubElement(
-            root, "testsuite", name="audit", tests=str(len(lines)), errors=str(len(lines))
-        )
-        for line in lines:
-            case = ET.SubElement(suite, "testcase", name=xml_text(line), classname="audit")
-            ET.SubElement(case, "error", message=xml_text(line))
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _constraints(outcome: Outcome) -> Iterator[Any]:
-    assert outcome.ended is not None
-    yield from outcome.ended.snapshot.constraints
+def _finding(item: Found) -> Finding:
+    identity, result = item.identity, item.result
+    path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
+    return Finding(
+        rule="/".join(result.constraint.key),
+        level=level_of(result.actions),
+        label=",".join(result.actions),
+        subject=_resource(item),
+        message=result.msg,
+        place=f"cluster/{identity.api_version}/{path}",
+    )
 
 
-def _by_constraint(outcome: Outcome) -> list[tuple[tuple[str, str], list[Finding]]]:
+def _by_constraint(outcome: Outcome) -> list[tuple[tuple[str, str], list[Found]]]:
     """The findings by constraint; they are in this order."""
     return [
         (key, list(findings))
@@ -156,18 +111,14 @@ def _by_constraint(outcome: Outcome) -> list[tuple[tuple[str, str], list[Finding
     ]
 
 
-def _resource(finding: Finding) -> str:
+def _resource(finding: Found) -> str:
     """``apps/v1/Deployment payments/web``."""
     identity = finding.identity
     name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
     return f"{identity.api_version}/{identity.kind} {name}"
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _document(finding: Finding) -> dict[str, Any]:
+def _document(finding: Found) -> dict[str, Any]:
     identity, result = finding.identity, finding.result
     return {
         "constraint": {"kind": result.constraint.kind, "name": result.constraint.name},
@@ -186,32 +137,10 @@ def _document(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _sarif_result(finding: Finding) -> dict[str, Any]:
-    identity, result = finding.identity, finding.result
-    path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
-    uri = f"cluster/{identity.api_version}/{path}"
-    levels = [_LEVELS.get(action, "none") for action in result.actions]
-    return {
-        "ruleId": f"{result.constraint.kind}/{result.constraint.name}",
-        "level": next((level for level in _LEVELS.values() if level in levels), "none"),
-        "message": {"text": result.msg},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": uri},
-                    "region": {"startLine": 1},
-                },
-                "logicalLocations": [
-                    {"fullyQualifiedName": _resource(finding), "kind": "resource"}
-                ],
-            }
-        ],
-        "partialFingerprints": {"resource/v1": f"{identity.uid or uri}"},
-    }
-
-
 FORMATS: Final[dict[str, Callable[[Outcome], str]]] = {
-    "json": as_json,
-    "sarif": as_sarif,
-    "junit": as_junit,
+    "json": lambda outcome: as_json(document_of(outcome)),
+    "yaml": lambda outcome: as_yaml(document_of(outcome)),
+    "sarif": lambda outcome: as_sarif(report(outcome)),
+    "junit": lambda outcome: as_junit(report(outcome)),
+    "github": lambda outcome: "\n".join((as_github(report(outcome)), summary(outcome))).lstrip(),
 }

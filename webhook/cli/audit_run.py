@@ -60,7 +60,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Found:
     """A violation, and the object that violates."""
 
     identity: Identity
@@ -71,7 +71,7 @@ class Finding:
 class Outcome:
     """What an audit found. Also the sink that collects it."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Outcome:
 
     async def audited(self, audited: Audited) -> None:
         """Keep the violations."""
-        self.findings += [Finding(audited.identity, result) for result in audited.responses.results]
+        self.findings += [Found(audited.identity, result) for result in audited.responses.results]
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""

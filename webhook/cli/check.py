@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli import check_report
+from webhook.cli import check_report, exit_codes
 from webhook.cli.check_run import (
     Checked,
     effect_on_cluster,
@@ -18,6 +18,8 @@ from webhook.cli.check_run import (
 )
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.terminal import complain, write
 from webhook.decisions.source import Source
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
     from webhook.policies.manifests import Manifest
 
-REFUSED: Final = 1
-UNKNOWN: Final = 2
 BUDGET_MILLISECONDS: Final = 100
 
 _HELP = """Check templates and constraints before they are applied.
@@ -41,13 +41,10 @@ budget. Other manifests in the files are objects that the policies would be aske
   waddle check -f policies/
   waddle check -f policy.yaml --cluster                # what in the cluster would violate it
   waddle check -f policy.yaml --decisions queue/       # which admissions it would have changed
-
-Exit codes: 0 the policies can be used, 1 they cannot, 2 the check could not be made.
-An effect changes no exit code: it is for whoever decides.
 """
 
 
-@click.command("check", help=_HELP)
+@click.command("check", help=_HELP + exit_codes.paragraph("check"))
 @click.option(
     "-f",
     "--filename",
@@ -75,9 +72,7 @@ An effect changes no exit code: it is for whoever decides.
     type=click.IntRange(min=1),
     help="What one evaluation of one constraint may take.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@output_option(*words.SHORT)
 def command(
     filenames: tuple[str, ...],
     *,
@@ -96,13 +91,13 @@ def command(
     except CannotTest as error:
         for line in error.lines:
             complain(line)
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     for warning in sources.warnings:
         complain(warning)
     manifests = sources.manifests
     if not any(is_policy(item.document) for item in manifests):
         complain("no template and no constraint in what was given")
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     seconds = budget_milliseconds / 1000
     if on_cluster:
         checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions)
@@ -114,11 +109,11 @@ def command(
         if decisions is not None:
             effect_on_decisions(policies, _records(decisions), checked)
     if checked is None:
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
-    return 0 if checked.ok else REFUSED
+    return 0 if checked.ok else exit_codes.NO
 
 
 def _records(source: str) -> Source:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, listed, printable, styled, write
 from webhook.decisions.source import Source
 
@@ -17,10 +20,24 @@ if TYPE_CHECKING:
 
 _COLOURS = {"deny": "red", "error": "magenta", "warn": "yellow", "dryrun": "cyan", "allow": "green"}
 
-NOTHING_REPLAYED = 2
-"""Exit code where no record could be replayed: an agreement on nothing is none."""
-
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), default="-")
+
+
+_TAIL = """Show decisions, one line each with its violations below.
+
+SOURCE is a file of records, a sidecar's queue directory, or - for standard input."""
+
+_STATS = """Count decisions by verdict and namespace, and violations by policy."""
+
+_REPLAY = """Try recorded reviews on other policies and print the verdicts that change.
+
+Only records with their object can be replayed (includeObjects)."""
+
+
+class _NoAnswer(click.ClickException):
+    """What was asked for could not be found out."""
+
+    exit_code = exit_codes.UNKNOWN
 
 
 @click.group("decisions", help="Read, count and replay the decision log.")
@@ -28,14 +45,11 @@ def command() -> None:
     """See the subcommands."""
 
 
-@command.command()
+@command.command("tail", help=_TAIL + exit_codes.paragraph("decisions tail"))
 @_SOURCE
 @click.option("-f", "--follow", is_flag=True, help="Wait for more; standard input always does.")
 def tail(source: Path, *, follow: bool) -> None:
-    """Show decisions, one line each with its violations below.
-
-    SOURCE is a file of records, a sidecar's queue directory, or - for standard input.
-    """
+    """Print each record."""
     records = _open(source, follow=follow)
     try:
         for record in records:
@@ -44,16 +58,16 @@ def tail(source: Path, *, follow: bool) -> None:
     except KeyboardInterrupt:
         return
     except OSError as error:
-        raise click.ClickException(f"{source}: {error.strerror}") from None
+        raise _NoAnswer(f"{source}: {error.strerror}") from None
     _complain_of_unreadable(records)
 
 
-@command.command()
+@command.command("stats", help=_STATS + exit_codes.paragraph("decisions stats"))
 @_SOURCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@output_option(*words.SHORT)
 @click.option("--top", default=20, show_default=True, help="Lines of each table; 0 for all.")
-def stats(source: Path, *, as_json: bool, top: int) -> None:
-    """Count decisions by verdict and namespace, and violations by policy."""
+def stats(source: Path, *, output: str, top: int) -> None:
+    """Count and print."""
     from webhook.api.encoding import encode  # noqa: PLC0415  # tail starts without it
     from webhook.decisions.statistics import count  # noqa: PLC0415  # likewise
 
@@ -61,8 +75,8 @@ def stats(source: Path, *, as_json: bool, top: int) -> None:
     try:
         document = count(records).document()
     except OSError as error:
-        raise click.ClickException(f"{source}: {error.strerror}") from None
-    if as_json:
+        raise _NoAnswer(f"{source}: {error.strerror}") from None
+    if output == "json":
         write(encode(document, indent=True).decode())
     else:
         write(f"{document['decisions']} decisions, {document['duplicates']} delivered twice")
@@ -86,7 +100,7 @@ def stats(source: Path, *, as_json: bool, top: int) -> None:
     _complain_of_unreadable(records)
 
 
-@command.command()
+@command.command("replay", help=_REPLAY + exit_codes.paragraph("decisions replay"))
 @_SOURCE
 @click.option(
     "--policies",
@@ -96,13 +110,9 @@ def stats(source: Path, *, as_json: bool, top: int) -> None:
     type=click.Path(path_type=Path, exists=True),
     help="Directory or file with the policies to try; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def replay(source: Path, *, paths: Sequence[Path], as_json: bool) -> int:
-    """Try recorded reviews on other policies and print the verdicts that change.
-
-    Only records with their object can be replayed (includeObjects). Exit code 0
-    when no verdict changed, 1 when one did, 2 when nothing could be replayed.
-    """
+@output_option(*words.SHORT)
+def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
+    """Review again and print."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # the engine, for this one only
     from webhook.policies.directory import PolicyDirectory  # noqa: PLC0415  # likewise
     from webhook.policies.replay import replay as run  # noqa: PLC0415  # likewise
@@ -110,19 +120,19 @@ def replay(source: Path, *, paths: Sequence[Path], as_json: bool) -> int:
     client = new_client()
     report = PolicyDirectory(client, paths).load()
     if report.faults:
-        raise click.ClickException("\n".join(printable(str(fault)) for fault in report.faults))
+        raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
     records = _open(source)
     try:
         found = run(records, client.snapshot)
     except OSError as error:
-        raise click.ClickException(f"{source}: {error.strerror}") from None
-    _show_replay(found, as_json=as_json)
+        raise _NoAnswer(f"{source}: {error.strerror}") from None
+    _show_replay(found, as_json=output == "json")
     _complain_of_unreadable(records)
     if not found.replayed:
-        return NOTHING_REPLAYED
-    return 1 if found.changes else 0
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if found.changes else 0
 
 
 def describe(record: Mapping[str, Any]) -> list[str]:
@@ -165,7 +175,7 @@ def _one_line(text: str) -> str:
 
 def _open(source: Path, *, follow: bool = False) -> Source:
     if str(source) != "-" and not source.exists():
-        raise click.UsageError(f"no such file or directory: {source}")
+        raise _NoAnswer(f"no such file or directory: {source}")
     return Source(source, follow=follow)
 
 

@@ -1,7 +1,7 @@
 """``python -m webhook.cli.documents``: the reference pages that code is the source of.
 
-``docs/flags.md`` and ``docs/metrics.md`` are written from the declarations of
-flags and metrics, so that they cannot say something else.
+``docs/flags.md``, ``docs/metrics.md`` and ``docs/commands.md`` are written from the
+declarations of flags, metrics and exit codes, so that they cannot say something else.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.cli.exit_codes import CODES, OF_ALL
+from webhook.cli.formats.words import MEANINGS
 from webhook.metrics import METRICS
 from webhook.settings.flags import flags_of, show_default
 from webhook.settings.gatekeeper import FLAGS
@@ -70,6 +72,39 @@ def metrics_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def commands_page() -> str:
+    """What every subcommand exits with, and the words of ``-o``."""
+    lines = [
+        "# Commands",
+        "",
+        _MADE_BY,
+        "",
+        "`waddle COMMAND --help` explains each.",
+        "",
+        "## Exit codes",
+        "",
+        "0 is good, 1 that the answer is no, 2 that there is no answer. `test` and `verify` give 1",
+        "where gator does, for what cannot be checked, too.",
+        "",
+        *_head("command", "code", "meaning"),
+    ]
+    lines += [
+        _row((f"`waddle {command}`", str(code), meaning))
+        for command, codes in CODES.items()
+        for code, meaning in codes.items()
+    ]
+    lines += [_row(("all", str(code), meaning)) for code, meaning in OF_ALL.items()]
+    lines += [
+        "",
+        "## Formats",
+        "",
+        "The words of `-o`; a command has those that make sense for it.",
+    ]
+    lines += ["", *_head("word", "gives")]
+    lines += [_row((f"`{word}`", meaning)) for word, meaning in MEANINGS.items()]
+    return "\n".join(lines) + "\n"
+
+
 def _flag_cells(flag: Flag) -> Sequence[str]:
     default = show_default(flag)
     meaning = flag.help + (f" One of {', '.join(flag.choices)}." if flag.choices else "")
@@ -111,7 +146,11 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(escaped)} |"
 
 
-PAGES: Final = {"flags.md": flags_page, "metrics.md": metrics_page}
+PAGES: Final = {
+    "commands.md": commands_page,
+    "flags.md": flags_page,
+    "metrics.md": metrics_page,
+}
 
 
 def main() -> None:

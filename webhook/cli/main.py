@@ -1,8 +1,6 @@
 """``waddle``: the program's entry, and its subcommands by name.
 
-Exit codes: 0 when all is well, 1 when something failed or was denied, 2 where a
-subcommand found nothing to do, 64 (sysexits' EX_USAGE) for a command line that
-cannot be understood.
+What it exits with stands in :mod:`webhook.cli.exit_codes`.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from typing import Final
 import click
 
 from webhook import __version__
-
-USAGE_EXIT: Final = 64
+from webhook.cli import exit_codes
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
@@ -70,10 +67,10 @@ def main() -> None:
         code = waddle.main(prog_name="waddle", standalone_mode=False)
     except click.UsageError as error:
         error.show()
-        sys.exit(USAGE_EXIT)
+        sys.exit(exit_codes.USAGE)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        sys.exit(130)  # as after SIGINT
+        sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import report_view
+from webhook.cli import exit_codes, report_view
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -14,19 +16,14 @@ if TYPE_CHECKING:
     from webhook.reports.report_api import ReportApi
     from webhook.reports.summary import Summary
 
-FAILED: Final = 1
-NOTHING: Final = 2
-
 _HELP = """Show the top violations by policy, namespace and resource.
 
 Read from the policy reports of a cluster, which `--reports` has the audit and the
 webhook write, whether there is one for each resource or for each policy and namespace.
-
-Exit codes: 0 shown, 1 the cluster cannot be asked, 2 it serves no policy reports.
 """
 
 
-@click.command("report", help=_HELP)
+@click.command("report", help=_HELP + exit_codes.paragraph("report"))
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -56,14 +53,7 @@ Exit codes: 0 shown, 1 the cluster cannot be asked, 2 it serves no policy report
     show_default=True,
     help="Lines of each table.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Tables for people, or everything for programs.",
-)
+@output_option(*words.SHORT)
 def command(  # each is an option
     *,
     kubeconfig: str | None,
@@ -92,11 +82,11 @@ def command(  # each is an option
         summary = event_loop.run(look())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
-        return FAILED
+        return exit_codes.UNKNOWN
     if summary is None:
         names = ", ".join(api.namespaced.gvk.group for api in apis)
         complain(f"the cluster serves no policy reports ({names}): see manifests/reports")
-        return NOTHING
+        return exit_codes.UNKNOWN
     if output == "json":
         write(report_view.as_json(summary))
     else:

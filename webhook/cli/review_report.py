@@ -1,44 +1,118 @@
-"""The reports of ``waddle test``: gator's text, JSON and YAML."""
+"""The reports of ``waddle test``: a table, gator's forms, and those of pipelines."""
 
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
-from webhook.cli.terminal import printable
+from webhook.cli.formats.document import as_yaml as yaml_of
+from webhook.cli.formats.finding import Finding, Report, level_of
+from webhook.cli.terminal import one_line, printable, printable_json, styled
 from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from webhook.cli.review_run import Finding
+    from webhook.cli.review_run import Outcome, Violation
+
+_COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def as_text(findings: Sequence[Finding]) -> str:
-    """A line for each violation."""
+def as_table(outcome: Outcome) -> str:
+    """What violates, by place, each with its violations below; then how much was looked at."""
+    lines = []
+    ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
+    width = max((len(_constraint(item)) for item in ordered), default=0)
+    for (file, line, subject), violations in groupby(
+        ordered, key=lambda item: (item.file, item.line, item.subject)
+    ):
+        place = f"{file}:{line}"
+        lines.append(printable(place if subject == file else f"{place}: {subject}"))
+        for item in violations:
+            action = ",".join(item.result.actions)
+            colour = _COLOURS[level_of(item.result.actions)]
+            lines.append(
+                f"  {styled(f'{action:6}', fg=colour)}  "
+                f"{printable(_constraint(item)):<{width}}  {one_line(item.result.msg)}"
+            )
+        lines.append("")
+    return "\n".join([*lines, summary(outcome)])
+
+
+def summary(outcome: Outcome) -> str:
+    """How many violations there are, in how much."""
+    counts: dict[str, int] = {}
+    for item in outcome.violations:
+        for action in item.result.actions:
+            counts[action] = counts.get(action, 0) + 1
+    listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
+    found = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
+    what = "documents" if outcome.documents else "objects"
+    return f"{found} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+
+
+def _constraint(item: Violation) -> str:
+    return "/".join(item.result.constraint.key)
+
+
+def as_text(outcome: Outcome) -> str:
+    """A line for each violation, as gator writes it."""
     return "\n".join(
-        f"{printable(finding.subject)}: [{quote(finding.result.constraint.name)}] "
-        f"Message: {quote(finding.result.msg)}"
-        for finding in findings
+        f"{printable(item.subject)}: [{quote(item.result.constraint.name)}] "
+        f"Message: {quote(item.result.msg)}"
+        for item in outcome.shown
     )
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(outcome: Outcome) -> str:
     """An array of results; ``null`` where there are none, as gator writes it."""
-    documents = [_result(finding) for finding in findings]
-    return json.dumps(documents or None, indent=4, ensure_ascii=False)
+    documents = [_result(item) for item in outcome.shown]
+    return printable_json(json.dumps(documents or None, indent=4, ensure_ascii=False))
 
 
-def as_yaml(findings: Sequence[Finding]) -> str:
+def as_yaml(outcome: Outcome) -> str:
     """The same as YAML, with the names that gator's encoder makes of them."""
-    documents = [_yaml_result(finding) for finding in findings]
-    return yaml.safe_dump(documents, sort_keys=False, allow_unicode=True).rstrip("\n")
+    return yaml_of([_yaml_result(item) for item in outcome.shown])
 
 
-def _result(finding: Finding) -> dict[str, Any]:
-    result = finding.result
+def report(outcome: Outcome) -> Report:
+    """As SARIF, JUnit and annotations tell it."""
+    findings = [
+        Finding(
+            rule=_constraint(item),
+            level=level_of(item.result.actions),
+            label=",".join(item.result.actions),
+            subject=item.subject,
+            message=item.result.msg,
+            file=item.file,
+            line=item.line,
+        )
+        for item in outcome.shown
+    ]
+    return Report(outcome.constraints, findings)
+
+
+def _as_sarif(outcome: Outcome) -> str:
+    from webhook.cli.formats.sarif import as_sarif  # noqa: PLC0415  # each format for itself
+
+    return as_sarif(report(outcome))
+
+
+def _as_junit(outcome: Outcome) -> str:
+    from webhook.cli.formats.junit import as_junit  # noqa: PLC0415  # each format for itself
+
+    return as_junit(report(outcome))
+
+
+def _as_github(outcome: Outcome) -> str:
+    from webhook.cli.formats.github import as_github  # noqa: PLC0415  # each format for itself
+
+    return "\n".join(filter(None, (as_github(report(outcome)), summary(outcome))))
+
+
+def _result(item: Violation) -> dict[str, Any]:
+    result = item.result
     document: dict[str, Any] = {"target": result.target}
     if result.msg:
         document["msg"] = result.msg
@@ -48,11 +122,11 @@ def _result(finding: Finding) -> dict[str, Any]:
     document["enforcementAction"] = result.enforcement_action
     if result.scoped_actions:
         document["scopedActions"] = list(result.scoped_actions)
-    return {**document, "violatingObject": finding.value, "trace": None}
+    return {**document, "violatingObject": item.value, "trace": None}
 
 
-def _yaml_result(finding: Finding) -> dict[str, Any]:
-    result = finding.result
+def _yaml_result(item: Violation) -> dict[str, Any]:
+    result = item.result
     return {
         "result": {
             "target": result.target,
@@ -62,13 +136,17 @@ def _yaml_result(finding: Finding) -> dict[str, Any]:
             "enforcementaction": result.enforcement_action,
             "scopedenforcementactions": list(result.scoped_actions),
         },
-        "violatingObject": finding.value,
+        "violatingObject": item.value,
         "trace": None,
     }
 
 
-FORMATS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
+FORMATS: Final[Mapping[str, Callable[[Outcome], str]]] = {
+    "table": as_table,
     "text": as_text,
     "json": as_json,
     "yaml": as_yaml,
+    "sarif": _as_sarif,
+    "junit": _as_junit,
+    "github": _as_github,
 }

@@ -19,6 +19,7 @@ from webhook.constraint.expansion import (
 )
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.policies.validation import is_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,15 +40,56 @@ _DEFAULT_NAMESPACE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A violation with what violates: ``subject`` as the text shows it, ``value`` as it is."""
+class Violation:
+    """A violation with what violates: ``subject`` as texts show it, ``value`` as it is."""
 
     result: Result
     subject: str
     value: Any
+    file: str
+    line: int
+
+    @property
+    def denies(self) -> bool:
+        """Whether it denies."""
+        return "deny" in self.result.actions
 
 
-def review_objects(client: Client, sources: Sources, printed: list[str]) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
+
+    violations: Sequence[Violation]
+    constraints: Sequence[str]
+    reviewed: int
+    documents: bool = False
+    """Whether they are documents, and no objects of Kubernetes."""
+    deny_only: bool = False
+
+    @property
+    def shown(self) -> Sequence[Violation]:
+        """The violations to report one by one."""
+        return (
+            [item for item in self.violations if item.denies] if self.deny_only else self.violations
+        )
+
+    @property
+    def denied(self) -> bool:
+        """Whether anything is denied."""
+        return any(item.denies for item in self.violations)
+
+    @property
+    def nothing(self) -> str:
+        """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
+        if not self.constraints:
+            return "nothing was checked: there is no constraint"
+        if self.reviewed:
+            return ""
+        what = "document" if self.documents else "object besides templates and constraints"
+        return f"nothing was checked: there is no {what}"
+
+
+def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outcome:
     """Review every object, policies among them, with all of them as data.
 
     Raises :class:`CannotTest`.
@@ -82,8 +124,20 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> list
             for item in _expand(expansion, obj, namespace)
         ]
         responses = with_implied(responses, implied) if implied else responses
-        findings += [Finding(result, _subject(obj), obj) for result in responses.results]
-    return _ordered(findings)
+        findings += [
+            Violation(result, _subject(obj), obj, manifest.file, manifest.line)
+            for result in responses.results
+        ]
+    # Policies are objects, too, for policies about policies; nobody else means to review them.
+    violating = {id(item.value) for item in findings}
+    reviewed = sum(
+        id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
+    )
+    return Outcome(_ordered(findings), _constraints(client), reviewed)
+
+
+def _constraints(client: Client) -> list[str]:
+    return ["/".join(constraint.key) for constraint in client.snapshot.constraints]
 
 
 def _expansion(manifests: Sequence[Manifest]) -> Expansion:
@@ -127,17 +181,21 @@ def _subject(obj: dict[str, Any]) -> str:
     return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
 
 
-def review_documents(client: Client, sources: Sources, printed: list[str]) -> list[Finding]:
+def review_documents(client: Client, sources: Sources, printed: list[str]) -> Outcome:
     """Review every document by the templates of the target ``json``.
 
     Raises :class:`CannotTest`.
     """
     _add_policies(client, sources.manifests)
     findings = []
-    for document in sources.documents:
+    for item in sources.documents:
+        document = item.document
         responses = _review(client, document, document.name, printed, sources.warnings)
-        findings += [Finding(result, document.name, document.value) for result in responses.results]
-    return _ordered(findings)
+        findings += [
+            Violation(result, document.name, document.value, item.file, item.line)
+            for result in responses.results
+        ]
+    return Outcome(_ordered(findings), _constraints(client), len(sources.documents), documents=True)
 
 
 def _add_policies(client: Client, manifests: Sequence[Manifest]) -> None:
@@ -194,6 +252,6 @@ def _review(
     return responses
 
 
-def _ordered(findings: list[Finding]) -> list[Finding]:
+def _ordered(findings: list[Violation]) -> list[Violation]:
     """By enforcement action and message, as gator orders them over all objects."""
     return sorted(findings, key=lambda item: (item.result.enforcement_action, item.result.msg))

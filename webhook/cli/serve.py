@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from webhook.cli import exit_codes
 from webhook.settings.flags import InvalidFlag, usage
 from webhook.settings.serve import ServeSettings, read
 
@@ -36,7 +37,8 @@ class ServeCommand(click.Command):
 def run(arguments: tuple[str, ...]) -> None:
     """Read the flags and serve."""
     if any(argument in ("-h", "-help", "--help") for argument in arguments):
-        click.echo(f"{_HELP}\n{usage(ServeSettings)}", nl=False)
+        codes = exit_codes.paragraph("serve").strip()
+        click.echo(f"{_HELP}\n{codes}\n\n{usage(ServeSettings)}", nl=False)
         return
     try:
         settings = read(arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from webhook import log
+from webhook.cli import exit_codes
 from webhook.decisions.configuration import ConfigurationError, load
 from webhook.decisions.sidecar.memory import bound_allocator
 from webhook.decisions.sidecar.process import run_sidecar
@@ -16,7 +17,8 @@ from webhook.decisions.sidecar.settings import read_settings
 
 @click.command(
     "sidecar",
-    help="Receive decisions, make them durable, acknowledge them and drain them to sinks.",
+    help="Receive decisions, make them durable, acknowledge them and drain them to sinks."
+    + exit_codes.paragraph("sidecar"),
 )
 @click.option(
     "--config",

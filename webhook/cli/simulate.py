@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import orjson
 
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.simulation import (
     QUANTILES,
     LogNormal,
@@ -21,7 +24,6 @@ from webhook.cli.terminal import complain, write
 if TYPE_CHECKING:
     from webhook.cli.simulation import Comparison, Distribution
 
-UNREADABLE: Final = 2
 REPLICAS_MAX: Final = 100
 POINTS: Final = 16
 """Rows of the curve: a screen's worth."""
@@ -41,7 +43,7 @@ enforce a change by time t with probability P(t)^N, where P and P(t) are those o
 """
 
 
-@click.command("simulate", help=_HELP)
+@click.command("simulate", help=_HELP + exit_codes.paragraph("simulate"))
 @click.option(
     "--replicas",
     default=3,
@@ -68,9 +70,7 @@ enforce a change by time t with probability P(t)^N, where P and P(t) are those o
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Measured rounds, instead of --ingest-ms: JSON with an array of arrays named rounds_ms.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@output_option(*words.SHORT)
 def command(
     *, replicas: int, p_fail: float, ingest_ms: str, measured: Path | None, output: str
 ) -> int:
@@ -84,7 +84,7 @@ def command(
             one = comparison.one
     except ValueError as error:
         complain(f"{'--ingest-ms' if measured is None else measured}: {error}")
-        return UNREADABLE
+        return exit_codes.UNKNOWN
     if output == "json":
         write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
     else:

@@ -7,11 +7,20 @@ from importlib import resources
 
 import click
 
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.size_model import UTILISATION_MAX, Figures, Load, NoPlan
 from webhook.cli.terminal import write
 
+_HELP = """Say how many replicas a load needs, one core for each.
 
-@click.command()
+The costs were measured on one machine (see loadtest/README.md): measure yours by
+`make bench-curves`, or give its --speed.
+"""
+
+
+@click.command("size", help=_HELP + exit_codes.paragraph("size"))
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), required=True, help="Requests a second."
 )
@@ -43,15 +52,11 @@ from webhook.cli.terminal import write
     show_default=True,
     help="Speed of a core beside the one that was measured: 0.5 is half as fast.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@output_option(*words.SHORT)
 def command(
     rate: float, constraints: int, p99_ms: float, spare: int, speed: float, output: str
 ) -> None:
-    """Say how many replicas a load needs, one core for each.
-
-    The costs were measured on one machine (see loadtest/README.md): measure yours by
-    `make bench-curves`, or give its --speed. Exit code 1: no number of replicas does it.
-    """
+    """Find the plan and print it."""
     document = json.loads(resources.files("webhook.cli").joinpath("size_figures.json").read_bytes())
     figures = Figures.read(document)
     try:

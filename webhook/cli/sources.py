@@ -48,6 +48,15 @@ class CannotTest(Exception):  # noqa: N818  # named by what it says
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """A document that is no object of Kubernetes, and where it was read."""
+
+    document: Document
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """What was read: policies and resources, and documents that are no objects of Kubernetes.
 
@@ -56,7 +65,7 @@ class Sources:
     """
 
     manifests: list[Manifest] = field(default_factory=list)
-    documents: list[Document] = field(default_factory=list)
+    documents: list[Other] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -146,7 +155,7 @@ def _sort(sources: Sources, text: Text, file: str, *, any_value: bool) -> None:
         )
     if not (type(value) is dict and gvk_of(value).group in IGNORED_GROUPS):
         shown = file if text.line == 1 else f"{file}:{text.line}"
-        sources.documents.append(Document(value, shown))
+        sources.documents.append(Other(Document(value, shown), file, text.line))
 
 
 def _is_wanted(manifest: Manifest) -> bool:

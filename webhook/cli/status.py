@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import status_report
+from webhook.cli import exit_codes, status_report
 from webhook.cli.cluster_access import (
     CONSTRAINT_STATUSES,
     PODS,
@@ -15,6 +15,8 @@ from webhook.cli.cluster_access import (
     cluster_options,
     list_objects,
 )
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 from webhook.constraint import constraint
 from webhook.controllers.convergence import POD_LABELS, Replica, by_subject, converge, replica
@@ -23,27 +25,16 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client, Object
     from webhook.controllers.convergence import Convergence
 
-FAILED: Final = 1
-
 _HELP = """Show templates and constraints, and which of Waddle's replicas enforce them.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
-
-Exit codes: 0 shown, 1 the cluster cannot be asked.
 """
 
 
-@click.command("status", help=_HELP)
+@click.command("status", help=_HELP + exit_codes.paragraph("status"))
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="A table for people, or everything for programs.",
-)
+@output_option(*words.SHORT)
 def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
     """Read the cluster once and report."""
     # Here and not above: they bring aiohttp and the event loop.
@@ -60,7 +51,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
         replicas, objects = event_loop.run(look())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
-        return FAILED
+        return exit_codes.UNKNOWN
     if output == "json":
         write(status_report.as_json(replicas, objects))
     else:

@@ -14,14 +14,42 @@ if TYPE_CHECKING:
 _NAMED_MAX: Final = 3
 """Files that a line about many of them names."""
 
-# Messages come from policies and from the objects they see: an escape sequence among
-# them could rewrite what the terminal shows.
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Messages come from policies and from the objects they see: an escape sequence among them
+# could rewrite what the terminal shows, so could what turns the direction of writing, and
+# what breaks a line could forge another. No encoding takes a lone surrogate.
+_TURNS_OR_BREAKS: Final = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+_UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_TURNS_OR_BREAKS}\ud800-\udfff]")
+_UNSAFE_IN_JSON: Final = re.compile(f"[{_TURNS_OR_BREAKS}]")
 
 
 def printable(text: str) -> str:
-    """The text with control characters, but for newlines and tabs, written out."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """The text with what controls a terminal, but for newlines and tabs, written out."""
+    return _UNSAFE.sub(_written_out, text)
+
+
+def one_line(text: str) -> str:
+    """The text as one line of words."""
+    return printable(" ".join(text.split()))
+
+
+def printable_json(text: str) -> str:
+    """JSON with what turns or breaks lines escaped: the same values."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def printable_xml(text: str) -> str:
+    """XML with what turns or breaks lines as references: the same values."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"&#{ord(match[0])};", text)
+
+
+def is_printable(text: str) -> bool:
+    """Whether nothing in it turns or breaks lines."""
+    return _UNSAFE_IN_JSON.search(text) is None
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import click
 
-from webhook.cli import review_report
+from webhook.cli import exit_codes, review_report
 from webhook.cli.clients import new_client
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.review_run import review_documents, review_objects
 from webhook.cli.sources import CannotTest, read_sources
-from webhook.cli.terminal import complain, write
-
-FAILED: Final = 1
+from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
 
@@ -25,12 +25,10 @@ files besides policies are any documents: a Terraform plan for instance.
   waddle test -f policies/ -f manifest.yaml
   helm template chart | waddle test -f policies/ -f -
   waddle test --target=json -f policies/ -f plan.json
-
-Exit codes: 0 nothing is denied, 1 something is, or the check could not be made.
 """
 
 
-@click.command(name="test", help=_HELP)
+@click.command(name="test", help=_HELP + exit_codes.paragraph("test"))
 @click.option(
     "-f",
     "--filename",
@@ -39,14 +37,7 @@ Exit codes: 0 nothing is denied, 1 something is, or the check could not be made.
     multiple=True,
     help="A file, a folder, or - for standard input. Repeatable.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="The format of the violations.",
-)
+@output_option(*words.FINDINGS, "text")
 @click.option("--deny-only", is_flag=True, help="Show only what is denied.")
 @click.option(
     "--target",
@@ -81,18 +72,18 @@ def command(
         for warning in sources.warnings:
             complain(warning)
         told = len(sources.warnings)
-        findings = review(client, sources, printed)
+        outcome = replace(review(client, sources, printed), deny_only=deny_only)
         for warning in sources.warnings[told:]:
             complain(warning)
     except CannotTest as error:
         for line in error.lines:
             complain(line)
-        return FAILED
-    denied = any("deny" in finding.result.actions for finding in findings)
-    if deny_only:
-        findings = [item for item in findings if "deny" in item.result.actions]
-    if text := review_report.FORMATS[output](findings):
+        return exit_codes.NO
+    if text := review_report.FORMATS[output](outcome):
         write(text)
     if verbose and printed:
-        write("\n" + "\n".join(printed))
-    return FAILED if denied else 0
+        write("\n" + "\n".join(map(printable, printed)))
+    if outcome.nothing:
+        complain(outcome.nothing)
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if outcome.denied else 0

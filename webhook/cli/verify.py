@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os.path
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import verify_report
+from webhook.cli import exit_codes, verify_report
 from webhook.cli.clients import new_client
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 from webhook.policies.suite import InvalidSuite, find_suites
 from webhook.policies.suite_filter import Filter, InvalidFilter
@@ -19,9 +21,6 @@ from webhook.policies.suite_runner import SuiteRunner
 if TYPE_CHECKING:
     from webhook.policies.suite import Suite
     from webhook.policies.suite_result import SuiteResult
-
-FAILED: Final = 1
-NOTHING_FOUND: Final = 2
 
 _HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
 
@@ -33,12 +32,10 @@ object under a constraint and says which violations are to be found.
   waddle verify policies --run labels -v
   waddle verify suite.yaml --run 'probes//missing'
   waddle verify policies -o junit > report.xml
-
-Exit codes: 0 all passed, 1 some failed, 2 no case was found to run.
 """
 
 
-@click.command(name="verify", help=_HELP)
+@click.command(name="verify", help=_HELP + exit_codes.paragraph("verify"))
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "-r",
@@ -51,14 +48,7 @@ Exit codes: 0 all passed, 1 some failed, 2 no case was found to run.
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "junit"]),
-    default="text",
-    show_default=True,
-    help="The format of the report.",
-)
+@output_option(*words.FINDINGS)
 @click.option(
     "--disable-opa-builtin",
     "disabled_builtins",
@@ -81,28 +71,23 @@ def command(
         raise click.BadParameter(str(error), param_hint="--run") from None
     suites = _find(paths)
     if suites is None:
-        return FAILED
+        return exit_codes.NO
     runner = SuiteRunner(lambda: new_client(disabled_builtins=disabled_builtins), wanted)
     results: list[SuiteResult] = []
     for suite, shown in suites:
         result = runner.run(suite, shown)
         results.append(result)
-        if output == "text":
+        if output == "table" and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
     summary = summarize(results)
-    match output:
-        case "json":
-            write(verify_report.as_json(results, summary))
-        case "junit":
-            write(verify_report.as_junit(results, summary))
-        case _:
-            write(verify_report.summary_text(summary))
-    if not summary.ok:
-        return FAILED
-    if not summary.passed and not summary.tests:
+    if output != "table":
+        write(verify_report.FORMATS[output](results, summary))
+    elif summary.ran:
+        write(verify_report.summary_text(summary))
+    if not summary.ran:
         complain(_nothing(paths, selected, bool(suites)))
-        return NOTHING_FOUND
-    return 0
+        return exit_codes.UNKNOWN
+    return exit_codes.OK if summary.ok else exit_codes.NO
 
 
 def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET  # only written, never parsed
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
+from webhook.cli.formats.document import as_json, as_yaml
+from webhook.cli.formats.finding import Finding, Report
+from webhook.cli.formats.github import as_github
+from webhook.cli.formats.junit import written, xml_text
+from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import printable, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult, Summary
-
-# What XML 1.0 cannot hold, however written.
-_NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def suite_text(suite: SuiteResult, *, verbose: bool) -> str:
@@ -80,13 +80,30 @@ def summary_text(summary: Summary) -> str:
     )
 
 
-def as_json(results: Sequence[SuiteResult], summary: Summary) -> str:
-    """Everything as JSON."""
-    document: dict[str, Any] = {
+def document_of(results: Sequence[SuiteResult], summary: Summary) -> dict[str, Any]:
+    """Everything."""
+    return {
         "summary": {**asdict(summary), "ok": summary.ok},
         "suites": [asdict(result) for result in results],
     }
-    return encode(document, indent=True).decode()
+
+
+def report(results: Sequence[SuiteResult]) -> Report:
+    """As SARIF and annotations tell it: a rule for each test, a finding for each failure."""
+    findings = []
+    for suite in results:
+        for test in suite.tests:
+            failures = [(case.name, case.error) for case in test.cases if case.error]
+            if test.error:
+                failures.insert(0, (test.name, test.error))
+            findings += [
+                Finding(test.name, "error", "FAIL", subject, message, suite.path)
+                for subject, message in failures
+            ]
+    rules = dict.fromkeys(
+        test.name for suite in results for test in suite.tests if not test.skipped
+    )
+    return Report(list(rules), findings)
 
 
 def as_junit(results: Sequence[SuiteResult], summary: Summary) -> str:
@@ -102,8 +119,7 @@ def as_junit(results: Sequence[SuiteResult], summary: Summary) -> str:
     for suite in results:
         for test in suite.tests:
             _junit_test(root, suite.path, test)
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True)
+    return written(root)
 
 
 def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
@@ -138,6 +154,12 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
             ET.SubElement(item, "system-out").text = xml_text("\n".join(case.printed))
 
 
-def xml_text(text: str) -> str:
-    """The text with what XML cannot hold replaced."""
-    return _NOT_XML.sub("�", text)
+FORMATS: Final[Mapping[str, Callable[[Sequence[SuiteResult], Summary], str]]] = {
+    "json": lambda results, summary: as_json(document_of(results, summary)),
+    "yaml": lambda results, summary: as_yaml(document_of(results, summary)),
+    "junit": as_junit,
+    "sarif": lambda results, _: as_sarif(report(results)),
+    "github": lambda results, summary: "\n".join(
+        filter(None, (as_github(report(results)), summary_text(summary) if summary.ran else ""))
+    ),
+}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.api.pod_status import LABEL_PREFIX
+from webhook.cli import exit_codes
 from webhook.cli.cluster_access import (
     CONSTRAINT_STATUSES,
     PODS,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.controllers.convergence import Convergence
 
-TIMED_OUT: Final = 1
-UNKNOWN: Final = 2
-
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 
 KIND is ConstraintTemplate or the kind of a constraint; its case does not matter. Every
@@ -41,12 +39,10 @@ the object's present generation, without errors; one that terminates never does.
 \b
   kubectl apply -f constraint.yaml
   waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 60s
-
-Exit codes: 0 enforced, 1 not in time, 2 no such object, or the request makes no sense.
 """
 
 
-@click.command("wait", help=_HELP)
+@click.command("wait", help=_HELP + exit_codes.paragraph("wait"))
 @click.argument("objects", metavar="KIND/NAME...", nargs=-1)
 @click.option(
     "--for",
@@ -72,13 +68,13 @@ def command(
         seconds = read_duration("timeout", timeout)
     except (InvalidFlag, ValueError) as error:
         complain(str(error))
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     if not wanted:
         complain("nothing to wait for: name KIND/NAME")
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     if condition != "enforced":
         complain(f"--for={condition}: only enforced can be waited for")
-        return UNKNOWN
+        return exit_codes.UNKNOWN
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
@@ -92,7 +88,7 @@ def command(
         return event_loop.run(run())
     except CredentialsError as error:
         complain(str(error))
-        return UNKNOWN
+        return exit_codes.UNKNOWN
 
 
 def _named(text: str) -> tuple[Resource, str]:
@@ -149,7 +145,7 @@ class _Wait:
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
-        return TIMED_OUT
+        return exit_codes.NO
 
     def _why(self) -> str:
         errors = [watch.statistics().last_error for watch in self._watches.values()]
@@ -182,7 +178,7 @@ class _Wait:
                 if isinstance(error, ApiError) and error.status < 500:
                     absent = "there is no such object" if error.is_absent else str(error)
                     complain(f"{self._shown}: {absent}")
-                    return UNKNOWN
+                    return exit_codes.UNKNOWN
                 self._fault = str(error)
                 await asyncio.sleep(backoff.next_seconds())
             else:
@@ -215,7 +211,7 @@ class _Wait:
             state = self._look()
             if state is None:
                 complain(f"{self._shown}: it was deleted")
-                return UNKNOWN
+                return exit_codes.UNKNOWN
             if state.enforced:
                 count = len(state.counted)
                 write(printable(f"{self._shown}: enforced by {count} of {count} replicas"))

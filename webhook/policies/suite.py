@@ -58,8 +58,12 @@ class Suite:
 def find_suites(path: Path) -> list[Suite]:
     """The suites of a file or below a folder, in order of path.
 
-    Raises :class:`InvalidSuite`, and OSError where there is no such path.
+    Raises :class:`InvalidSuite`, and OSError where there is no such path. A file that is
+    named must be YAML, whatever is in it; of a folder's files the suites alone.
     """
+    named = path.is_file()
+    if named and path.suffix not in _EXTENSIONS:
+        raise InvalidSuite(f'unsupported extension: "{path.suffix}" of {path}')
     suites = []
     for file in find_files(path):
         if file.suffix not in _EXTENSIONS:
@@ -67,9 +71,11 @@ def find_suites(path: Path) -> list[Suite]:
         try:
             text = file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
+            if named:
+                raise InvalidSuite(f"invalid yaml: {file} is not UTF-8") from None
             continue
         # Parsing every manifest of a library to find its suites would take most of the time.
-        if GROUP in text and KIND in text and (suite := _read(file, text)) is not None:
+        if (named or (GROUP in text and KIND in text)) and (suite := _read(file, text)) is not None:
             suites.append(suite)
     return sorted(suites, key=lambda suite: str(suite.path))
 

@@ -46,6 +46,11 @@ class SuiteResult:
         """Whether one of its tests failed."""
         return any(test.failed for test in self.tests)
 
+    @property
+    def ran(self) -> bool:
+        """Whether a test of it was run."""
+        return any(not test.skipped for test in self.tests)
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -63,9 +68,14 @@ class Summary:
     tests_failed: int
 
     @property
+    def ran(self) -> bool:
+        """Whether there was anything to run: nothing is no success."""
+        return bool(self.tests or self.passed or self.failed)
+
+    @property
     def ok(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failed and not self.tests_failed
+        """Whether something ran and nothing failed."""
+        return self.ran and not self.failed and not self.tests_failed
 
 
 def summarize(results: tuple[SuiteResult, ...] | list[SuiteResult]) -> Summary:

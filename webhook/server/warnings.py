@@ -19,8 +19,9 @@ TOTAL_BYTES_MAX: Final = 4096
 
 _ROOM_FOR_REST: Final = len("4294967296 more warnings")
 
-# Go's unicode.IsControl (category Cc), line and paragraph separators, and lone surrogates.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Go's unicode.IsControl (category Cc), line and paragraph separators, what turns the direction of
+# writing in a terminal, and lone surrogates.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]+")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 

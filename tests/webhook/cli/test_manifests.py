@@ -26,6 +26,11 @@ SCOPED = [
 ]
 
 
+def gators_lines(*arguments, **options):
+    """The command with a line for each violation and nothing else."""
+    return waddle("test", "-o", "text", *arguments, **options)
+
+
 @pytest.fixture
 def policies(tmp_path):
     """A folder with a template and three constraints: deny by scope, warn, and an autoreject."""
@@ -60,7 +65,7 @@ AUTO = (
 
 
 def test_a_line_for_each_violation_and_exit_1_when_denied(policies, tmp_path):
-    run = waddle("test", "-f", policies, "-f", manifest(tmp_path, pod()))
+    run = gators_lines("-f", policies, "-f", manifest(tmp_path, pod()))
 
     assert run.returncode == 1
     assert [
@@ -76,20 +81,20 @@ def test_warnings_alone_exit_0_and_deny_only_hides_them(policies, tmp_path):
     manifest(policies, *kept, name="all.yaml")
     thing = manifest(tmp_path, pod())
 
-    run = waddle("test", "-f", policies, "-f", thing)
+    run = gators_lines("-f", policies, "-f", thing)
     assert (run.returncode, len(run.stdout.splitlines())) == (0, 1)
-    assert waddle("test", "-f", policies, "-f", thing, "--deny-only").stdout == ""
+    assert gators_lines("-f", policies, "-f", thing, "--deny-only").stdout == ""
 
 
 def test_standard_input_is_read_where_asked_and_where_nothing_else_is_given(policies, tmp_path):
     thing = manifest(tmp_path, pod())
     with thing.open() as stream:
-        asked = waddle("test", "-f", policies, "-f", "-", stdin=stream)
+        asked = gators_lines("-f", policies, "-f", "-", stdin=stream)
     everything = manifest(
         tmp_path, *yaml.safe_load_all((policies / "all.yaml").read_text()), pod(), name="all.yaml"
     )
     with everything.open() as stream:
-        alone = waddle("test", stdin=stream)
+        alone = gators_lines(stdin=stream)
 
     assert len(asked.stdout.splitlines()) == 3
     assert asked.stdout == alone.stdout
@@ -105,7 +110,7 @@ def test_gator_reports_the_same(policies, tmp_path, output):
         name="n.yaml",
     )
     arguments = ["-f", policies, "-f", thing, "-f", namespace]
-    flags = [] if output == "text" else ["-o", output]
+    flags = [] if output == "text" else ["-o", output]  # without one it writes text
 
     theirs = subprocess.run(
         [program("gator"), "test", *arguments, *flags],
@@ -114,7 +119,7 @@ def test_gator_reports_the_same(policies, tmp_path, output):
         text=True,
         check=False,
     )
-    ours = waddle("test", *arguments, *flags)
+    ours = waddle("test", *arguments, "-o", output)
 
     read = {"text": str.splitlines, "json": json.loads, "yaml": yaml.safe_load}[output]
     assert read(theirs.stdout) == read(ours.stdout)
@@ -159,7 +164,7 @@ def test_mutators_beside_expansion_are_refused_not_left_out(tmp_path):
         "kind": "Assign",
         "metadata": {"name": "m"},
     }
-    run = waddle("test", "-f", manifest(tmp_path, expands(), mutator))
+    run = gators_lines("-f", manifest(tmp_path, expands(), mutator))
 
     assert run.returncode == 1
     assert "mutators are not applied to expanded resources" in run.stderr
@@ -180,7 +185,7 @@ def test_a_cluster_scoped_object_is_decided_as_admission_does(tmp_path):
         role,
     )
 
-    run = waddle("test", "-f", path)
+    run = gators_lines("-f", path)
 
     assert [line.split('"')[1] for line in run.stdout.splitlines()] == [
         "cluster",
@@ -212,7 +217,7 @@ violation[{"msg": msg}] {
     plan.write_text(json.dumps({"resource_changes": changes}))
     (tmp_path / "list.json").write_text("[1, 2]")
 
-    run = waddle("test", "--target=json", "-f", policies, "-f", plan, "-f", tmp_path / "list.json")
+    run = gators_lines("--target=json", "-f", policies, "-f", plan, "-f", tmp_path / "list.json")
 
     assert f'{plan}: ["c"] Message: "aws_s3_bucket.logs is public"\n' == run.stdout
     assert run.returncode == 1
@@ -226,7 +231,7 @@ violation[{"msg": n}] {
 }"""
     path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod("a"), pod("b"))
 
-    run = waddle("test", "-f", path)
+    run = gators_lines("-f", path)
 
     assert run.stdout.splitlines() == [
         'v1/Pod shop/b: ["c"] Message: "a"',
@@ -258,7 +263,7 @@ def test_what_cannot_be_checked_exits_1_and_says_why(tmp_path, name, content, me
     if name:
         path.write_text(content)
 
-    run = waddle("test", "-f", path)
+    run = gators_lines("-f", path)
 
     assert run.returncode == 1
     assert message in run.stderr
@@ -271,13 +276,18 @@ def test_every_bad_policy_is_named_not_the_first_alone(tmp_path):
         tmp_path, template("K8sA", "package p"), template("K8sB", "package p"), template()
     )
 
-    run = waddle("test", "-f", path)
+    run = gators_lines("-f", path)
 
     assert [line.split('"')[1] for line in run.stderr.splitlines()] == ["k8sa", "k8sb"]
 
 
 def test_an_object_defined_twice_is_warned_about(tmp_path):
-    run = waddle("test", "-f", manifest(tmp_path, pod(), pod()))
+    run = gators_lines(
+        "-f",
+        manifest(
+            tmp_path, template(), constraint(match={"kinds": [{"kinds": ["X"]}]}), pod(), pod()
+        ),
+    )
 
     assert 'WARNING - Resource named "web"' in run.stderr
     assert run.returncode == 0
@@ -287,8 +297,8 @@ def test_what_policies_print_is_shown_when_verbose(tmp_path):
     rego = 'package p\nviolation[{"msg": "x"}] { print("hello"); false }'
     path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod())
 
-    assert waddle("test", "-f", path).stdout == ""
-    assert waddle("test", "-f", path, "-v").stdout == "\nhello\n"
+    assert gators_lines("-f", path).stdout == ""
+    assert gators_lines("-f", path, "-v").stdout == "\nhello\n"
 
 
 # --- which sources are read -----------------------------------------------------------------------
@@ -309,7 +319,7 @@ def piped(arguments, text, folder=None):
 def test_what_is_piped_in_beside_files_is_checked_too(policies, tmp_path):
     piece = yaml.safe_dump(pod())
 
-    run = piped(["test", "-f", policies], piece)
+    run = piped(["test", "-f", policies, "-o", "text"], piece)
     checked = piped(["check", "-f", policies, "-o", "json"], piece)
 
     assert len(run.stdout.splitlines()) == 3
@@ -352,7 +362,7 @@ def test_files_that_are_no_objects_are_named_once_and_skipped(policies, tmp_path
         assert f"{tmp_path}/kustomization.yaml, " in line
         assert line.endswith(" and 5 more")
         assert "Traceback" not in run.stderr
-    assert waddle("test", "-f", tmp_path).returncode == 1
+    assert gators_lines("-f", tmp_path).returncode == 1
 
 
 def test_samples_and_inputs_of_suites_are_neither_policies_nor_objects(policies, tmp_path):
@@ -365,20 +375,20 @@ def test_samples_and_inputs_of_suites_are_neither_policies_nor_objects(policies,
     manifest(policies / "samples", constraint(name="sample"), pod("sample"), name="x.yaml")
     thing = manifest(tmp_path, pod())
 
-    run = waddle("test", "-f", policies, "-f", thing)
+    run = gators_lines("-f", policies, "-f", thing)
 
     assert len(run.stdout.splitlines()) == 3
     assert "tried" not in run.stdout
     assert "sample" not in run.stdout
     assert f"{policies}/samples, {policies}/pod.yaml" in run.stderr
-    named = waddle("test", "-f", policies, "-f", policies / "pod.yaml")
+    named = gators_lines("-f", policies, "-f", policies / "pod.yaml")
     assert "v1/Pod shop/tried" in named.stdout
 
 
 def test_items_of_a_list_are_checked_one_by_one(policies, tmp_path):
     listed = {"apiVersion": "v1", "kind": "List", "items": [pod("a"), pod("b")]}
 
-    run = waddle("test", "-f", policies, "-f", manifest(tmp_path, listed))
+    run = gators_lines("-f", policies, "-f", manifest(tmp_path, listed))
 
     assert len(run.stdout.splitlines()) == 6
 

@@ -11,7 +11,7 @@ def test_a_clean_short_warning_is_left_alone() -> None:
 
 
 def test_control_characters_and_line_ends_become_a_space() -> None:
-    assert one_line("a\r\n\tb\x00c\x1b[0m\x7f\x85d\u2028e ") == "a b c [0m d e"
+    assert one_line("a\r\n\tb\x00c\x1b[0m\x7f\x85d\u2028e\u202ef ") == "a b c [0m d e f"
 
 
 def test_a_lone_surrogate_becomes_a_replacement_character() -> None:

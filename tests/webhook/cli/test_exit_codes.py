@@ -1,0 +1,212 @@
+"""One table of exit codes, derived from the command tree: a command without a row fails here."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.constraint.policies import constraint, pod, template
+from webhook.cli import exit_codes
+from webhook.cli.main import waddle as program
+
+NOWHERE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "c",
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+    "users": [{"name": "u", "user": {}}],
+}
+
+RECORD = {
+    "eventType": "decision",
+    "verdict": "allow",
+    "operation": "CREATE",
+    "object": pod(),
+    "constraintsEvaluated": 1,
+}
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Every subcommand that does something, by its words."""
+    found = []
+
+    def below(group: click.Group, path: str) -> None:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            if isinstance(command, click.Group):
+                below(command, f"{path}{name} ")
+            else:
+                found.append((f"{path}{name}", command))
+
+    below(program, "")
+    return found
+
+
+def test_every_command_has_a_row_and_every_row_a_command():
+    assert sorted(exit_codes.CODES) == sorted(path for path, _ in commands())
+
+
+def test_every_command_says_its_codes_in_its_help():
+    for path, _ in commands():
+        shown = " ".join(waddle(*path.split(), "--help").stdout.split())
+        assert " ".join(exit_codes.paragraph(path).split()) in shown, path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files for every end that a command can come to without a cluster."""
+    pods = {"kinds": [{"kinds": ["Pod"]}]}
+    warn = constraint(enforcementAction="warn", match=pods)
+    none = constraint(match={"kinds": [{"kinds": ["Node"]}]})
+    files = {
+        "template.yaml": [template()],
+        "denies.yaml": [template(), constraint()],
+        "warns.yaml": [template(), warn],
+        "matches_nothing.yaml": [template(), none],
+        "broken.yaml": [template(rego="package p\nviolation[{")],
+        "pod.yaml": [pod()],
+        "kubeconfig": [NOWHERE],
+    }
+    for name, documents in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump_all(documents))
+    (tmp_path / "bad.yaml").write_text("a: [")
+    (tmp_path / "nothing.yaml").write_text("# nothing")
+    (tmp_path / "records").write_text(json.dumps(RECORD) + "\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "sidecar.yaml").write_text("x: 1")
+    for name, violations in (("passes", "yes"), ("fails", "no")):
+        case = {"name": "c", "object": "pod.yaml", "assertions": [{"violations": violations}]}
+        test = {"name": "t", "template": "denies.yaml", "constraint": "only.yaml", "cases": [case]}
+        suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [test]}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(suite))
+    (tmp_path / "only.yaml").write_text(yaml.safe_dump(constraint()))
+    return tmp_path
+
+
+CLUSTER = ["--kubeconfig", "kubeconfig"]
+
+ENDS = [
+    ("audit", 2, ["--once", "--kubeconfig", "none"]),
+    ("check", 0, ["-f", "denies.yaml"]),
+    ("check", 1, ["-f", "broken.yaml"]),
+    ("check", 2, ["-f", "pod.yaml"]),
+    ("check", 2, ["-f", "none.yaml"]),
+    ("decisions replay", 0, ["records", "--policies", "matches_nothing.yaml"]),
+    ("decisions replay", 1, ["records", "--policies", "denies.yaml"]),
+    ("decisions replay", 2, ["records", "--policies", "broken.yaml"]),
+    ("decisions replay", 2, ["records", "--policies", "bad.yaml"]),
+    ("decisions replay", 2, ["empty", "--policies", "denies.yaml"]),
+    ("decisions replay", 2, ["none", "--policies", "denies.yaml"]),
+    ("decisions stats", 0, ["records"]),
+    ("decisions stats", 2, ["none"]),
+    ("decisions tail", 0, ["records"]),
+    ("decisions tail", 2, ["none"]),
+    ("report", 2, ["--kubeconfig", "none"]),
+    ("serve", 1, ["--policies=.", "--log-file=none/x"]),
+    ("sidecar", 1, ["--config", "sidecar.yaml"]),
+    ("sidecar", 1, ["--config", "none"]),
+    ("simulate", 0, []),
+    ("simulate", 2, ["--measured", "pod.yaml"]),
+    ("size", 0, ["--rate", "10", "--constraints", "1", "--p99", "100"]),
+    ("size", 1, ["--rate", "10", "--constraints", "1", "--p99", "0.000001"]),
+    ("status", 2, ["--kubeconfig", "none"]),
+    ("test", 0, ["-f", "warns.yaml", "-f", "pod.yaml"]),
+    ("test", 1, ["-f", "denies.yaml", "-f", "pod.yaml"]),
+    ("test", 1, ["-f", "none.yaml"]),
+    ("test", 1, ["-f", "bad.yaml"]),
+    ("test", 1, ["-f", "broken.yaml", "-f", "pod.yaml"]),
+    ("test", 1, ["-f", "nothing.yaml"]),
+    ("test", 2, ["-f", "template.yaml", "-f", "pod.yaml"]),
+    ("test", 2, ["-f", "pod.yaml"]),
+    ("test", 2, ["-f", "warns.yaml"]),
+    ("test", 2, ["-f", "warns.yaml", "--target=json"]),
+    ("verify", 0, ["passes.yaml"]),
+    ("verify", 1, ["fails.yaml"]),
+    ("verify", 1, ["bad.yaml"]),
+    ("verify", 1, ["none.yaml"]),
+    ("verify", 1, ["records"]),
+    ("verify", 2, ["pod.yaml"]),
+    ("verify", 2, ["passes.yaml", "--run", "typo"]),
+    ("wait", 1, ["K/x", "--timeout", "1ms", *CLUSTER]),
+    ("wait", 2, ["K/x", "--kubeconfig", "none"]),
+    ("wait", 2, ["nonsense"]),
+]
+"""Command, exit code and arguments."""
+
+ELSEWHERE = {
+    ("audit", 0): "tests/system/test_audit_once.py",
+    ("audit", 1): "tests/system/test_audit_once.py",
+    ("report", 0): "tests/system/test_reports_of_the_audit.py",
+    ("serve", 0): "tests/behaviour/test_shutdown_loses_no_request.py",
+    ("sidecar", 0): "tests/behaviour/test_decisions_sidecar.py",
+    ("status", 0): "tests/behaviour/test_status_and_wait.py",
+    ("wait", 0): "tests/behaviour/test_status_and_wait.py",
+}
+"""What takes a cluster or a signal is shown there."""
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "arguments"), ENDS, ids=[f"{c}-{n}-{a[:3]}" for c, n, a in ENDS]
+)
+def test_the_command_ends_as_its_row_says(folder, command, code, arguments):
+    run = waddle(*command.split(), *arguments, cwd=folder)
+
+    assert run.returncode == code, run.stderr
+    assert "Traceback" not in run.stderr
+    assert code in exit_codes.CODES[command]
+    if code:
+        assert run.stderr or run.stdout
+    if code == exit_codes.UNKNOWN:
+        assert run.stderr or "replayed" in run.stdout
+        assert "PASS" not in run.stdout
+
+
+def test_every_code_of_every_row_is_shown_by_a_test():
+    rows = {(command, code) for command, codes in exit_codes.CODES.items() for code in codes}
+
+    assert rows == {(command, code) for command, code, _ in ENDS} | ELSEWHERE.keys()
+    root = Path(__file__).parents[3]
+    assert all((root / file).is_file() for file in ELSEWHERE.values())
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()])
+def test_a_command_line_that_cannot_be_understood_is_64(path):
+    assert waddle(*path.split(), "--zork").returncode == exit_codes.USAGE
+
+
+def test_an_interrupted_command_is_130():
+    script = (
+        "import os, signal, sys\n"
+        "sys.argv = ['waddle', 'decisions', 'stats', '-']\n"
+        "from webhook.cli.main import main\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.1)\n"
+        "signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "main()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
+    assert process.wait(timeout=60) in {exit_codes.INTERRUPTED, -signal.SIGINT}
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@pytest.mark.parametrize("arguments", [["bad.yaml"], ["pod.yaml"], ["passes.yaml", "-r", "typo"]])
+@pytest.mark.parametrize("output", ["table", "json", "github"])
+def test_verify_never_says_that_nothing_passed(folder, arguments, output):
+    run = waddle("verify", *arguments, "-o", output, cwd=folder)
+
+    assert run.returncode != 0
+    assert "PASS" not in run.stdout
+    assert "ok\t" not in run.stdout
+    if output == "json" and run.stdout:
+        assert json.loads(run.stdout)["summary"]["ok"] is False

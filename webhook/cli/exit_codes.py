@@ -1,0 +1,85 @@
+"""The exit codes of every subcommand: the texts of ``--help`` and docs/commands.md say these.
+
+0 is good, 1 that the answer is no, 2 that there is no answer; whoever only asks whether it
+is 0 is never told that something unchecked is good. ``test`` and ``verify`` give 1 where
+gator does, for what cannot be checked too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OK: Final = 0
+NO: Final = 1
+UNKNOWN: Final = 2
+USAGE: Final = 64
+"""sysexits' EX_USAGE."""
+INTERRUPTED: Final = 130
+"""As a shell tells of SIGINT."""
+
+OF_ALL: Final[Mapping[int, str]] = {
+    USAGE: "the command line cannot be understood",
+    INTERRUPTED: "interrupted",
+}
+
+_NOT_STARTED: Final = "it cannot start, or run on: standard error says why"
+
+CODES: Final[Mapping[str, Mapping[int, str]]] = {
+    "audit": {
+        OK: "nothing would be denied",
+        NO: "something would",
+        UNKNOWN: "not everything could be audited: what was found is shown, standard error says "
+        "what is missing",
+    },
+    "check": {
+        OK: "the policies can be used, whatever their effect",
+        NO: "they cannot",
+        UNKNOWN: "the check could not be made",
+    },
+    "decisions replay": {
+        OK: "no verdict changed",
+        NO: "one did",
+        UNKNOWN: "nothing could be replayed: no record with its object, a source that cannot be "
+        "read, or policies that cannot be loaded",
+    },
+    "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
+    "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
+    "report": {
+        OK: "shown",
+        UNKNOWN: "the cluster cannot be asked, or serves no policy reports",
+    },
+    "serve": {OK: "told to stop, and drained", NO: _NOT_STARTED},
+    "sidecar": {
+        OK: "told to stop, or the configuration that --check was to look at is good",
+        NO: f"{_NOT_STARTED}; or the configuration is not good",
+    },
+    "simulate": {OK: "computed", UNKNOWN: "what was measured cannot be read"},
+    "size": {OK: "computed", NO: "no number of replicas does it"},
+    "status": {OK: "shown", UNKNOWN: "the cluster cannot be asked"},
+    "test": {
+        OK: "nothing is denied",
+        NO: "something is; or, as with gator, the check could not be made: a file that cannot be "
+        "read, a policy that cannot be used, no input",
+        UNKNOWN: "nothing was checked: no constraint, or nothing to review",
+    },
+    "verify": {
+        OK: "all passed",
+        NO: "some failed; or, as with gator, a suite cannot be read",
+        UNKNOWN: "no case was found to run",
+    },
+    "wait": {
+        OK: "enforced",
+        NO: "not in time",
+        UNKNOWN: "no such object, or the cluster cannot be asked",
+    },
+}
+"""By subcommand, what each code of its own means; all have those of :data:`OF_ALL`, too."""
+
+
+def paragraph(command: str) -> str:
+    """The paragraph of a subcommand's help."""
+    codes = "; ".join(f"{code} {meaning}" for code, meaning in CODES[command].items())
+    return f"\n\nExit codes: {codes}."

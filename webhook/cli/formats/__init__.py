@@ -1,0 +1,1 @@
+"""What `waddle test`, `verify` and `audit` found, in the formats that pipelines read."""

@@ -1,0 +1,54 @@
+"""A finding as every format tells it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Level = Literal["error", "warning", "note"]
+
+_LEVELS: Final[dict[str, Level]] = {"deny": "error", "warn": "warning"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation, or a case of a suite that failed.
+
+    ``rule`` is what was violated (``K8sRequiredLabels/owner``), ``label`` the action
+    (``deny``) or ``FAIL``, ``subject`` what violates (``v1/Pod shop/web``). ``file`` is
+    empty for an object of a cluster, whose ``place`` then says where it is.
+    """
+
+    rule: str
+    level: Level
+    label: str
+    subject: str
+    message: str
+    file: str = ""
+    line: int = 1
+    place: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes it the same finding in the next run, wherever in its file it is then."""
+        text = f"{self.rule}\0{self.subject}\0{self.message}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found, by which rules, and what could not be looked at."""
+
+    rules: Sequence[str]
+    findings: Sequence[Finding]
+    missing: Sequence[str] = ()
+
+
+def level_of(actions: Sequence[str]) -> Level:
+    """The level of the severest action: what is only recorded is a note."""
+    levels = {_LEVELS.get(action, "note") for action in actions}
+    return "error" if "error" in levels else "warning" if "warning" in levels else "note"

@@ -1,0 +1,69 @@
+"""JUnit's XML of findings: a testsuite for each rule, a failed testcase for each finding."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET  # only written, never parsed
+from typing import TYPE_CHECKING, Final
+
+from webhook.cli.terminal import printable_xml
+
+if TYPE_CHECKING:
+    from webhook.cli.formats.finding import Finding, Report
+
+# What XML 1.0 cannot hold, however written.
+_NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_junit(report: Report) -> str:
+    """A rule that nothing violates is one test that passed; what was not looked at is an error."""
+    found: dict[str, list[Finding]] = {rule: [] for rule in sorted(report.rules)}
+    for item in report.findings:
+        found.setdefault(item.rule, []).append(item)
+    root = ET.Element(
+        "testsuites",
+        tests=str(sum(max(1, len(items)) for items in found.values())),
+        failures=str(len(report.findings)),
+        errors=str(len(report.missing)),
+    )
+    for rule, items in found.items():
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=xml_text(rule),
+            tests=str(max(1, len(items))),
+            failures=str(len(items)),
+        )
+        if not items:
+            ET.SubElement(suite, "testcase", name="every object", classname=xml_text(rule))
+        for item in items:
+            _failure(suite, item)
+    if report.missing:
+        count = str(len(report.missing))
+        suite = ET.SubElement(root, "testsuite", name="not looked at", tests=count, errors=count)
+        for line in report.missing:
+            case = ET.SubElement(suite, "testcase", name=xml_text(line), classname="waddle")
+            ET.SubElement(case, "error", message=xml_text(line))
+    return written(root)
+
+
+def _failure(suite: ET.Element, item: Finding) -> None:
+    case = ET.SubElement(
+        suite, "testcase", name=xml_text(item.subject), classname=xml_text(item.rule)
+    )
+    if item.file:
+        case.set("file", xml_text(item.file))
+        case.set("line", str(item.line))
+    message = xml_text(item.message)
+    ET.SubElement(case, "failure", type=xml_text(item.label), message=message).text = message
+
+
+def written(root: ET.Element) -> str:
+    """The document as text."""
+    ET.indent(root)
+    return printable_xml(ET.tostring(root, encoding="unicode", xml_declaration=True))
+
+
+def xml_text(text: str) -> str:
+    """The text with what XML cannot hold replaced."""
+    return _NOT_XML.sub("�", text)
