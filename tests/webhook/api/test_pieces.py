@@ -1,0 +1,85 @@
+"""JSON put together by the piece is what the decoders make of the whole."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from webhook.api import pieces
+from webhook.api.encoding import decode, encode
+from webhook.api.pieces import BeyondBoundsError, DecodeError, decode_in_pieces, decode_piece
+
+SCALARS = (1, None, True, 'x,"]{}\\', 1.5, 10**25, "é", -0.0, "", 10**19)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces so small that every way of taking a document apart is gone."""
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 20)
+    monkeypatch.setattr(pieces, "_PIECE_DEPTH", 3)
+
+
+def value(chance: random.Random, depth: int) -> Any:
+    """A value that nests at random."""
+    kind = chance.random()
+    if depth > 6 or kind < 0.35:
+        return chance.choice(SCALARS)
+    if kind < 0.7:
+        return [value(chance, depth + 1) for _ in range(chance.randrange(5))]
+    return {
+        chance.choice('abc,{"\\') * chance.randrange(4): value(chance, depth + 1)
+        for _ in range(chance.randrange(5))
+    }
+
+
+def outcome(decoder: Any, raw: bytes) -> Any:
+    """What a decoder makes of bytes; None for a refusal."""
+    try:
+        return [decoder(raw)]
+    except DecodeError:
+        return None
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_decoded_by_the_piece_is_the_whole(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        made = value(chance, 0)
+        raw = json.dumps(made, indent=chance.choice([None, 1])).encode()
+        assert decode_in_pieces(raw) == made
+        broken = bytearray(raw)
+        for _ in range(chance.randrange(1, 3)):
+            at = chance.randrange(len(broken) + 1)
+            broken[at : at + chance.randrange(2)] = chance.choice(
+                [b",", b"[", b"]", b"{", b"}", b'"', b":", b"1", b"", b" "]
+            )
+        changed = bytes(broken)
+        assert outcome(decode_in_pieces, changed) == outcome(decode_piece, changed), changed
+
+
+@pytest.mark.parametrize("depth", [1_000, 1_025, 3_000, 10_000])
+@pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")])
+def test_a_document_as_deep_as_gos_decoder_goes_is_decoded_and_encoded(
+    depth: int, opening: bytes, closing: bytes
+) -> None:
+    raw = opening * depth + b"123456789012345678901" + closing * depth
+    assert encode(decode(raw)) == raw
+
+
+@pytest.mark.parametrize("opening", [b'{"a":', b"["])
+def test_a_document_deeper_than_gos_decoder_goes_is_beyond_bounds(opening: bytes) -> None:
+    closing = b"}" if opening != b"[" else b"]"
+    with pytest.raises(BeyondBoundsError, match="nested deeper than 10000"):
+        decode(opening * 10_001 + b"1" + closing * 10_001)
+
+
+def test_what_is_deep_is_encoded_with_its_names_in_order() -> None:
+    deep: Any = {"b": "<\ud800>", "a": (10**30, None)}
+    for _ in range(2_000):
+        deep = [deep]
+    expected = b'[{"a":[1000000000000000000000000000000,null],"b":"<?>"}]'
+    assert encode(deep, sort_keys=True) == b"[" * 1_999 + expected + b"]" * 1_999
