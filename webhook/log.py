@@ -51,14 +51,50 @@ def _escaped(found: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(found.group().decode())
 
 
+LINE_BYTES_MAX: Final = 64 * 1024
+"""Of a line. Container runtimes cut at 16 KiB and put together again; collectors commonly take no
+more than 256 KiB. What users and policies write would have no bound otherwise."""
+
+TEXT_CHARACTERS_MAX: Final = 4096
+"""Of one text in a line that would be too long."""
+
+
 def encode_line(event: dict[str, Any]) -> bytes:
-    """One event as a line: never more than one, whatever it holds."""
+    """One event as a line: never more than one, nor a longer one, whatever it holds."""
+    for value in event.values():
+        if type(value) is str and len(value) > LINE_BYTES_MAX:
+            event = _shortened(event)
+            break
+    line = _encode(event)
+    if len(line) > LINE_BYTES_MAX:
+        line = _encode(_shortened(event))
+        if len(line) > LINE_BYTES_MAX:
+            line = _encode(_shortened(event, 256, drop=True))
+    return _UNSAFE.sub(_escaped, line) if _UNSAFE.search(line) else line
+
+
+def _encode(event: dict[str, Any]) -> bytes:
     try:
-        line = orjson.dumps(event, default=_plain, option=_OPTIONS)
+        return orjson.dumps(event, default=_plain, option=_OPTIONS)
     except (TypeError, RecursionError):
         # Lone surrogates, integers beyond 64 bits, nesting beyond orjson's limit.
-        line = _encode_slowly(event)
-    return _UNSAFE.sub(_escaped, line) if _UNSAFE.search(line) else line
+        return _encode_slowly(event)
+
+
+def _shortened(
+    event: dict[str, Any], characters: int = TEXT_CHARACTERS_MAX, *, drop: bool = False
+) -> dict[str, Any]:
+    """An event with its long texts cut; with ``drop`` without what is neither text nor number."""
+    found: dict[str, Any] = {}
+    for name, value in event.items():
+        shown = value
+        if type(value) is str and len(value) > characters:
+            shown = value[:characters] + "…"
+        elif drop and not isinstance(value, str | int | float | None):
+            shown = "…"
+        found[name] = shown
+    found["truncated"] = True
+    return dict(list(found.items())[:100]) if drop else found
 
 
 def _encode_slowly(event: dict[str, Any]) -> bytes:

@@ -145,6 +145,11 @@ REFUSED: Final = Metric(
     "Requests answered with anything but a decision, by reason.",
     ("reason",),
 )
+UNDECIDABLE: Final = Metric(
+    f"{_W}objects_undecidable",
+    "counter",
+    "Objects refused because they are too deep or too large to be reviewed.",
+)
 CONNECTIONS: Final = Metric(f"{_W}connections", "gauge", "Open connections to the webhook.")
 CLOSED: Final = Metric(
     f"{_W}connections_closed",
@@ -331,6 +336,7 @@ METRICS: Final = (
     IN_FLIGHT,
     WAITING_BYTES,
     REFUSED,
+    UNDECIDABLE,
     CONNECTIONS,
     CLOSED,
     LAG,

@@ -15,6 +15,9 @@ MALFORMED_HTTP = {
     "a version that does not exist": b"POST /v1/admit HTTP/7.3\r\nHost: x\r\n\r\n",
     "HTTP/2's preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "no Host": b"POST /v1/admit HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+    "two Hosts": b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nHost: y\r\nContent-Length: 2\r\n\r\n{}",
+    "chunks twice": HEAD
+    + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "a target that is no path": b"POST nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
     "two lengths": HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
     "a negative length": HEAD + b"Content-Length: -2\r\n\r\n{}",
@@ -38,6 +41,12 @@ def test_bytes_that_are_no_request_get_a_4xx(server: Server, raw: bytes) -> None
         status = read_all(connection).split(b"\r\n")[0]
     assert status.startswith(b"HTTP/1.1 4"), status
     assert server.admit(pod(owner="me", team="a"))["allowed"] is True
+
+
+def test_a_body_that_is_compressed_is_refused(server: Server) -> None:
+    with server.raw() as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_protocol_upgrade_is_refused(server: Server) -> None:

@@ -51,8 +51,8 @@ def answer_to(server: Server, sent: bytes) -> bytes:
         return read_all(connection)
 
 
-def test_a_declared_body_beyond_the_limit_is_refused_before_it_is_read(strict: Server) -> None:
-    found = answer_to(strict, HEAD + b"Content-Length: 20001\r\n\r\n")
+def test_a_declared_body_beyond_the_limit_is_refused_at_its_beginning(strict: Server) -> None:
+    found = answer_to(strict, HEAD + b"Content-Length: 20001\r\n\r\n" + b" " * 5000)
     assert found.startswith(b"HTTP/1.1 413 ")
     assert b"request entity is too large; limit is 20000 bytes" in found
 
@@ -69,10 +69,38 @@ def test_a_body_of_the_limit_s_size_is_accepted(strict: Server) -> None:
     assert strict.post(body + b" " * (20001 - len(body))).status == 413
 
 
-def test_the_default_limit_is_7_mib(server: Server) -> None:
+def test_the_default_limit_is_40_mib(server: Server) -> None:
     body = json.dumps(review(pod())).encode()
-    assert server.post(body + b" " * (7 * 1024 * 1024 - len(body))).status == 200
-    assert server.post(body + b" " * (7 * 1024 * 1024 + 1 - len(body))).status == 413
+    assert server.post(body + b" " * (40 * 1024 * 1024 - len(body))).status == 200
+    assert server.post(body + b" " * (40 * 1024 * 1024 + 1 - len(body))).status == 413
+
+
+def test_bodies_in_tiny_chunks_are_refused(strict: Server) -> None:
+    """Each costs an object and a call: 14 MB in chunks of two bytes took 116 MiB."""
+    chunks = b"2\r\n  \r\n" * 5_000
+    found = answer_to(strict, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"chunks of less than 256 bytes on average" in found
+
+
+def test_large_bodies_wait_for_each_other_and_small_ones_for_none(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies, "--max-body-bytes=1000000") as server:
+        server.ready()
+        body = json.dumps(review(pod(owner="me"))).encode()
+        large = body + b" " * (900_000 - len(body))
+        head = HEAD + b"Content-Length: 900000\r\nConnection: close\r\n\r\n"
+        with server.raw() as first, server.raw() as second:
+            first.sendall(head + large[:500_000])
+            await_true(lambda: (server.metric("waddle_waiting_bytes") or 0) >= 500_000)
+            sending = threading.Thread(target=second.sendall, args=(head + large,))
+            sending.start()
+            assert server.post(body).status == 200
+            first.sendall(large[500_000:])
+            assert read_all(first).startswith(b"HTTP/1.1 200 ")
+            assert read_all(second).startswith(b"HTTP/1.1 200 ")
+            sending.join()
+        await_true(lambda: server.metric("waddle_waiting_bytes") == 0)
 
 
 @pytest.mark.parametrize(

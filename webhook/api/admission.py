@@ -7,14 +7,12 @@ give it: that is what policies see as ``input.review``.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
-from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.encoding import BeyondBoundsError, DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
-
-MAX_BODY_BYTES: Final = 7 * 1024 * 1024
-"""etcd holds 1.5 MB; twice that as JSON, for object and oldObject, and 1 MB for the rest:
-controller-runtime's limit of an admission body."""
+from webhook.api.pieces import decode_in_pieces
 
 VERSIONS: Final = {"admission.k8s.io/v1": "v1", "admission.k8s.io/v1beta1": "v1beta1"}
 
@@ -23,6 +21,10 @@ OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 class InvalidReview(ValueError):  # noqa: N818  # named by what it is, as InvalidTemplate is
     """The body is no AdmissionReview that can be answered; the message says what is wrong."""
+
+
+class UndecidableReview(InvalidReview):
+    """A review of what is more than can be taken: deeper, larger, or with longer numbers."""
 
 
 # A frozen dataclass of as many fields takes 2 µs to make, three times as long as a tuple.
@@ -60,13 +62,42 @@ class AdmissionResponse(NamedTuple):
     audit_annotations: dict[str, str] | None = None
 
 
-def decode_review(body: bytes, *, max_bytes: int = MAX_BODY_BYTES) -> AdmissionRequest:
-    """The request of an AdmissionReview; raises :class:`InvalidReview`."""
+def decode_review(
+    body: bytes | bytearray, *, max_bytes: int | None = None, in_pieces: bool = False
+) -> AdmissionRequest:
+    """The request of an AdmissionReview; raises :class:`InvalidReview`.
+
+    ``in_pieces`` lets other threads run meanwhile, and takes longer.
+    """
     try:
-        document = decode(body, max_bytes=max_bytes)
+        if in_pieces and (max_bytes is None or len(body) <= max_bytes):
+            document = decode_in_pieces(body)
+        else:
+            document = decode(body, max_bytes=max_bytes)
+    except BeyondBoundsError as error:
+        raise UndecidableReview(str(error)) from None
     except DecodeError as error:
         raise InvalidReview(f"the body is not JSON: {error}") from None
     return read_review(document)
+
+
+# As Go's encoder writes it: the fields of an AdmissionReview, and then of its request, in the
+# order of their types.
+_BEGINNING: Final = re.compile(
+    rb'\{"kind":"AdmissionReview","apiVersion":"(admission\.k8s\.io/v1(?:beta1)?)",'
+    rb'"request":\{"uid":"([^"\\]{1,256})"'
+)
+
+
+def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
+    """The ``uid`` and ``apiVersion`` of a review that is not decoded, from its beginning.
+
+    None where an API server has not written it.
+    """
+    found = _BEGINNING.match(prefix)
+    if found is None:
+        return None
+    return found[2].decode("utf-8", "replace"), found[1].decode()
 
 
 def read_review(document: Any) -> AdmissionRequest:

@@ -62,7 +62,8 @@ def decode_piece(raw: bytes | bytearray) -> Any:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _FAULTS.get(error.msg, DecodeError)(str(error)) from None
+        kind = next((kind for words, kind in _FAULTS if error.msg.startswith(words)), DecodeError)
+        raise kind(str(error)) from None
     if _LONG_RUN in raw.translate(_DIGITS):
         del value  # Not kept beside what is decoded again.
         try:
@@ -74,7 +75,10 @@ def decode_piece(raw: bytes | bytearray) -> Any:
     return value
 
 
-_FAULTS: Final = {"depth limit exceeded": TooDeepError, "number is infinity": BeyondBoundsError}
+_FAULTS: Final = (
+    ("depth limit exceeded", TooDeepError),
+    ("number is infinity", BeyondBoundsError),
+)
 """What orjson's words mean, where they mean more than that it is no JSON."""
 
 
@@ -167,9 +171,9 @@ class _Decoder:
         if self._is_blank(start, end):
             raise DecodeError(f"a value is missing: byte {start}")
         if type(frame.value) is list:
-            frame.value.extend(decode_piece(b"[%b]" % between))
+            frame.value.extend(decode_piece(b"".join((b"[", between, b"]"))))
         else:
-            frame.value.update(decode_piece(b"{%b}" % between))
+            frame.value.update(decode_piece(b"".join((b"{", between, b"}"))))
 
     def _descend(self) -> None:
         """Put together here what is open: it is too deep, or too long, for a piece."""

@@ -95,7 +95,7 @@ class AdmissionPort:
             settings.exempt_namespace_prefix,
             settings.exempt_namespace_suffix,
         )
-        application = make_application(
+        self._application = make_application(
             admission,
             exemptions,
             registry,
@@ -105,7 +105,7 @@ class AdmissionPort:
         )
         self.listener = Listener(
             self._hub,
-            application,
+            self._application,
             bound,
             tls=certificate.context.listening,
             grace_seconds=settings.shutdown_grace_seconds,
@@ -114,6 +114,7 @@ class AdmissionPort:
 
     def stop_compiling(self) -> None:
         """End the threads beside admission's: of templates being admitted, of slow reviews."""
+        self._application.stop()
         self._slow_reviews.stop()
         if self._compilation is not None:
             self._compilation.stop()

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
+from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 from webhook.server.validation import ValidationEndpoint
@@ -38,7 +39,7 @@ def make_application(
     *,
     body_max: int,
     validator: PolicyValidator | None = None,
-) -> Starlette:
+) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
     Policies are validated where there is a ``validator``.
@@ -56,13 +57,12 @@ def make_application(
         others["/v1/validate-policy"] = ValidationEndpoint(
             validator, registry, log, body_max=body_max
         )
-    return AdmissionApplication(
-        {
-            "/v1/admit": ReviewEndpoint(admit, registry, log, body_max=body_max),
-            "/v1/admitlabel": ReviewEndpoint(admit_label, registry, log, body_max=body_max),
-        },
-        others,
-    )
+    decoding = Decoding(body_max=body_max)
+    reviews = {
+        path: ReviewEndpoint(decide, registry, log, body_max=body_max, decoding=decoding)
+        for path, decide in (("/v1/admit", admit), ("/v1/admitlabel", admit_label))
+    }
+    return AdmissionApplication(reviews, others, decoding.stop)
 
 
 class ExactRoute(Route):
@@ -83,9 +83,13 @@ class AdmissionApplication(Starlette):
     """
 
     def __init__(
-        self, endpoints: Mapping[str, ReviewEndpoint], others: Mapping[str, Endpoint]
+        self,
+        endpoints: Mapping[str, ReviewEndpoint],
+        others: Mapping[str, Endpoint],
+        stop: Callable[[], None],
     ) -> None:
-        """``others`` may wait, and are found by routing."""
+        """``others`` may wait, and are found by routing; ``stop`` ends what they have begun."""
+        self.stop = stop
         every: dict[str, Endpoint] = {**endpoints, **others}
         super().__init__(
             routes=[

@@ -17,21 +17,19 @@ from urllib.parse import unquote
 
 import httptools
 
-from webhook.server import limits
+from webhook.server import head, limits
 from webhook.server.exchange import JSON, Exchange
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
     from uvicorn import Config
 
-    from webhook.server.exchange import Application
+    from webhook.server.exchange import Application, Responder
     from webhook.server.hub import Hub
+    from webhook.server.limits import Reading
 
 NEVER: Final = float("inf")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-Reading = Literal["start", "head", "body"]
-"""Where the parser is: between requests, or in which part of one."""
 
 Ending = Literal["", "linger", "closing"]
 
@@ -42,8 +40,10 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_armed",
         "_body",
+        "_body_bound",
         "_body_size",
         "_chunk_size",
+        "_chunks",
         "_completed",
         "_current",
         "_ending",
@@ -53,10 +53,13 @@ class Connection(asyncio.Protocol):
         "_raw_size",
         "_reading",
         "_refusal",
+        "_reserved",
         "_scope",
         "_target",
+        "_too_large",
         "_transport",
         "_url",
+        "_waits",
         "application",
         "deadline",
         "hub",
@@ -85,8 +88,13 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._body_size = 0
+        self._body_bound = limits.LARGE_BODY_BYTES  # what needs a place, or cannot be taken
+        self._too_large = False
+        self._chunks = 0
+        self._reserved = 0  # of the hub's place for large bodies
+        self._waits = False  # for such a place
 
     # --- the transport's callbacks ---------------------------------------------------------------
 
@@ -197,33 +205,45 @@ class Connection(asyncio.Protocol):
             )
         elif len(headers) > limits.HEADERS_MAX:
             self._check_head(0)
+        self._body_bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
         # The parser has accepted the number.
-        if int(fields.get(b"content-length", 0)) > bounds.body_bytes_max:
-            self._refuse_body()
-        if b"host" not in fields and self._parser.get_http_version() == "1.1":
-            self._refuse(400, "malformed", "malformed HTTP request: no Host header")
+        length = int(fields.get(b"content-length", 0))
+        if length > self._body_bound:
+            self._expect_large(length)
+        fault = head.fault_in(headers, fields, self._parser.get_http_version())
+        if fault is not None:
+            self._refuse(*fault)
         if self._parser.should_upgrade():
             self._refuse(501, "upgrade", "protocol upgrades are not supported")
         self._reading = "body"
         self._raw_size = 0
         if b"expect" in fields and fields[b"expect"].lower() == b"100-continue":
-            self._continue()
+            # Its client waits to be asked for the body.
+            if self._refusal is None and self._current is None:
+                self._transport.write(_CONTINUE)
 
-    def _continue(self) -> None:
-        """Ask for the body of a request whose client waits to be asked."""
-        if self._refusal is None and self._current is None:
-            self._transport.write(_CONTINUE)
+    def on_chunk_header(self) -> None:
+        """Another chunk begins."""
+        self._chunks += 1
+        least = limits.CHUNK_BYTES_MIN
+        if self._chunks > limits.CHUNKS_FREE + self._body_size // least:
+            self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         if self._refusal is not None:
             return
         hub, size = self.hub, len(body)
+        if not self._body:
+            self._body = body
+        elif type(self._body) is bytearray:
+            self._body += body
+        else:  # In one piece: a list of parts would hold an object for each of them.
+            self._body = bytearray(self._body) + body
         self._body_size += size
         hub.waiting_bytes += size
-        self._body.append(body)
-        if self._body_size > hub.limits.body_bytes_max:
-            self._refuse_body()
+        if self._body_size > self._body_bound:
+            self._exceed()
         if hub.waiting_bytes > hub.limits.waiting_bytes_max:
             self._refuse(429, "overload", "too many bytes wait for review: try again")
 
@@ -231,6 +251,9 @@ class Connection(asyncio.Protocol):
         """The request is complete: queue it."""
         self._reading = "start"
         self._completed = True
+        self._chunks = 0
+        if self._too_large:
+            self._refuse_body()
         if self._refusal is not None:
             return
         if len(self._pending) >= limits.PIPELINED_MAX:
@@ -260,18 +283,17 @@ class Connection(asyncio.Protocol):
         scope["headers"] = self._headers
         scope["received_at"] = time.monotonic()
         # The bytes go over to the exchange, and with them their place in the hub's count.
-        self._body = []
+        self._body = b""
         self._body_size = 0
-        return Exchange(
-            self,
-            scope,
-            body[0] if len(body) == 1 else b"".join(body),
-            keep_alive=version == "1.1" and parser.should_keep_alive(),
+        exchange = Exchange(
+            self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
         )
+        exchange.reserved, self._reserved = self._reserved, 0
+        return exchange
 
     def _read_target(self, url: bytes) -> bool:
         """Take a request's target apart; a connection's next request mostly has the same."""
-        target = url if url.startswith(b"/") else _origin_form(url)
+        target = url if url.startswith(b"/") else head.origin_form(url)
         if not target:
             return False
         path, _, query = target.partition(b"?")
@@ -311,29 +333,70 @@ class Connection(asyncio.Protocol):
         """Set the time for what the connection waits for from its client."""
         if self._current is not None or self._ending:
             return
-        bounds = self.hub.limits
         self._armed = self._reading
-        if self._reading == "start":
-            seconds = bounds.idle_timeout_seconds
-        elif self._reading == "head":
-            seconds = bounds.header_timeout_seconds
-        else:
-            seconds = bounds.body_timeout_seconds
+        seconds = self.hub.limits.seconds_for(self._reading, large=self._reserved > 0)
         self.deadline = time.monotonic() + seconds
 
     def _discharge(self, exchange: Exchange) -> None:
         """Give back what a request held of the hub's bounds."""
-        hub = self.hub
         if exchange.queued:
             exchange.queued = False
-            hub.in_flight -= 1
-        hub.waiting_bytes -= len(exchange.body)
-        exchange.body = b""
+            self.hub.in_flight -= 1
+        exchange.release_body(self.hub)
 
     def _release_body(self) -> None:
-        self.hub.waiting_bytes -= self._body_size
+        hub = self.hub
+        hub.waiting_bytes -= self._body_size
         self._body_size = 0
-        self._body = []
+        self._body = b""
+        if self._waits:
+            self._waits = False
+            hub.leave_line(self)
+        if self._reserved:
+            size, self._reserved = self._reserved, 0
+            hub.release(size)
+
+    # --- large bodies ----------------------------------------------------------------------------
+
+    def _expect_large(self, length: int) -> None:
+        """A body of this length is to come: it needs a place, or is more than is ever taken."""
+        bound = self.hub.limits.body_bytes_max
+        if length > bound:
+            # Whose it is stands in its beginning.
+            self._too_large = True
+            self._body_bound = limits.PREFIX_BYTES
+            if self._responder() is None:
+                self._refuse_body()
+            return
+        self._body_bound = bound
+        if self._current is not None:
+            self._refuse(400, "pipelined", "a large body was sent without awaiting an answer")
+        elif self.hub.reserve(self, length):
+            self._reserved = length
+        else:  # What has arrived already is taken, and no more for now.
+            self._waits = True
+            self._transport.pause_reading()
+
+    def _exceed(self) -> None:
+        """The body is larger than what there is room for."""
+        bound = self.hub.limits.body_bytes_max
+        if self._too_large or self._body_size > bound:
+            self._refuse_body()
+        else:  # Its length was not told.
+            self._expect_large(bound)
+
+    def let_in(self, size: int) -> None:
+        """Go on reading a large body: there is a place for it now."""
+        self._waits = False
+        self._reserved = size
+        self._transport.resume_reading()
+        self._rearm()
+
+    def _responder(self) -> Responder | None:
+        """What answers requests of this path at once."""
+        if self._target[0] != self._url:
+            self._read_target(self._url)
+        return self.hub.at_once.get(self._target[1])
 
     # --- refusals --------------------------------------------------------------------------------
 
@@ -345,6 +408,7 @@ class Connection(asyncio.Protocol):
             self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
 
     def _refuse_body(self) -> None:
+        self._too_large = True
         limit = self.hub.limits.body_bytes_max
         message = f"request entity is too large; limit is {limit} bytes"
         self._refuse(413, "body_too_large", message)
@@ -369,6 +433,8 @@ class Connection(asyncio.Protocol):
         """Answer what was refused, then read a little longer so that the answer arrives."""
         assert self._refusal is not None
         status, reason, message = self._refusal
+        responder = self._responder() if self._too_large and status == 413 else None
+        prefix = bytes(self._body[: limits.PREFIX_BYTES])
         self._release_body()
         self.hub.refused(reason)
         self._ending = "linger"
@@ -376,6 +442,10 @@ class Connection(asyncio.Protocol):
         # A timer of its own: refusals are rare, and the sweep comes by once a second.
         asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._close, "")
         exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
+        unread = None if responder is None else responder.refuse_unread(prefix, message)
+        if unread is not None:
+            exchange.answer(*unread)
+            return
         headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
         exchange.answer(status, headers, failure(status, message))
 
@@ -391,6 +461,10 @@ class Connection(asyncio.Protocol):
             self.abort("")
         elif self._reading == "start":
             self._close("shutdown" if self.hub.draining else "idle")
+        elif self._waits:
+            self._refuse(429, "overload", "large requests are being reviewed: try again")
+            self._transport.resume_reading()
+            self._answer_refusal()
         else:
             part = "headers" if self._reading == "head" else "body"
             self._refuse(408, "slow_client", f"the request's {part} took too long to arrive")
@@ -417,14 +491,3 @@ class Connection(asyncio.Protocol):
             self.hub.closed(reason)
         self._ending = "closing"
         self._transport.abort()
-
-
-def _origin_form(target: bytes) -> bytes:
-    """The path and query of a target in absolute form (RFC 9112, 3.2.2); empty if it has none."""
-    try:
-        url = httptools.parse_url(target)
-    except httptools.HttpParserInvalidURLError:
-        return b""
-    if not url.schema or not url.path:
-        return b""
-    return url.path + b"?" + url.query if url.query else url.path

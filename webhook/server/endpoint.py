@@ -7,12 +7,24 @@ a Status whose message the API server quotes.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.api.admission import InvalidReview, decode_review, encode_response
+from webhook import metrics
+from webhook.api.admission import (
+    InvalidReview,
+    UndecidableReview,
+    decode_review,
+    encode_response,
+    origin_of,
+)
 from webhook.api.encoding import encode
-from webhook.server.exchange import JSON, JSON_ALONE
+from webhook.api.footprint import footprint
+from webhook.server import deadline, verdict
+from webhook.server.decoding import LARGE_BYTES, Decoding, NoRoomError
+from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
+from webhook.server.limits import PREFIX_BYTES
 from webhook.server.preparation import Waiting
 from webhook.server.status import failure
 
@@ -21,8 +33,6 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.exchange import Answer, Receive, Send
-
-from webhook import metrics
 
 _EMPTY: Final = encode(
     {
@@ -37,7 +47,7 @@ _EMPTY: Final = encode(
 
 
 _WAITING: Final = "waddle.waiting"
-"""Where a request's scope has what it waits for, between its two calls."""
+"""Where a request's scope has what it waits for, with the memory it takes, between its two calls."""
 
 _RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))
 """The API server's client then asks again at once, up to ten times (client-go's `rest`), each time
@@ -72,66 +82,161 @@ class Decide(Protocol):
 class ReviewEndpoint:
     """Takes AdmissionReviews, v1 and v1beta1, and answers them in kind."""
 
-    def __init__(self, decide: Decide, registry: Registry, log: Logger, *, body_max: int) -> None:
+    def __init__(
+        self,
+        decide: Decide,
+        registry: Registry,
+        log: Logger,
+        *,
+        body_max: int,
+        decoding: Decoding | None = None,
+    ) -> None:
+        """``decoding`` is for large requests, and may be shared by endpoints."""
         self._decide = decide
         self._registry = registry
         self._log = log
         self._body_max = body_max
+        self._decoding = decoding or Decoding(body_max=body_max)
+        self._memory = self._decoding.memory
 
-    def respond(self, scope: dict[str, Any], body: bytes) -> Answer | None:
+    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
         """Answer a request at once; None where something must be waited for.
 
         The application is to be asked then, with the same scope.
         """
+        if len(body) > LARGE_BYTES:
+            return None
         try:
             return self._answer(scope, body)
         except Waiting as waiting:
-            scope[_WAITING] = waiting
+            size = footprint(body, bound=self._memory.bytes_max)
+            try:
+                self._memory.take(size)
+            except NoRoomError:
+                return self._refused(_no_room())
+            scope[_WAITING] = waiting, size
             return None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, or what is left of it when :meth:`respond` could not."""
         message = await receive()
-        body: bytes = message.get("body", b"")
+        body: bytes | bytearray = message.get("body", b"")
         while message.get("more_body"):
             message = await receive()
             body += message.get("body", b"")
-        answer = None if _WAITING in scope else self.respond(scope, body)
-        while answer is None:
-            waiting: Waiting = scope.pop(_WAITING)
-            await waiting.finished
-            try:
-                answer = self._answer(scope, body, waiting)
-            except Waiting as another:
-                scope[_WAITING] = another
+        size = 0
+        try:
+            answer: Answer | Waiting | None
+            answer, size = scope.pop(_WAITING, (None, 0))
+            if answer is None:
+                answer, size = await self._begin(scope, body)
+            del body, message
+            scope.pop(RELEASE, _nothing)()
+            while isinstance(answer, Waiting):
+                await answer.finished
+                answer = self._resume(scope, answer)
+        finally:
+            self._memory.give(size)
         code, headers, content = answer
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    def _answer(self, scope: dict[str, Any], body: bytes, waiting: Waiting | None = None) -> Answer:
+    async def _begin(
+        self, scope: dict[str, Any], body: bytes | bytearray
+    ) -> tuple[Answer | Waiting, int]:
+        """An answer, or what it must wait for; and the memory that was taken for the request."""
+        if len(body) <= LARGE_BYTES:
+            try:
+                return self._answer(scope, body), 0
+            except Waiting as waiting:
+                return waiting, 0
+        request, size = None, 0
         try:
-            if not body and scope["method"] in ("GET", "HEAD"):
-                return 200, JSON_ALONE, _EMPTY
+            self._check(scope, body)
+            seconds = deadline.seconds_for(scope["query_string"], deadline.CEILING_SECONDS)
+            until = _received_at(scope) + seconds
+            decoded = self._decoding.decode(body, until)
+            request, size = await asyncio.wrap_future(decoded)
+        except NoRoomError:
+            return self._refused(_no_room()), 0
+        except deadline.InvalidTimeout as error:
+            return self._refused(Unanswerable(400, "malformed", str(error))), 0
+        except InvalidReview as error:
+            return self._invalid(error, body), 0
+        except Unanswerable as refusal:
+            return self._refused(refusal), 0
+        try:
+            return self._answer(scope, b"", request), size
+        except Waiting as waiting:
+            return waiting, size
+
+    def _resume(self, scope: dict[str, Any], waiting: Waiting) -> Answer | Waiting:
+        try:
+            return self._answer(scope, b"", None, waiting)
+        except Waiting as another:
+            return another
+
+    def _answer(
+        self,
+        scope: dict[str, Any],
+        body: bytes | bytearray,
+        request: AdmissionRequest | None = None,
+        waiting: Waiting | None = None,
+    ) -> Answer:
+        """Answer a request: its body, or what was read of it; raises :class:`Waiting`."""
+        try:
             if waiting is not None:
                 return 200, JSON_ALONE, encode_response(waiting.resume(), waiting.api_version)
-            request = self._read(scope, body)
-            received_at = scope.get("received_at") or time.monotonic()
-            response = self._decide(request, scope["query_string"], received_at)
+            if request is None:
+                if not body and scope["method"] in ("GET", "HEAD"):
+                    return 200, JSON_ALONE, _EMPTY
+                self._check(scope, body)
+                request = decode_review(body, max_bytes=self._body_max)
+            response = self._decide(request, scope["query_string"], _received_at(scope))
             return 200, JSON_ALONE, encode_response(response, request.api_version)
         except Waiting:
             raise
+        except InvalidReview as error:
+            return self._invalid(error, body)
         except Unanswerable as refusal:
-            self._registry.count(metrics.REFUSED, refusal.reason)
-            headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
-            if refusal.code == 405:
-                headers = (*headers, (b"allow", b"POST"))
-            return refusal.code, headers, failure(refusal.code, str(refusal))
+            return self._refused(refusal)
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._registry.count(metrics.REFUSED, "bug")
             self._log.fault("bug while deciding a request", error)
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
-    def _read(self, scope: dict[str, Any], body: bytes) -> AdmissionRequest:
+    def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> Answer:
+        """The answer to a body that is no review that can be decided."""
+        if isinstance(error, UndecidableReview):
+            answer = self.refuse_unread(bytes(body[:PREFIX_BYTES]), str(error))
+            if answer is not None:
+                return answer
+        return self._refused(Unanswerable(400, "malformed", str(error)))
+
+    def refuse_unread(self, prefix: bytes, message: str) -> Answer | None:
+        """Refuse what cannot be decided for what it is, if an API server asks; else None.
+
+        Were the call failed instead, ``failurePolicy: Ignore`` would let in whatever is large
+        or deep enough.
+        """
+        origin = origin_of(prefix)
+        if origin is None:
+            return None
+        uid, api_version = origin
+        self._registry.count(metrics.UNDECIDABLE)
+        self._log.warning("object refused: it cannot be reviewed", request_uid=uid, error=message)
+        response = verdict.undecidable(uid, message)
+        return 200, JSON_ALONE, encode_response(response, api_version)
+
+    def _refused(self, refusal: Unanswerable) -> Answer:
+        self._registry.count(metrics.REFUSED, refusal.reason)
+        headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
+        if refusal.code == 405:
+            headers = (*headers, (b"allow", b"POST"))
+        return refusal.code, headers, failure(refusal.code, str(refusal))
+
+    def _check(self, scope: dict[str, Any], body: bytes | bytearray) -> None:
+        """Refuse a request that brings no review; raises :class:`Unanswerable`."""
         if scope["method"] != "POST":
             message = f"method {scope['method']} is not allowed: POST an AdmissionReview"
             raise Unanswerable(405, "method", message)
@@ -146,10 +251,19 @@ class ReviewEndpoint:
             raise Unanswerable(
                 415, "content_type", f"contentType={shown}, expected application/json"
             )
-        try:
-            return decode_review(body, max_bytes=self._body_max)
-        except InvalidReview as error:
-            raise Unanswerable(400, "malformed", str(error)) from None
+
+
+def _received_at(scope: dict[str, Any]) -> float:
+    return float(scope.get("received_at") or time.monotonic())
+
+
+def _no_room() -> Unanswerable:
+    message = "too many large requests are being reviewed: try again or try another replica"
+    return Unanswerable(429, "overload", message)
+
+
+def _nothing() -> None:
+    """There is no body to let go of."""
 
 
 def _header(scope: dict[str, Any], wanted: bytes) -> bytes:

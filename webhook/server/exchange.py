@@ -8,6 +8,7 @@ messages a request costs a tenth less. Everything else is ASGI, in a task.
 from __future__ import annotations
 
 import asyncio
+import functools
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -25,6 +26,9 @@ JSON: Final[Header] = (b"content-type", b"application/json")
 JSON_ALONE: Final = (JSON,)
 """The headers of nearly every answer, known by identity."""
 
+RELEASE: Final = "waddle.release_body"
+"""Where a scope has what lets go of the request's body before it is answered."""
+
 Answer = tuple[int, tuple[Header, ...], bytes]
 """A whole response: its code, its headers and its body."""
 
@@ -32,8 +36,14 @@ Answer = tuple[int, tuple[Header, ...], bytes]
 class Responder(Protocol):
     """Answers requests of one path at once."""
 
-    def respond(self, scope: dict[str, Any], body: bytes) -> Answer | None:
+    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
         """The response; None where the application must be asked, which may wait."""
+
+    def refuse_unread(self, prefix: bytes, message: str) -> Answer | None:
+        """The response to a body that is too large to be read, of which this is the beginning.
+
+        None where there is nothing better to say than 413.
+        """
 
 
 def status_line(status: int) -> bytes:
@@ -81,11 +91,17 @@ class Exchange:
         "connection",
         "keep_alive",
         "queued",
+        "reserved",
         "scope",
     )
 
     def __init__(
-        self, connection: Peer, scope: dict[str, Any], body: bytes, *, keep_alive: bool
+        self,
+        connection: Peer,
+        scope: dict[str, Any],
+        body: bytes | bytearray,
+        *,
+        keep_alive: bool,
     ) -> None:
         self.connection: Peer | None = connection
         self.scope = scope
@@ -93,6 +109,8 @@ class Exchange:
         self.keep_alive = keep_alive
         self.complete = False
         self.queued = False
+        self.reserved = 0
+        """Bytes of the hub's place for large bodies."""
         self._received = False
         self._started = False
         self._chunked = False
@@ -117,6 +135,7 @@ class Exchange:
             except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
                 self._failed(error)
                 return
+        scope[RELEASE] = functools.partial(self.release_body, connection.hub)
         application = connection.application(scope, self.receive, self.send)
         connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
 
@@ -151,6 +170,14 @@ class Exchange:
         connection = self.connection
         if connection is not None:
             connection.abort("bug")
+
+    def release_body(self, hub: Hub) -> None:
+        """Let go of the body, and give back what it held of the hub's bounds."""
+        hub.waiting_bytes -= len(self.body)
+        self.body = b""
+        if self.reserved:
+            size, self.reserved = self.reserved, 0
+            hub.release(size)
 
     def disconnected(self) -> None:
         """The client has gone."""

@@ -56,6 +56,13 @@ class Member(Protocol):
         """Close at once."""
 
 
+class LargeBody(Protocol):
+    """A connection that waits until a large body may be read."""
+
+    def let_in(self, size: int) -> None:
+        """Go on reading: there is a place for this many bytes now."""
+
+
 class Hub:
     """One port's connections and requests. Only its event loop's thread may use it.
 
@@ -72,6 +79,8 @@ class Hub:
         self.in_flight = 0
         """Requests queued, and neither answered nor without their client: connections count down."""
         self.waiting_bytes = 0
+        self._large_bytes = 0
+        self._large_waiting: deque[tuple[LargeBody, int]] = deque()
         self.draining = False
         self.at_once: Mapping[str, Responder] = {}
         """By path, what the application answers without waiting, hence without a task."""
@@ -102,6 +111,39 @@ class Hub:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._run)
         return True
+
+    def reserve(self, connection: LargeBody, size: int) -> bool:
+        """Take a place for a large body, or else a place in the line of those that wait for one.
+
+        Together they are no larger than the largest body may be, so that small ones always
+        have room: a few large ones wait for each other instead.
+        """
+        if not self._large_waiting and self._fits(size):
+            self._large_bytes += size
+            return True
+        self._large_waiting.append((connection, size))
+        return False
+
+    def leave_line(self, connection: LargeBody) -> None:
+        """Wait no more for a place."""
+        self._large_waiting = deque(
+            item for item in self._large_waiting if item[0] is not connection
+        )
+        self._let_in()
+
+    def release(self, size: int) -> None:
+        """Give a place back, and let in who waits for it."""
+        self._large_bytes -= size
+        self._let_in()
+
+    def _fits(self, size: int) -> bool:
+        return self._large_bytes + size <= self.limits.body_bytes_max
+
+    def _let_in(self) -> None:
+        while self._large_waiting and self._fits(self._large_waiting[0][1]):
+            connection, size = self._large_waiting.popleft()
+            self._large_bytes += size
+            connection.let_in(size)
 
     def _run(self) -> None:
         end = time.monotonic() + SLICE_SECONDS

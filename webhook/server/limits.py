@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+Reading = Literal["start", "head", "body"]
+"""Where the parser of a connection is: between requests, or in which part of one."""
+
+BODY_BYTES_MAX: Final = 40 * 1024 * 1024
+"""What an API server makes of a request that it accepts: 3 MiB (its MaxRequestBodyBytes) as object
+and as much as oldObject, each byte of it ``<``, which Go writes as ``\\u003c``, and the rest."""
 
 HEADERS_MAX: Final = 100
 """Header fields of a request; the API server sends seven, proxies add a few."""
@@ -14,6 +21,21 @@ PIPELINED_MAX: Final = 8
 LINGER_SECONDS: Final = 0.3
 """How long bytes are read and dropped after a refusal. A connection closed with unread bytes is
 reset, and the reset may overtake the answer that says why."""
+
+LARGE_BODY_BYTES: Final = 256 * 1024
+"""A body beyond this needs a place among the large ones before it is read. Those of 64 connections
+below it are 16 MiB together. Hardly any object is as large."""
+
+LARGE_BODY_SECONDS: Final = 10.0
+"""For a large body once it has its place, which others wait for: an API server sends it in one."""
+
+CHUNK_BYTES_MIN: Final = 256
+CHUNKS_FREE: Final = 1024
+"""How small the chunks of a body may be on average, after the first few: each costs as much as
+parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
+
+PREFIX_BYTES: Final = 4096
+"""What is read of a body that is too large: it begins with the request's uid."""
 
 CLOSE_SECONDS: Final = 5.0
 """How long a closing connection may take to send what is left and take leave of TLS."""
@@ -29,10 +51,9 @@ class ConnectionLimits:
 
     connections_max: int = 2000
     header_bytes_max: int = 64 * 1024
-    body_bytes_max: int = 7 * 1024 * 1024
-    """etcd's 1.5 MB an object, twice that as JSON; object and oldObject; 1 MB for the rest."""
+    body_bytes_max: int = BODY_BYTES_MAX
     waiting_bytes_max: int = 64 * 1024 * 1024
-    """Bodies are decoded one at a time, at about ten times their size; all others are bytes."""
+    """One of the largest, or several large ones, and room beside them for small ones."""
     in_flight_max: int = 512
     """An API server lets 200 mutating requests run at a time (--max-mutating-requests-inflight)
     and there are commonly three; at a millisecond each, the last waits half a second."""
@@ -43,6 +64,18 @@ class ConnectionLimits:
     idle_timeout_seconds: float = 120.0
     """Go's client, and so the API server, closes an idle connection after 90 s; a server that
     closes first sometimes loses a request that is on its way."""
+
+    def seconds_for(self, reading: Reading, *, large: bool) -> float:
+        """How long a client may take for a part of a request; ``large`` is a body that others
+        wait for.
+        """
+        if reading == "start":
+            return self.idle_timeout_seconds
+        if reading == "head":
+            return self.header_timeout_seconds
+        if large:
+            return min(self.body_timeout_seconds, LARGE_BODY_SECONDS)
+        return self.body_timeout_seconds
 
     @property
     def sweep_interval_seconds(self) -> float:

@@ -14,6 +14,14 @@ WARNED: Final = 299
 """The code of an answer that allows with warnings."""
 
 
+MESSAGE_CHARACTERS_MAX: Final = 32 * 1024
+"""Of the message of an answer: people read it, in a terminal or a CI's log. A hundred constraints
+have some 300 characters each."""
+
+LINE_CHARACTERS_MAX: Final = 4096
+"""Of what one constraint says in it."""
+
+
 FAULT_CODE: Final = 500
 FAULT_REASON: Final = "PolicyFault"
 """Code and reason of a refusal for which no policy decided: its message names the policies."""
@@ -31,7 +39,22 @@ def denied(uid: str, message: str) -> AdmissionResponse:
 
 def errored(uid: str, code: int, message: str) -> AdmissionResponse:
     """Deny because the request itself is wrong, with a code that says how."""
-    return AdmissionResponse(uid, allowed=False, code=code, message=message)
+    return AdmissionResponse(uid, allowed=False, code=code, message=_cut(message))
+
+
+UNDECIDABLE_REASON: Final = "Undecidable"
+"""The reason of a refusal of what is too deep, too large or too odd to be reviewed."""
+
+
+def undecidable(uid: str, message: str) -> AdmissionResponse:
+    """Refuse what no policy can be asked about, for what it is itself."""
+    return AdmissionResponse(
+        uid,
+        allowed=False,
+        code=422,
+        reason=UNDECIDABLE_REASON,
+        message=f"the object cannot be reviewed: {_cut(message)}",
+    )
 
 
 def judge(uid: str, responses: Responses) -> AdmissionResponse:
@@ -48,9 +71,9 @@ def judge(uid: str, responses: Responses) -> AdmissionResponse:
     for result in responses.results:
         for action in result.actions:
             if action == "deny":
-                denials.append(f"[{result.constraint.name}] {result.msg}")
+                denials.append(f"[{result.constraint.name}] {_cut(result.msg)}")
             elif action == "warn":
-                warnings.append(f"[{result.constraint.name}] {result.msg}")
+                warnings.append(f"[{result.constraint.name}] {_cut(result.msg)}")
     refusals: list[str] = []
     for item in responses.undecided:
         if item.answer == "reject":
@@ -64,7 +87,7 @@ def judge(uid: str, responses: Responses) -> AdmissionResponse:
             allowed=False,
             code=403,
             reason="Forbidden",
-            message="\n".join(denials),
+            message=_joined(denials),
             warnings=shown,
         )
     if refusals:
@@ -73,10 +96,24 @@ def judge(uid: str, responses: Responses) -> AdmissionResponse:
             allowed=False,
             code=FAULT_CODE,
             reason=FAULT_REASON,
-            message="\n".join(refusals),
+            message=_joined(refusals),
             warnings=shown,
         )
     return AdmissionResponse(uid, allowed=True, code=WARNED if shown else 200, warnings=shown)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LINE_CHARACTERS_MAX else text[: LINE_CHARACTERS_MAX - 1] + "…"
+
+
+def _joined(lines: list[str]) -> str:
+    """The lines that have room in a message, and how many have not."""
+    left = MESSAGE_CHARACTERS_MAX
+    for number, line in enumerate(lines):
+        left -= len(line) + 1
+        if left < 0:
+            return "\n".join([*lines[:number], f"… and {len(lines) - number} more"])
+    return "\n".join(lines)
 
 
 def undecided(item: Undecided) -> str:

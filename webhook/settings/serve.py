@@ -221,8 +221,9 @@ class ServeSettings(ReportSettings):
         group=_LIMITS,
     )
     max_body_bytes: int = flag(
-        7 * 1024 * 1024,
-        "Bytes of a request's body; more are refused with 413.",
+        40 * 1024 * 1024,
+        "Bytes of a request's body. An object for which the API server sends more is refused; "
+        "whoever else sends more gets 413.",
         group=_LIMITS,
     )
     max_waiting_bytes: int = flag(

@@ -145,6 +145,34 @@ def _review(
     )
 
 
+SHOWN_CHARACTERS: Final = 256
+"""Of an object in a message that each constraint may repeat."""
+
+
+def _shown(obj: dict[str, Any]) -> str:
+    """An object's JSON, or the beginning of it; of its larger members only what they are."""
+    parts = []
+    left = SHOWN_CHARACTERS
+    for name, value in obj.items():
+        kind = type(value)
+        if kind is dict or kind is list:
+            shown = ("{}" if kind is dict else "[]") if not value else _ELLIPSES[kind]
+        elif kind is str:
+            shown = encode(value[:SHOWN_CHARACTERS]).decode()
+        else:
+            shown = encode(value).decode()
+        part = f"{encode(name[:SHOWN_CHARACTERS]).decode()}:{shown}"
+        if len(part) > left:
+            parts.append("…")
+            break
+        left -= len(part)
+        parts.append(part)
+    return "{" + ",".join(parts) + "}"
+
+
+_ELLIPSES: Final[dict[type, str]] = {dict: "{…}", list: "[…]"}
+
+
 def _add_view(views: list[View], obj: dict[str, Any], field: str) -> str:
     """Add the view of an object; why that cannot be done, or ``""``.
 
@@ -152,7 +180,6 @@ def _add_view(views: list[View], obj: dict[str, Any], field: str) -> str:
     """
     gvk = gvk_of(obj)
     if not gvk.kind:
-        text = encode(obj).decode()
-        return f"invalid request object: failed to unmarshal gkReview {field} {text}"
+        return f"invalid request object: failed to unmarshal gkReview {field} {_shown(obj)}"
     views.append(View(obj, gvk))
     return ""

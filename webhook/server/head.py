@@ -1,0 +1,41 @@
+"""What a request's head must be: decided before its body is read."""
+
+from __future__ import annotations
+
+import httptools
+
+Refusal = tuple[int, str, str]
+"""Status, reason for the metric, message."""
+
+
+def fault_in(
+    headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes], version: str
+) -> Refusal | None:
+    """Why a request with these header fields is refused; None where it is not.
+
+    ``fields`` are the headers by name, the last of each.
+    """
+    if b"host" not in fields and version == "1.1":
+        return 400, "malformed", "malformed HTTP request: no Host header"
+    if len(fields) != len(headers):
+        # RFC 9112, 3.2; codings given twice are applied twice.
+        for name in (b"host", b"transfer-encoding"):
+            if sum(1 for given, _ in headers if given == name) > 1:
+                shown = name.decode().title()
+                return 400, "malformed", f"malformed HTTP request: more than one {shown} header"
+    coding = fields.get(b"transfer-encoding")
+    if coding is not None and coding.strip().lower() != b"chunked":
+        # The parser looks at the last coding only, and hands out what the others have made of it.
+        return 400, "malformed", "transfer codings other than chunked are not supported"
+    return None
+
+
+def origin_form(target: bytes) -> bytes:
+    """The path and query of a target in absolute form (RFC 9112, 3.2.2); empty if it has none."""
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        return b""
+    if not url.schema or not url.path:
+        return b""
+    return url.path + b"?" + url.query if url.query else url.path
