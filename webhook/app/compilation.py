@@ -13,6 +13,7 @@ from webhook.app.priority import stand_behind
 from webhook.policies.effect import concerned, effect_on_data, only
 from webhook.policies.validation import validate
 from webhook.rego.write.generate import compile_parts
+from webhook.server import submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,6 +128,12 @@ class CompileThread:
         return client
 
     def _check(self, document: Mapping[str, Any]) -> str:
+        try:
+            return self._fault_of(document)
+        except RecursionError:
+            return submission.TOO_DEEP
+
+    def _fault_of(self, document: Mapping[str, Any]) -> str:
         subject = (gvk_of(document).kind, name_of(document))
         for problem in validate(self._in_force(), [document], self._seconds):
             if problem.severity == "error":

@@ -217,10 +217,9 @@ class Connection(asyncio.Protocol):
             self._refuse(501, "upgrade", "protocol upgrades are not supported")
         self._reading = "body"
         self._raw_size = 0
-        if b"expect" in fields and fields[b"expect"].lower() == b"100-continue":
-            # Its client waits to be asked for the body.
-            if self._refusal is None and self._current is None:
-                self._transport.write(_CONTINUE)
+        asks = b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
+        if asks and self._refusal is None and self._current is None:
+            self._transport.write(_CONTINUE)
 
     def on_chunk_header(self) -> None:
         """Another chunk begins."""

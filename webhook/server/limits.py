@@ -66,9 +66,7 @@ class ConnectionLimits:
     closes first sometimes loses a request that is on its way."""
 
     def seconds_for(self, reading: Reading, *, large: bool) -> float:
-        """How long a client may take for a part of a request; ``large`` is a body that others
-        wait for.
-        """
+        """How long a client may take for a part of a request; others wait for a ``large`` body."""
         if reading == "start":
             return self.idle_timeout_seconds
         if reading == "head":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -36,6 +37,9 @@ NAME_MAX: Final = 63
 """Names become labels of status objects, and a label has no more."""
 
 
+TOO_DEEP: Final = "it is nested too deeply for a policy"
+
+
 class Refused(Exception):  # noqa: N818  # named by what it is
     """A resource that must not be admitted; ``code`` is the answer's."""
 
@@ -51,6 +55,15 @@ def check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bo
     """
     if request.kind.group not in GROUPS:
         return
+    try:
+        _check(request, checks, any_action=any_action)
+    except RecursionError:
+        # What nests so deep that it cannot be looked through; it can be deleted.
+        if request.operation != "DELETE":
+            raise Refused(422, TOO_DEEP) from None
+
+
+def _check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool) -> None:
     if request.operation == "DELETE" and not request.name:
         return  # The deletion of a collection.
     group, kind = request.kind.group_kind
@@ -82,9 +95,16 @@ def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
         return None
-    if before is not None and before.get("spec") == document.get("spec"):
+    if before is not None and _are_equal(before.get("spec"), document.get("spec")):
         return None
     return document
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except RecursionError:
+        return encode(a, sort_keys=True) == encode(b, sort_keys=True)
 
 
 def check_compiled(fault: str) -> None:
