@@ -18,8 +18,9 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DEPTH_MAX: Final = 10_000
-"""Of Go's decoder (encoding/json, maxNestingDepth)."""
+DEPTH_MAX: Final = 10_016
+"""Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records
+have a few around an object."""
 
 PIECE_BYTES: Final = 64 * 1024
 """Decoded at a time: half a millisecond where it is dense."""
@@ -119,6 +120,7 @@ class _Decoder:
         self._frames = [_Frame(raw[begin], "")]
         self._run = begin + 1  # where the innermost frame's members begin that are not decoded yet
         self._opens: list[int] = []  # the containers open within it
+        self._levels = _PIECE_DEPTH  # of those, at which they are put together here
         # Where the present member began, of the frame and of each of these.
         self._members = [self._run]
 
@@ -145,7 +147,7 @@ class _Decoder:
             elif code in _OPEN:
                 opens.append(at)
                 members.append(at + 1)
-                if len(opens) >= _PIECE_DEPTH:
+                if len(opens) >= self._levels:
                     self._descend()
             elif code != 0x22:
                 if opens:
@@ -179,7 +181,7 @@ class _Decoder:
         """Put together here what is open: it is too deep, or too long, for a piece."""
         raw = self._raw
         if len(self._frames) + len(self._opens) > DEPTH_MAX:
-            raise BeyondBoundsError(f"nested deeper than {DEPTH_MAX}")
+            raise BeyondBoundsError(f"nested deeper than {DEPTH_MAX} levels")
         for opened, member in zip(self._opens, self._members, strict=False):
             if self._frames[-1].filled:
                 raise DecodeError(f"unexpected content: byte {opened}")
@@ -192,6 +194,7 @@ class _Decoder:
                 raise DecodeError(f"unexpected content: byte {member}")
             self._frames.append(_Frame(raw[opened], key))
             self._run = opened + 1
+        self._levels = min(_PIECE_DEPTH, DEPTH_MAX - len(self._frames) + 1)
         last = self._members[-1]
         self._opens.clear()
         self._members[:] = [last]
@@ -249,12 +252,19 @@ def encode_deep(value: Any, *, sort_keys: bool = False) -> bytes:
                 out.append("[")
                 stack.append((_items(item), "]"))
                 break
-            out.append(json.dumps(item, ensure_ascii=False, allow_nan=False))
+            out.append(_scalar(item))
         else:
             out.append(close)
             stack.pop()
     # A lone surrogate, which JSON may hold and UTF-8 may not, becomes U+FFFD as in Go.
     return "".join(out).encode("utf-8", "replace")
+
+
+def _scalar(item: Any) -> str:
+    try:
+        return orjson.dumps(item).decode()
+    except TypeError:  # an integer beyond 64 bits, a lone surrogate, or what is no JSON
+        return json.dumps(item, ensure_ascii=False, allow_nan=False)
 
 
 def _members(item: dict[str, Any], names: Any) -> Iterator[tuple[str, Any]]:

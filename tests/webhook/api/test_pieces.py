@@ -73,8 +73,8 @@ def test_a_document_as_deep_as_gos_decoder_goes_is_decoded_and_encoded(
 @pytest.mark.parametrize("opening", [b'{"a":', b"["])
 def test_a_document_deeper_than_gos_decoder_goes_is_beyond_bounds(opening: bytes) -> None:
     closing = b"}" if opening != b"[" else b"]"
-    with pytest.raises(BeyondBoundsError, match="nested deeper than 10000"):
-        decode(opening * 10_001 + b"1" + closing * 10_001)
+    with pytest.raises(BeyondBoundsError, match="nested deeper than 10016 levels"):
+        decode(opening * 10_017 + b"1" + closing * 10_017)
 
 
 def test_what_is_deep_is_encoded_with_its_names_in_order() -> None:
