@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,16 +118,16 @@ def test_a_full_queue_acknowledges_nothing_until_there_is_room(
     queue = {
         "directory": str(tmp_path / "queue"),
         "segmentBytes": 65536,
-        "maxBytes": 262144,
+        "maxBytes": 4 * 1024 * 1024,
         "minFreeBytes": 0,
     }
     with Sidecar(tmp_path, [http_sink(receiver)], queue=queue) as sidecar:
         sender = Sender(sidecar.socket)
         number = 0
         while sidecar.metric("queue_blocked") != 1:
-            sender.records(range(number + 1, number + 11), x="y" * 2000)
+            sender.records(range(number + 1, number + 11), x="y" * 20_000)
             number += 10
-        assert sidecar.metric("queue_bytes") <= 262144
+        assert sidecar.metric("queue_bytes") <= 4 * 1024 * 1024
         receiver.set("ok")
         sender.await_ack(number)
         found = receiver.wait_for(number)
@@ -141,14 +142,14 @@ def test_dropping_the_oldest_is_counted_for_the_sink_that_missed_it(
     queue = {
         "directory": str(tmp_path / "queue"),
         "segmentBytes": 65536,
-        "maxBytes": 262144,
+        "maxBytes": 4 * 1024 * 1024,
         "minFreeBytes": 0,
         "whenFull": "dropOldest",
     }
     with Sidecar(tmp_path, [http_sink(receiver)], queue=queue) as sidecar:
         sender = Sender(sidecar.socket)
         for start in range(1, 501, 20):
-            sender.records(range(start, start + 20), x="y" * 2000)
+            sender.records(range(start, start + 20), x="y" * 20_000)
             sender.await_ack(start + 19)
         receiver.set("ok")
         sidecar.await_metric('sink_lag_records{sink="http"}', 0)
@@ -227,6 +228,93 @@ def test_a_sender_that_breaks_the_protocol_is_told_and_left(
         assert (answer["type"], answer["code"]) == ("error", "unsupported_protocol")
         sender.close()
         sidecar.await_metric("rejected_total", 2)
+
+
+def test_a_number_sent_in_another_s_name_costs_the_owner_nothing(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """Whether it is far away or the next: it would count as delivered what never came."""
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        owner = Sender(sidecar.socket)
+        owner.records(range(1, 11))
+        owner.await_ack(10)
+        for number in (10**15, 11, 500):
+            stranger = Sender(sidecar.socket, hello=False)
+            stranger.records(range(number, number + 1), stranger=True)
+            stranger.close()
+        sidecar.await_metric("rejected_total", 3)
+        far = Sender(sidecar.socket)
+        far.records(range(10**15, 10**15 + 1), stranger=True)
+        assert far.read()["code"] == "bad_record"
+        far.close()
+        owner.records(range(11, 21))
+        owner.await_ack(20)
+        owner.close()
+        found = receiver.wait_for(20)
+    assert [record["sequence"] for record in found] == list(range(1, 21))
+    assert not any("stranger" in record for record in found)
+
+
+OTHER_USER = """
+import json, socket, sys
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(sys.argv[1])
+file = peer.makefile("rwb")
+hello = {"type": "hello", "protocols": [1], "podUID": "u", "process": "p", "acknowledged": 10}
+file.write(json.dumps(hello).encode() + b"\\n")
+file.flush()
+print(json.loads(file.readline())["code"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
+def test_another_user_of_the_node_is_not_let_into_a_stream_also_after_a_restart(
+    receiver: Receiver,
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sidecar = Sidecar(folder, [http_sink(receiver)])
+        with sidecar:
+            owner = Sender(sidecar.socket)
+            owner.records(range(1, 11))
+            owner.await_ack(10)
+            owner.close()
+            for restarted in (False, True):
+                if restarted:
+                    sidecar.kill()
+                    sidecar.start().ready()
+                for path in (folder, sidecar.socket):
+                    path.chmod(0o777)
+                answer = subprocess.run(
+                    ["/usr/bin/env", "python3", "-c", OTHER_USER, str(sidecar.socket)],
+                    user=65534, group=65534, extra_groups=[], cwd="/",
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                assert answer.stdout == "not_yours\n"
+            again = Sender(sidecar.socket)
+            assert again.acknowledged == 10
+            again.close()
+
+
+def test_a_sender_s_long_names_cost_no_record_at_a_restart(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.set("refusing")
+    with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:
+        sender = Sender(sidecar.socket, hello=False)
+        for number in range(1000):
+            sender.write({"podUID": "u", "process": f"{number:x>404}", "sequence": 1, "n": number})
+        sidecar.await_metric("committed_total", 1000)
+        sender.close()
+        greeting = Sender(sidecar.socket, hello=False)
+        greeting.write({"type": "hello", "protocols": [1], "process": "x" * 404})
+        assert greeting.read()["code"] == "bad_frame"
+        greeting.close()
+        sidecar.kill()
+        sidecar.start().ready()
+        receiver.set("ok")
+        found = receiver.wait_for(1000)
+    assert sorted(record["n"] for record in found) == list(range(1000))
 
 
 def test_a_rotating_file_keeps_whole_lines_and_so_many_files(tmp_path: Path) -> None:
@@ -324,7 +412,8 @@ def test_the_sidecar_imports_only_what_its_configuration_uses(
         ({"sinks": [{"name": "a", "type": "pigeon"}]}, "type: expected one of stdout, file"),
         ({"sinks": [{"name": "../a", "type": "stdout"}]}, "name: expected letters"),
         ({"sinks": [{"name": "a", "type": "stdout"}] * 2}, "two sinks have the same name"),
-        ({"queue": {"directory": "/q", "maxBytes": 300000}}, "four times segmentBytes"),
+        ({"queue": {"directory": "/q", "maxBytes": 5_000_000}}, "four times segmentBytes"),
+        ({"queue": {"directory": "/q", "maxBytes": 300_000}}, "4194304 or more"),
         ({"colour": "blue"}, "unknown key colour"),
     ],
 )

@@ -1,5 +1,6 @@
 """gRPC with mutual TLS, HTTPS and an OTLP receiver: each the real thing."""
 
+import contextlib
 import json
 import socket
 import ssl
@@ -68,6 +69,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stranger = issue("stranger-ca", None, ca=True)
     issue("server", ca)
     issue("client", ca)
+    issue("other-client", ca)
     issue("stranger", stranger)
     return folder
 
@@ -176,6 +178,86 @@ def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
         replica.kill()
         assert sidecar.metric("received_total") == 0
     assert receiver.records == []
+
+
+def conversation(
+    sidecar: Sidecar, *messages: bytes, credentials: Any = None
+) -> tuple[list[Any], str, str]:
+    """The answers to messages as they are, and the status and details of the end."""
+    import grpc
+
+    from webhook.decisions import decisions_pb2 as pb
+
+    address = sidecar.url.removeprefix("grpc://")
+    made = (
+        grpc.insecure_channel(address)
+        if credentials is None
+        else grpc.secure_channel(address, credentials)
+    )
+    with made as channel:
+        call = channel.stream_stream(
+            "/waddle.decisions.v1.DecisionLog/Stream",
+            request_serializer=lambda message: message,
+            response_deserializer=pb.ServerFrame.FromString,
+        )(iter(messages), timeout=PATIENCE_SECONDS)
+        answers = []
+        with contextlib.suppress(grpc.RpcError):
+            answers += call
+        return answers, call.code().name, call.details() or ""
+
+
+def hello(process: str = "go") -> bytes:
+    from webhook.decisions import decisions_pb2 as pb
+
+    frame = pb.ClientHello(protocols=[1], pod_uid="u", process=process)
+    return pb.ClientFrame(hello=frame).SerializeToString()
+
+
+def batch(ndjson: bytes) -> bytes:
+    from webhook.decisions import decisions_pb2 as pb
+
+    return pb.ClientFrame(batch=pb.Batch(ndjson=ndjson)).SerializeToString()
+
+
+def test_garbage_and_what_is_too_large_are_answered_and_are_no_bug(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    with grpc_sidecar(tmp_path, receiver, None) as sidecar:
+        answers, code, _ = conversation(sidecar, b"\xff\xff\xff\xff")
+        assert [answer.error.code for answer in answers] == ["bad_frame"]
+        assert code == "OK"
+        answers, _, _ = conversation(sidecar, hello("a"), batch(b"{" * 10))
+        assert [answer.error.code for answer in answers] == ["", "bad_frame"]
+        long = json.dumps({"podUID": "u", "process": "b", "sequence": 1, "x": "y" * 2**20})
+        answers, _, _ = conversation(sidecar, hello("b"), batch(long.encode()))
+        assert [answer.error.code for answer in answers] == ["", "line_too_long"]
+        _, code, details = conversation(sidecar, hello("c"), batch(b"x" * 5_000_000))
+        assert code == "RESOURCE_EXHAUSTED"
+        assert "larger than max" in details
+        sidecar.await_metric("rejected_total", 3)
+        sidecar.await_metric("connections", 0)
+    events = [json.loads(line) for line in sidecar.log.read_text().splitlines()]
+    assert [event for event in events if event["level"] == "error"] == []
+    assert not any("stacktrace" in event for event in events)
+
+
+def test_a_stream_is_its_certificate_s(tmp_path: Path, receiver: Receiver, authority: Path) -> None:
+    import grpc
+
+    def credentials(name: str) -> Any:
+        return grpc.ssl_channel_credentials(
+            *((authority / file).read_bytes() for file in ("ca.crt", f"{name}.key", f"{name}.crt"))
+        )
+
+    record = json.dumps({"podUID": "u", "process": "go", "sequence": 1}).encode()
+    with grpc_sidecar(tmp_path, receiver, authority) as sidecar:
+        mine = credentials("client")
+        conversation(sidecar, hello(), batch(record), credentials=mine)
+        answers, _, _ = conversation(sidecar, hello(), credentials=credentials("other-client"))
+        assert [answer.error.code for answer in answers] == ["not_yours"]
+        assert "certificate client" in answers[0].error.message
+        answers, _, _ = conversation(sidecar, hello(), credentials=mine)
+        assert answers[0].hello.protocol == 1
 
 
 def test_memory_stays_within_64_mib_with_grpc_and_otlp(tmp_path: Path) -> None:

@@ -22,6 +22,13 @@ MAX_LINE_BYTES: Final = 1024 * 1024
 and a receiver must be able to refuse what it cannot hold."""
 
 
+NAME_BYTES_MAX: Final = 128
+"""Of a podUID or a process: a UUID has 36. A receiver keeps a thousand of them in each segment."""
+
+SEQUENCE_MAX: Final = 2**53
+"""The largest whole number that every reader of JSON keeps."""
+
+
 class ProtocolError(Exception):
     """The peer broke the protocol; ``code`` is the error frame's, the message says how."""
 
@@ -152,7 +159,7 @@ def decode_client_line(line: bytes) -> ClientHello | Bye | Record:
     value = _object(line)
     match value.get("type"):
         case None:
-            return read_record(line, value)
+            return read_record(line.strip(), value)
         case "hello":
             return client_hello(value)
         case "bye":
@@ -169,9 +176,18 @@ def client_hello(value: dict[str, Any]) -> ClientHello:
     )
     check_protocols(protocols)
     stream = StreamID(_text(value, "podUID"), _text(value, "process"))
+    check_stream(stream)
+    return ClientHello(stream, _text(value, "pod"), _integer(value, "acknowledged"), protocols)
+
+
+def check_stream(stream: StreamID) -> None:
+    """Raise :class:`ProtocolError` for a stream without a name, or with one that is too long."""
     if not stream.process:
         raise ProtocolError("bad_frame", "hello without a process")
-    return ClientHello(stream, _text(value, "pod"), _integer(value, "acknowledged"), protocols)
+    if not _are_names(stream.pod_uid, stream.process):
+        raise ProtocolError(
+            "bad_frame", f"podUID and process have at most {NAME_BYTES_MAX} bytes each"
+        )
 
 
 def check_protocols(offered: tuple[int, ...]) -> None:
@@ -215,10 +231,28 @@ def read_record(line: bytes, value: dict[str, Any]) -> Record:
     """A record's line, already decoded to ``value``; unnumbered where it says no sequence."""
     process = value.get("process")
     sequence = value.get("sequence")
-    if type(process) is not str or not process or type(sequence) is not int or sequence < 1:
+    if (
+        type(process) is not str
+        or not process
+        or type(sequence) is not int
+        or not 1 <= sequence <= SEQUENCE_MAX
+    ):
         return Record(line, None, 0)
     pod_uid = value.get("podUID")
-    return Record(line, StreamID(pod_uid if type(pod_uid) is str else "", process), sequence)
+    if type(pod_uid) is not str:
+        pod_uid = ""
+    if not _are_names(pod_uid, process):
+        return Record(line, None, 0)
+    return Record(line, StreamID(pod_uid, process), sequence)
+
+
+def _are_names(pod_uid: str, process: str) -> bool:
+    # No character has more than four bytes: a short text needs no second look.
+    return all(
+        len(name) * 4 <= NAME_BYTES_MAX
+        or len(name.encode("utf-8", "surrogatepass")) <= NAME_BYTES_MAX
+        for name in (pod_uid, process)
+    )
 
 
 def _text(value: dict[str, Any], key: str) -> str:

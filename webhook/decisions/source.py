@@ -11,7 +11,7 @@ import orjson
 
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import OSDisk
-from webhook.decisions.sidecar.log import CHUNK_BYTES, scan
+from webhook.decisions.sidecar.scan import read_header, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,13 +83,13 @@ class Source:
                 path = self._path / segment.file_name(current)
                 try:
                     if current != first:
-                        head = segment.decode_header(disk.read(path, 0, CHUNK_BYTES))
-                        if head is None:
+                        header, position = read_header(disk, path)
+                        if header is None and current == firsts[-1]:
                             break  # just begun: it is whole at the next look
-                        first, position = current, head[1]
-                    for lines, stop in scan(disk, path, position, disk.size(path)):
-                        position = stop
-                        yield from lines
+                        first = current
+                    for stretch in scan(disk, path, position, disk.size(path)):
+                        position = stretch.stop
+                        yield from stretch.lines
                 except FileNotFoundError:
                     continue  # delivered everywhere, and gone
             if not self._follow:

@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import orjson
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
 
 from webhook.decisions import decisions_pb2 as pb
 from webhook.decisions.framing import (
@@ -18,6 +19,7 @@ from webhook.decisions.framing import (
     ServerHello,
     StreamID,
     check_protocols,
+    check_stream,
 )
 from webhook.decisions.sidecar.session import Session
 
@@ -32,6 +34,9 @@ STREAMS_MAX: Final = 256
 """Replicas of a large cluster, and a bound against senders gone wrong."""
 
 STOP_SECONDS: Final = 1.0
+
+OWNER_CHARACTERS_MAX: Final = 512
+"""Of a certificate's names: with so many, two of one authority differ before."""
 
 _INTEGERS: Final = frozenset(
     field.json_name
@@ -65,7 +70,6 @@ class GRPCReceiver:
         )
         handler = grpc.stream_stream_rpc_method_handler(
             self._stream,
-            request_deserializer=pb.ClientFrame.FromString,
             response_serializer=pb.ServerFrame.SerializeToString,
         )
         server.add_generic_rpc_handlers(
@@ -157,7 +161,7 @@ class _Conversation:
         self._answer: ServerHello | None = None
         self._reader: asyncio.Task[None] | None = None
         self._over = False
-        self.session = Session(receiver.intake)
+        self.session = Session(receiver.intake, _owner(context))
         self.wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -185,13 +189,18 @@ class _Conversation:
 
     async def _read(self) -> None:
         context, session = self._context, self.session
-        while (frame := await context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # the stubs have no EOF
+        while (message := await context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # the stubs have no EOF
+            frame = _frame(message)
             match frame.WhichOneof("frame"):
                 case "hello":
                     self._answer = session.hello(_client_hello(frame.hello))
                 case "batch":
                     lines = [line for line in frame.batch.ndjson.split(b"\n") if line]
                     lines += [record_line(record) for record in frame.batch.records]
+                    if any(len(line) > MAX_LINE_BYTES for line in lines):
+                        raise ProtocolError(
+                            "line_too_long", f"a record is longer than {MAX_LINE_BYTES} bytes"
+                        )
                     session.lines(lines)
                 case "bye":
                     session.bye(frame.bye.last_sequence)
@@ -212,12 +221,33 @@ class _Conversation:
             await self._context.write(pb.ServerFrame(ack=pb.Ack(sequence=ack.sequence)))
 
 
+def _frame(message: bytes) -> pb.ClientFrame:
+    """Read here and not by gRPC, which would take garbage for a bug of ours."""
+    try:
+        return pb.ClientFrame.FromString(message)
+    except DecodeError as error:
+        raise ProtocolError("bad_frame", f"not a message: {error}") from None
+
+
+def _owner(context: Any) -> str:
+    """Whom the peer's certificate names; without one, its address."""
+    identity = context.auth_context()
+    names = [
+        name.decode("utf-8", "replace")
+        for key in ("x509_common_name", "x509_subject_alternative_name")
+        for name in sorted(identity.get(key) or ())
+    ]
+    if names:
+        return f"certificate {', '.join(names)}"[:OWNER_CHARACTERS_MAX]
+    # ipv4:10.0.0.7:51234, ipv6:%5B::1%5D:51234: another connection has another port.
+    return f"address {context.peer().rpartition(':')[0]}"
+
+
 def _client_hello(frame: pb.ClientHello) -> ClientHello:
     protocols = tuple(frame.protocols)
     check_protocols(protocols)
-    if not frame.process:
-        raise ProtocolError("bad_frame", "hello without a process")
     stream = StreamID(frame.pod_uid, frame.process)
+    check_stream(stream)
     return ClientHello(stream, frame.pod, frame.acknowledged, protocols)
 
 

@@ -13,11 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.backoff import Backoff
+from webhook.decisions.framing import ProtocolError
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull
+from webhook.decisions.sidecar.owners import save_owners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.decisions.framing import Record, StreamID
     from webhook.decisions.sidecar.log import SegmentLog
@@ -44,9 +46,10 @@ class Intake:
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._condition = threading.Condition()
-        self._lines: list[bytes] = []
-        self._marks: dict[StreamID, int] = {}
+        self._pending: list[Record] = []
         self._pending_bytes = 0
+        self._owners: dict[StreamID, str] | None = None
+        self._began = streams.began
         self._closing = False
         self._giving_up = False
         self._room = asyncio.Event()
@@ -73,12 +76,15 @@ class Intake:
         """Start the committing thread."""
         self._thread.start()
 
-    def open(self, stream: StreamID, acknowledged: int) -> int:
-        """A sender said hello; up to where its records are durable here."""
-        return self._streams.open(stream, acknowledged)
+    def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
+        """A sender said hello; up to where its records are durable here.
+
+        Raises :class:`ProtocolError` where the stream is another's.
+        """
+        return self._streams.open(stream, acknowledged, owner)
 
     def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """A sender said goodbye."""
+        """A sender said goodbye; raises :class:`ProtocolError` for what cannot be its last."""
         self._streams.finish(stream, last_sequence)
 
     def durable(self, stream: StreamID) -> int:
@@ -93,24 +99,36 @@ class Intake:
         """Stop calling back."""
         self._listeners.pop(key, None)
 
-    def accept(self, records: list[Record]) -> None:
-        """Queue the new ones of these records for the next commit."""
-        lines: list[bytes] = []
-        marks: dict[StreamID, int] = {}
+    def accept(self, records: Sequence[Record], owner: str) -> list[ProtocolError]:
+        """Queue the new ones of these records for the next commit; why others are refused.
+
+        Refused are those of streams that others own, and numbers that cannot come next.
+        """
+        new: list[Record] = []
+        refused: list[ProtocolError] = []
         size = 0
+        streams = self._streams
         for record in records:
             if record.stream is not None:
-                if not self._streams.receive(record.stream, record.sequence):
+                try:
+                    if not streams.receive(record.stream, record.sequence, owner):
+                        continue
+                except ProtocolError as error:
+                    refused.append(error)
                     continue
-                marks[record.stream] = record.sequence
-            lines.append(record.line)
+            new.append(record)
             size += len(record.line)
-        if not lines:
-            return
-        self.received += len(lines)
+        if new:
+            self._queue(new, size)
+        return refused
+
+    def _queue(self, records: list[Record], size: int) -> None:
+        self.received += len(records)
         with self._condition:
-            self._lines += lines
-            self._marks.update(marks)
+            if self._streams.began != self._began:
+                self._began = self._streams.began
+                self._owners = self._streams.owners
+            self._pending += records
             self._pending_bytes += size
             if self._pending_bytes > PENDING_BYTES_MAX:
                 self._room.clear()
@@ -130,7 +148,7 @@ class Intake:
         """Stop without committing what is pending: it was never acknowledged."""
         with self._condition:
             self._closing = self._giving_up = True
-            self._lines.clear()
+            self._pending.clear()
             self._condition.notify()
         self._log.wake()
 
@@ -141,21 +159,49 @@ class Intake:
     def _commit_all(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: bool(self._lines) or self._closing)
-                lines, self._lines = self._lines, []
-                marks, self._marks = self._marks, {}
+                self._condition.wait_for(lambda: bool(self._pending) or self._closing)
+                records, self._pending = self._pending, []
                 self._pending_bytes = 0
-            if not lines:
+                owners, self._owners = self._owners, None
+            if not records:
                 self._notify(self._done.set)
                 return
-            if self._append(lines, marks):
+            for lines, marks in self._parts(records):
+                if not self._append(lines, marks, owners):
+                    break
+                owners = None
                 self._notify(partial(self._committed, len(lines), marks))
 
-    def _append(self, lines: list[bytes], marks: dict[StreamID, int]) -> bool:
+    def _parts(
+        self, records: Sequence[Record]
+    ) -> Iterator[tuple[list[bytes], dict[StreamID, int]]]:
+        """What is appended at once: a segment's worth, so that a small queue takes it."""
+        lines: list[bytes] = []
+        marks: dict[StreamID, int] = {}
+        size = 0
+        for record in records:
+            if lines and size + len(record.line) > self._log.limits.segment_bytes:
+                yield lines, marks
+                lines, marks, size = [], {}, 0
+            lines.append(record.line)
+            size += len(record.line)
+            if record.stream is not None:
+                marks[record.stream] = record.sequence
+        yield lines, marks
+
+    def _append(
+        self,
+        lines: list[bytes],
+        marks: dict[StreamID, int],
+        owners: dict[StreamID, str] | None,
+    ) -> bool:
         """Append until it succeeds; False when told to give up while it could not."""
         backoff = Backoff(0.05, 2.0)
         while True:
             try:
+                if owners is not None:
+                    save_owners(self._log.disk, self._log.directory, owners)
+                    owners = None
                 self._log.append(lines, marks)
             except LogFull as full:
                 if not self.blocked:

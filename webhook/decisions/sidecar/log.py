@@ -9,22 +9,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import orjson
 
 from webhook.decisions.framing import StreamID, read_record
 from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.scan import read_header, resync, scan
 from webhook.decisions.sidecar.streams import STREAMS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from webhook.decisions.sidecar.disk import AppendFile, Disk
-
-CHUNK_BYTES: Final = 256 * 1024
-"""Read at a time: a batch for a sink in one read, and little beside 40 MiB."""
 
 
 class LogFull(Exception):  # noqa: N818  # a state of the log, not a mistake of its caller
@@ -59,8 +57,9 @@ class Segment:
 class SegmentLog:
     """The records of one directory; see the module.
 
-    Opening repairs: a torn tail is cut off (``torn_bytes``), a segment without
-    a whole header is removed. Raises :class:`OSError` as the disk does.
+    Opening repairs: a torn tail is cut off (``torn_bytes``). Damage before
+    whole records is stepped over (``damaged`` counts the places): it costs what
+    it hits. Raises :class:`OSError` as the disk does.
     """
 
     def __init__(self, disk: Disk, directory: Path, limits: LogLimits) -> None:
@@ -69,6 +68,8 @@ class SegmentLog:
         self.limits = limits
         self.marks: OrderedDict[StreamID, int] = OrderedDict()
         self.torn_bytes = 0
+        self.damaged = 0
+        self._passed = 0
         self._segments: list[Segment] = []
         self._file: AppendFile | None = None
         self._changed = threading.Condition()
@@ -159,6 +160,7 @@ class SegmentLog:
         """Remove segments whose every record is below ``offset``; how many went."""
         removed = 0
         with self._changed:
+            self._passed = max(self._passed, offset)
             while len(self._segments) > 1 and self._segments[1].first <= offset:
                 self.disk.remove(self._segments.pop(0).path)
                 removed += 1
@@ -182,6 +184,8 @@ class SegmentLog:
             full = self._full(needed)
             if not full:
                 return
+            if self._give_up_drained():
+                continue
             if not self.limits.drop_oldest or not self._segments:
                 raise LogFull(full)
             if len(self._segments) == 1:
@@ -190,6 +194,14 @@ class SegmentLog:
                 self._roll()
             with self._changed:
                 self.disk.remove(self._segments.pop(0).path)
+
+    def _give_up_drained(self) -> bool:
+        """Begin anew where everything was delivered: the segment in use is never trimmed."""
+        active = self._segments[-1] if self._segments else None
+        if active is None or active.end == active.first or self._passed < active.end:
+            return False
+        self._roll()
+        return self.trim(self._passed) > 0
 
     def _full(self, needed: int) -> str:
         size = self.size_bytes
@@ -242,33 +254,55 @@ class SegmentLog:
         for name in names:
             if name.endswith(".new"):
                 self.disk.remove(self.directory / name)
+        last_whole = -1  # The newest segment whose header tells the marks before it.
+        headers: list[segment.Header | None] = []
         for first in firsts:
             path = self.directory / segment.file_name(first)
             size = self.disk.size(path)
-            head = segment.decode_header(self.disk.read(path, 0, CHUNK_BYTES))
-            if head is None or head[0].first != first:
-                self.torn_bytes += size
-                self.disk.remove(path)
-                continue
-            self._segments.append(Segment(first, path, size, head[1], first))
+            header, begins = read_header(self.disk, path)
+            if header is None:
+                found = resync(self.disk, path, 0, size)
+                if found is None and first == firsts[-1]:
+                    self.torn_bytes += size
+                    self.disk.remove(path)
+                    continue
+                self.damaged += 1
+                begins = size if found is None else found
+            else:
+                last_whole = len(self._segments)
+            headers.append(header)
+            self._segments.append(Segment(first, path, size, begins, first))
         if self._segments:
+            self._recover_marks(headers[last_whole] if last_whole >= 0 else None, last_whole)
             self._recover_tail(self._segments[-1])
+
+    def _recover_marks(self, header: segment.Header | None, index: int) -> None:
+        """How far streams had come before the newest segment."""
+        for pod_uid, process, mark in () if header is None else header.streams:
+            self.marks[StreamID(pod_uid, process)] = mark
+        for part in self._segments[max(index, 0) : -1]:
+            for stretch in scan(self.disk, part.path, part.header_bytes, part.size):
+                self._mark(stretch.lines)
+
+    def _mark(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            record = read_record(line, orjson.loads(line))
+            if record.stream is not None:
+                self.marks[record.stream] = record.sequence
+                self.marks.move_to_end(record.stream)
+        while len(self.marks) > STREAMS_MAX:
+            self.marks.popitem(last=False)
 
     def _recover_tail(self, tail: Segment) -> None:
         """Find the last whole frame of the newest segment, and the marks up to there."""
-        head = segment.decode_header(self.disk.read(tail.path, 0, CHUNK_BYTES))
-        assert head is not None
-        for pod_uid, process, mark in head[0].streams:
-            self.marks[StreamID(pod_uid, process)] = mark
         position = tail.header_bytes
-        for lines, stop in scan(self.disk, tail.path, position, tail.size):
-            position = stop
-            tail.end += len(lines)
-            for line in lines:
-                record = read_record(line, orjson.loads(line))
-                if record.stream is not None:
-                    self.marks[record.stream] = record.sequence
-                    self.marks.move_to_end(record.stream)
+        for stretch in scan(self.disk, tail.path, position, tail.size):
+            position = stretch.stop
+            tail.end += len(stretch.lines)
+            if stretch.after_damage:
+                tail.end += 1
+                self.damaged += 1
+            self._mark(stretch.lines)
         if position < tail.size:
             self.torn_bytes += tail.size - position
             tail.size = position
@@ -280,24 +314,3 @@ class SegmentLog:
             file.close()
             raise
         self._file = file
-
-
-def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[tuple[list[bytes], int]]:
-    """The frames of a file from ``position``, a chunk at a time with where it ended.
-
-    Ends at damage, or where a frame is cut off by ``end``.
-    """
-    want = CHUNK_BYTES
-    while position < end:
-        data = disk.read(path, position, min(want, end - position))
-        lines, stop, damaged = segment.decode_frames(data)
-        if lines:
-            position += stop
-            yield lines, position
-            want = CHUNK_BYTES
-        if damaged:
-            return
-        if not lines:
-            if len(data) < want:
-                return
-            want = 2 * want  # one frame is longer than a chunk

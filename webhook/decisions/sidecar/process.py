@@ -15,6 +15,7 @@ from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.http import serve
 from webhook.decisions.sidecar.intake import Intake
 from webhook.decisions.sidecar.metrics import SidecarCollector, render
+from webhook.decisions.sidecar.owners import load_owners
 from webhook.decisions.sidecar.queue import Queue
 from webhook.decisions.sidecar.streams import Streams
 from webhook.decisions.sidecar.unix import UnixReceiver
@@ -101,7 +102,7 @@ class Sidecar:
             return
         self.queue = queue
         self.streams = Streams()
-        self.streams.restore(self.queue.log.marks)
+        self.streams.restore(self.queue.log.marks, load_owners(self._disk, settings.directory))
         self.intake = Intake(self.queue.log, self.streams, self._logger)
         self.intake.start()
         self.queue.start()

@@ -36,6 +36,8 @@ class Queue:
         self.log = SegmentLog(disk, directory, limits)
         if self.log.torn_bytes:
             logger.warning("torn tail repaired", bytes=self.log.torn_bytes)
+        if self.log.damaged:
+            logger.error("queue damaged", directory=str(directory), places=self.log.damaged)
         self.dead_letters = [
             DeadLetters(disk, directory, sink.drain.name, sink.dead_letter_bytes) for sink in sinks
         ]

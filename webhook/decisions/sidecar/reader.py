@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from webhook.decisions.checksum import checked, with_checksum
 from webhook.decisions.sidecar import segment
-from webhook.decisions.sidecar.log import CHUNK_BYTES
+from webhook.decisions.sidecar.scan import CHUNK_BYTES, resync, scan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def cursor_path(directory: Path, sink: str) -> Path:
 def load_cursor(disk: Disk, path: Path) -> Cursor | None:
     """The cursor in a file; None where there is none, or none that can be read."""
     try:
-        value = orjson.loads(disk.read(path, 0, 4096))
+        value = orjson.loads(checked(disk.read(path, 0, 4096)))
         return Cursor(int(value["offset"]), int(value["segment"]), int(value["position"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -49,7 +50,7 @@ def save_cursor(disk: Disk, path: Path, cursor: Cursor, *, sync: bool) -> None:
         "segment": cursor.segment_first,
         "position": cursor.position,
     }
-    disk.replace(path, orjson.dumps(body), sync=sync)
+    disk.replace(path, with_checksum(orjson.dumps(body)), sync=sync)
 
 
 class Reader:
@@ -65,11 +66,22 @@ class Reader:
         self._log = log
         # Without a cursor everything held is new: a sink that was just configured.
         self.cursor = Cursor(log.first) if cursor is None else cursor
-        if self.cursor.offset > log.end:  # the log was replaced by an older one
-            self.cursor = Cursor(log.first)
+        if self.cursor.offset > log.end:
+            self.cursor = self._found_again(self.cursor)
         self._lines: list[bytes] = []
         self.dropped = 0
         self.corrupt = 0
+
+    def _found_again(self, cursor: Cursor) -> Cursor:
+        """A cursor beyond the log's end: records before it were damaged, or the log is another."""
+        log = self._log
+        part = log.segment_of(log.end - 1)
+        if part is None or part.first != cursor.segment_first or cursor.position > part.size:
+            return Cursor(log.first)
+        left = sum(
+            len(stretch.lines) for stretch in scan(log.disk, part.path, cursor.position, part.size)
+        )
+        return Cursor(max(part.end - left, part.first), part.first, cursor.position)
 
     def peek(self, max_records: int, max_bytes: int) -> list[bytes]:
         """The next records in order, at least one if there is any; the same until advanced."""
@@ -109,6 +121,9 @@ class Reader:
                     self.cursor = Cursor(part.first, part.first, part.header_bytes)
                 elif not self._seek(part):
                     continue
+            if self.cursor.position >= part.size:  # places that were damaged held more than one
+                self._skip_rest(part)
+                continue
             try:
                 lines = self._lines_at(part, max_bytes)
             except FileNotFoundError:
@@ -126,33 +141,31 @@ class Reader:
             data = self._log.disk.read(
                 part.path, here.position, min(want, part.size - here.position)
             )
-            lines, stop, damaged = segment.decode_frames(data)
+            lines, _, damaged = segment.decode_frames(data)
             if lines:
                 return lines[: part.end - here.offset]
             if not damaged and len(data) == want:
                 want *= 2  # one frame is longer than what was read
                 continue
-            self._skip_damage(part, data, stop)
+            self._skip_damage(part)
             return []
 
-    def _skip_damage(self, part: Segment, data: bytes, position: int) -> None:
-        """Step over one damaged frame if a whole one follows, else over the rest of the segment."""
-        if position + segment.FRAME.size <= len(data):
-            length, _ = segment.FRAME.unpack_from(data, position)
-            after = position + segment.FRAME.size + length
-            follow, _, _ = (
-                segment.decode_frames(data, after) if after < len(data) else ([], 0, False)
-            )
-            if follow:
-                here = self.cursor
-                self.corrupt += 1
-                self.cursor = Cursor(here.offset + 1, part.first, here.position + after)
-                return
-        self._skip_rest(part)
+    def _skip_damage(self, part: Segment) -> None:
+        """Step over to the next whole frame, else over the rest of the segment.
+
+        What lies between counts as one record: if it was more, the rest is counted at the end.
+        """
+        here = self.cursor
+        found = resync(self._log.disk, part.path, here.position + 1, part.size)
+        if found is None or here.offset + 1 >= part.end:
+            self._skip_rest(part)
+            return
+        self.corrupt += 1
+        self.cursor = Cursor(here.offset + 1, part.first, found)
 
     def _skip_rest(self, part: Segment) -> None:
         self.corrupt += part.end - self.cursor.offset
-        self.cursor = Cursor(part.end)
+        self.cursor = Cursor(part.end, part.first, part.size)
 
     def _seek(self, part: Segment) -> bool:
         """Find the cursor's offset in a segment by stepping over the records before it."""

@@ -85,16 +85,46 @@ def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
     return payloads, position, False
 
 
-def decode_header(data: bytes) -> tuple[Header, int] | None:
-    """The header at the start of ``data`` and where it ends; None where it is damaged."""
-    if not data.startswith(MAGIC):
-        return None
+def find_frame(data: bytes) -> int:
+    """Where the first whole frame of a record begins, wherever that is; -1 for none.
+
+    A record is a JSON object, and its checksum is right: text holds no such thing by chance.
+    """
+    brace = data.find(b"{", FRAME.size)
+    while brace >= 0:
+        length, crc = FRAME.unpack_from(data, brace - FRAME.size)
+        stop = brace + length
+        if (
+            2 <= length <= MAX_PAYLOAD_BYTES
+            and stop <= len(data)
+            and data[stop - 1 : stop] == b"}"
+            and zlib.crc32(data[brace:stop]) == crc
+        ):
+            return brace - FRAME.size
+        brace = data.find(b"{", brace + 1)
+    return -1
+
+
+def header_end(data: bytes) -> int:
+    """Where the header ends of which ``data`` holds the first bytes; 0 where it is damaged."""
     if len(data) < len(MAGIC) + FRAME.size:
+        return 0
+    length, _ = FRAME.unpack_from(data, len(MAGIC))
+    return len(MAGIC) + FRAME.size + length if 0 < length <= MAX_PAYLOAD_BYTES else 0
+
+
+def decode_header(data: bytes) -> Header | None:
+    """The header in the first bytes of a segment; None where it is damaged.
+
+    The magic number is for people: what holds is the checksum.
+    """
+    start = len(MAGIC) + FRAME.size
+    stop = header_end(data)
+    if not stop or stop > len(data):
         return None
-    length, crc = FRAME.unpack_from(data, len(MAGIC))
-    stop = len(MAGIC) + FRAME.size + length
-    body = data[len(MAGIC) + FRAME.size : stop]
-    if len(body) != length or zlib.crc32(body) != crc:
+    _, crc = FRAME.unpack_from(data, len(MAGIC))
+    body = data[start:stop]
+    if zlib.crc32(body) != crc:
         return None
     value = orjson.loads(body)
-    return Header(value["first"], value["streams"]), stop
+    return Header(value["first"], value["streams"])

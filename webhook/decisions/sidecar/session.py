@@ -28,22 +28,24 @@ class Session:
     ``rejected`` and passed over, and nothing is ever answered.
     """
 
-    __slots__ = ("_acknowledged", "_begun", "_intake", "rejected", "stream")
+    __slots__ = ("_acknowledged", "_begun", "_intake", "_owner", "rejected", "stream")
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, owner: str) -> None:
+        """``owner`` is what the transport knows of the peer: see ``Streams``."""
         self._intake = intake
+        self._owner = owner
         self._begun = False
         self._acknowledged = -1
         self.stream: StreamID | None = None
         self.rejected = 0
 
     def hello(self, hello: ClientHello) -> ServerHello:
-        """Begin; raises :class:`ProtocolError` where something came before."""
+        """Begin; raises :class:`ProtocolError` where something came before, or for another's stream."""
         if self._begun:
             raise ProtocolError("bad_frame", "hello must be the first frame")
         self._begun = True
+        self._acknowledged = self._intake.open(hello.stream, hello.acknowledged, self._owner)
         self.stream = hello.stream
-        self._acknowledged = self._intake.open(hello.stream, hello.acknowledged)
         return ServerHello(self._acknowledged)
 
     def lines(self, lines: Iterable[bytes]) -> ServerHello | None:
@@ -54,6 +56,7 @@ class Session:
         """
         answer: ServerHello | None = None
         records: list[Record] = []
+        fault: ProtocolError | None = None
         try:
             for line in lines:
                 match self._decode(line):
@@ -63,12 +66,16 @@ class Session:
                     case ClientHello() as hello:
                         answer = self.hello(hello)
                     case Bye(last_sequence):
-                        self._bye(records, last_sequence)
+                        self._accept(records)
+                        records.clear()
+                        self.bye(last_sequence)
                     case None:
                         self.rejected += 1
-        finally:
-            if records:
-                self._intake.accept(records)
+        except ProtocolError as error:
+            fault = error
+        self._accept(records)
+        if fault is not None:
+            raise fault
         return answer
 
     def acknowledgement(self) -> Ack | None:
@@ -100,8 +107,12 @@ class Session:
         if self.stream is not None:
             self._intake.finish(self.stream, last_sequence)
 
-    def _bye(self, records: list[Record], last_sequence: int) -> None:
-        if records:
-            self._intake.accept(records)
-            records.clear()
-        self.bye(last_sequence)
+    def _accept(self, records: list[Record]) -> None:
+        if not records:
+            return
+        if self.stream is not None:
+            if refused := self._intake.accept(records, self._owner):
+                raise refused[0]
+            return
+        # Who says no hello never goes on with the stream of somebody who did.
+        self.rejected += len(self._intake.accept(records, f"{self._owner}, without a hello"))

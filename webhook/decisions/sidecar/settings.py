@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from webhook.decisions.framing import MAX_LINE_BYTES
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from webhook.decisions.sinks.sink import MakeSink
 
 FORMATS = ("decision", "gatekeeper")
+
+QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
+"""The longest record beside whatever else a queue must hold: none can stop it for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def read_settings(section: Section) -> SidecarSettings:
     queue = section.section("queue")
     limits = LogLimits(
         segment_bytes=queue.integer("segmentBytes", 8 * 1024 * 1024, least=64 * 1024),
-        max_bytes=queue.integer("maxBytes", 1024 * 1024 * 1024, least=256 * 1024),
+        max_bytes=queue.integer("maxBytes", 1024 * 1024 * 1024, least=QUEUE_BYTES_MIN),
         min_free_bytes=queue.integer("minFreeBytes", 64 * 1024 * 1024, least=0),
         drop_oldest=queue.choice("whenFull", ("block", "dropOldest"), "block") == "dropOldest",
     )

@@ -1,10 +1,12 @@
-"""Who sent what so far: duplicates, gaps and marks of each sender's stream."""
+"""Who sent what so far: duplicates, gaps, marks and the owner of each sender's stream."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from webhook.decisions.framing import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,61 +17,84 @@ STREAMS_MAX: Final = 1024
 """Streams remembered, the least recent forgotten first: each start of each replica is one.
 A thousand is days of a large Deployment's restarts, and 64 KiB in each segment's header."""
 
+JUMP_MAX: Final = 2**32
+"""The most sequence numbers that may be missing in a row: a replica that drops ten thousand
+decisions a second uses them up in five days without a sidecar."""
+
 
 @dataclass(slots=True)
 class Mark:
-    """How far one stream has come: received, and of that durable."""
+    """How far one stream has come: received, and of that durable. ``owner`` is who began it."""
 
     received: int
     durable: int
+    owner: str
 
 
 class Streams:
     """The marks of all streams.
 
+    An owner is what a transport knows of its peer (a certificate's name, a
+    user's id): nobody else may go on with a stream, or say how far it has come.
     ``duplicates`` counts records received again, ``gaps`` the sequence numbers
     that never arrived: what senders dropped before this process saw it.
+    ``began`` counts streams that were new here.
     """
 
-    __slots__ = ("_marks", "duplicates", "gaps")
+    __slots__ = ("_marks", "began", "duplicates", "gaps")
 
     def __init__(self) -> None:
         self._marks: OrderedDict[StreamID, Mark] = OrderedDict()
         self.duplicates = 0
         self.gaps = 0
+        self.began = 0
 
     def __len__(self) -> int:
         return len(self._marks)
 
-    def open(self, stream: StreamID, acknowledged: int) -> int:
+    @property
+    def owners(self) -> dict[StreamID, str]:
+        """Who owns each stream."""
+        return {stream: mark.owner for stream, mark in self._marks.items()}
+
+    def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
         """Begin or resume a stream; the sequence number up to which all is durable here.
 
         A stream unknown here starts from what the sender saw acknowledged.
+        Raises :class:`ProtocolError` for another's.
         """
         mark = self._marks.get(stream)
         if mark is None:
-            mark = self._marks[stream] = Mark(acknowledged, acknowledged)
-            self._forget()
+            mark = self._begin(stream, acknowledged, owner)
+        self._check_owner(mark, owner)
         self._marks.move_to_end(stream)
         return mark.durable
 
-    def receive(self, stream: StreamID, sequence: int) -> bool:
-        """Whether a record is new; counts it as a duplicate, and its gap, otherwise."""
+    def receive(self, stream: StreamID, sequence: int, owner: str) -> bool:
+        """Whether a record is new; counts it as a duplicate, and its gap, otherwise.
+
+        Raises :class:`ProtocolError` for another's stream, or a number that cannot come next.
+        """
         mark = self._marks.get(stream)
         if mark is None:  # plain ndjson, or forgotten since its hello
-            mark = self._marks[stream] = Mark(sequence - 1, sequence - 1)
-            self._forget()
+            mark = self._begin(stream, sequence - 1, owner)
+        self._check_owner(mark, owner)
         if sequence <= mark.received:
             self.duplicates += 1
             return False
+        _check_jump(mark, sequence)
         self.gaps += sequence - mark.received - 1
         mark.received = sequence
         return True
 
     def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """The sender's last number: what is missing up to it will not come."""
+        """The sender's last number: what is missing up to it will not come.
+
+        Raises :class:`ProtocolError` for a number that cannot be it.
+        """
         mark = self._marks.get(stream)
         if mark is not None and last_sequence > mark.received:
+            _check_jump(mark, last_sequence)
             self.gaps += last_sequence - mark.received
             mark.received = last_sequence
 
@@ -85,12 +110,35 @@ class Streams:
         mark = self._marks.get(stream)
         return 0 if mark is None else mark.durable
 
-    def restore(self, marks: Mapping[StreamID, int]) -> None:
-        """Take the marks that the log holds."""
+    def restore(self, marks: Mapping[StreamID, int], owners: Mapping[StreamID, str]) -> None:
+        """Take the marks that the log holds; one without an owner is the next comer's."""
         for stream, sequence in marks.items():
-            self._marks[stream] = Mark(sequence, sequence)
+            self._marks[stream] = Mark(sequence, sequence, owners.get(stream, ""))
         self._forget()
 
+    def _begin(self, stream: StreamID, received: int, owner: str) -> Mark:
+        mark = self._marks[stream] = Mark(received, received, owner)
+        self.began += 1
+        self._forget()
+        return mark
+
+    def _check_owner(self, mark: Mark, owner: str) -> None:
+        if not mark.owner:
+            mark.owner = owner
+            self.began += 1
+        if mark.owner != owner:
+            raise ProtocolError("not_yours", f"{mark.owner} began this stream, you are {owner}")
+
     def _forget(self) -> None:
+        """Keep within the bound, at the cost of who has the most: nobody drives out others."""
         while len(self._marks) > STREAMS_MAX:
-            self._marks.popitem(last=False)
+            ((owner, _),) = Counter(mark.owner for mark in self._marks.values()).most_common(1)
+            oldest = next(stream for stream, mark in self._marks.items() if mark.owner == owner)
+            del self._marks[oldest]
+
+
+def _check_jump(mark: Mark, sequence: int) -> None:
+    if sequence - mark.received > JUMP_MAX:
+        raise ProtocolError(
+            "bad_record", f"sequence {sequence} cannot follow {mark.received} in one step"
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import stat
+import struct
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.framing import LineSplitter, ProtocolError, Refusal, encode
@@ -75,10 +77,17 @@ class UnixReceiver:
         self._logger.warning(event, transport="unix", reason=reason)
 
 
+def _owner(peer: socket.socket) -> str:
+    """The peer's user, as the kernel tells it."""
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return f"uid {uid}"
+
+
 class _Connection(asyncio.Protocol):
     def __init__(self, receiver: UnixReceiver) -> None:
         self._receiver = receiver
-        self._session = Session(receiver.intake)
+        self._session = Session(receiver.intake, "")
         self._splitter = LineSplitter()
         self._transport: asyncio.Transport | None = None
 
@@ -86,6 +95,7 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         receiver = self._receiver
+        self._session = Session(receiver.intake, _owner(transport.get_extra_info("socket")))
         if len(receiver.connections) >= CONNECTIONS_MAX:
             self._refuse(ProtocolError("busy", f"{CONNECTIONS_MAX} connections are open"))
             return

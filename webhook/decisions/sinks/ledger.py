@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from webhook.decisions.checksum import checked, with_checksum
 from webhook.decisions.framing import read_record
 from webhook.decisions.sinks.sink import RecordsRefused
 
@@ -179,15 +180,17 @@ class Ledger:
     def commit(self) -> None:
         """Make the entries durable: from now on they are what was delivered."""
         entries = self.entries
-        body = orjson.dumps(
-            {
-                "files": {
-                    name: [extent.inode, extent.size, extent.began]
-                    for name, extent in entries.files.items()
-                },
-                "marks": [[*key, sequence] for key, sequence in entries.marks.items()],
-                "renames": entries.renames,
-            }
+        body = with_checksum(
+            orjson.dumps(
+                {
+                    "files": {
+                        name: [extent.inode, extent.size, extent.began]
+                        for name, extent in entries.files.items()
+                    },
+                    "marks": [[*key, sequence] for key, sequence in entries.marks.items()],
+                    "renames": entries.renames,
+                }
+            )
         )
         beside = self._path.with_name(f"{self._path.name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -254,7 +257,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 def _read(path: Path) -> Entries | None:
     """None for what is no ledger."""
     try:
-        value = orjson.loads(path.read_bytes())
+        value = orjson.loads(checked(path.read_bytes()))
         return Entries(
             {
                 str(name): Extent(int(extent[0]), int(extent[1]), float(extent[2]))

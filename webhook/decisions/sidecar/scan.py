@@ -1,0 +1,74 @@
+"""Reading segments from end to end: headers of any length, and what follows damage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.decisions.framing import MAX_LINE_BYTES
+from webhook.decisions.sidecar import segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from webhook.decisions.sidecar.disk import Disk
+
+CHUNK_BYTES: Final = 256 * 1024
+"""Read at a time: a batch for a sink in one read, and little beside 40 MiB."""
+
+WINDOW_BYTES: Final = 4 * MAX_LINE_BYTES
+"""Searched at a time for what follows damage: the longest record, wherever it begins, and more."""
+
+
+class Stretch(NamedTuple):
+    """Records in a row, where their frames end, and whether damage lies before them."""
+
+    lines: list[bytes]
+    stop: int
+    after_damage: bool
+
+
+def read_header(disk: Disk, path: Path) -> tuple[segment.Header | None, int]:
+    """A segment's header and where it ends; None and 0 where it is torn or damaged."""
+    data = disk.read(path, 0, CHUNK_BYTES)
+    stop = segment.header_end(data)
+    if stop > len(data):
+        data = disk.read(path, 0, stop)
+    header = segment.decode_header(data)
+    return header, 0 if header is None else stop
+
+
+def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
+    """Where the first whole frame at or after ``position`` begins; None for none before ``end``."""
+    while position < end:
+        data = disk.read(path, position, min(WINDOW_BYTES, end - position))
+        found = segment.find_frame(data)
+        if found >= 0:
+            return position + found
+        if len(data) < WINDOW_BYTES:
+            return None
+        position += len(data) - MAX_LINE_BYTES - segment.FRAME.size
+    return None
+
+
+def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[Stretch]:
+    """The frames of a file from ``position``, a chunk at a time.
+
+    Steps over damage; ends where no whole frame follows before ``end``.
+    """
+    want = CHUNK_BYTES
+    after_damage = False
+    while position < end:
+        data = disk.read(path, position, min(want, end - position))
+        lines, stop, damaged = segment.decode_frames(data)
+        if lines:
+            position += stop
+            yield Stretch(lines, position, after_damage)
+            want, after_damage = CHUNK_BYTES, False
+        elif not damaged and len(data) == want:
+            want *= 2  # one frame is longer than a chunk
+        else:
+            found = resync(disk, path, position + 1, end)
+            if found is None:
+                return
+            position, want, after_damage = found, CHUNK_BYTES, True
