@@ -3,6 +3,7 @@
 Each place writes the rules of one question; the rule that is asked for has the name it is given.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -214,6 +215,23 @@ def complete(name: str, pair: Pair) -> str:
     )
 
 
+def mocked(name: str, pair: Pair) -> str:
+    """Where what they call is replaced."""
+    a, b, seen = pair.literals()
+    called = sorted({found for found in CALLED.findall(f"{a}; {b}") if found not in UNREPLACED})
+    target = called[pair.turn % len(called)] if called else "count"
+    value = ("true", "false", "1", '"ab"', "null", "input.review.s", "[]")[pair.turn % 7]
+    return (
+        f"{name} contains [1, f] if {{ f := {name}f with {target} as {value} }}\n"
+        f"{name} contains [2, f] if {{ f := {name}f }}\n"
+        f"{name}f contains [i{seen}] if {{ {EACH}; {a}; {b} }}"
+    )
+
+
+CALLED: Final = re.compile(r"\b([a-z_]+(?:\.[a-z_]+)*)\(")
+UNREPLACED: Final = {"walk", "print", "set"}
+"""What looks like a call and may not be replaced, or is none."""
+
 PLACES: Final[dict[str, Callable[[str, Pair], str]]] = {
     "body": body,
     "not": negated,
@@ -231,4 +249,5 @@ PLACES: Final[dict[str, Callable[[str, Pair], str]]] = {
     "alike": alike,
     "logic": logic,
     "complete": complete,
+    "mocked": mocked,
 }

@@ -50,7 +50,7 @@ EXTRA: Final = (
 """Other parts of the input, which literals compare with."""
 
 DATA: Final[dict[str, Any]] = {
-    "d": {"a": 1, "b": {"c": "ab"}, "xs": ["a", 1, None], "1": "x", "ab": {"a": [1]}}
+    "d": {"a": 1, "b": {"c": "ab"}, "xs": ["a", 1, None], "ab": {"a": [1]}}
 }
 """Base documents."""
 
