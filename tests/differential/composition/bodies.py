@@ -16,7 +16,15 @@ from webhook.rego.types import type_text
 EXCLUDED: Final = (
     # What asks the world, or is written in another way, or is no longer there in v1.
     *("assign", "eq", "print", "trace", "opa.runtime", "http.send", "net.lookup_ip_addr", "walk"),
-    *("any", "all", "re_match", "time.now_ns", "numbers.range", "rego.metadata.chain", "time.format"),
+    *(
+        "any",
+        "all",
+        "re_match",
+        "time.now_ns",
+        "numbers.range",
+        "rego.metadata.chain",
+        "time.format",
+    ),
     *("json.match_schema", "json.verify_schema", "crypto.x509.parse_certificates"),
 )
 
@@ -120,7 +128,10 @@ class Bodies:
         builtin = BUILTINS[name]
         if name == "sprintf":
             template = self._chance.choice(('"%v"', '"<%s|%v>"', '"%d %v"', '"%s"', '"a%v-%v-%v"'))
-            return f"sprintf({template}, [{self._operand('any')}, {self._operand('any')}])", "string"
+            return (
+                f"sprintf({template}, [{self._operand('any')}, {self._operand('any')}])",
+                "string",
+            )
         operands = [self._operand(_kind(type_text(one))) for one in builtin.operands]
         result = "any" if builtin.result is None else _kind(type_text(builtin.result))
         if name in INFIX:
@@ -144,7 +155,9 @@ class Bodies:
 
     def _selected(self) -> str:
         of = self._chance.choice([name for name, _ in self._names] + list(DOCUMENTS))
-        step = self._chance.choice((".a", '["a"]', "[0]", "[_]", f"[{self._operand('string')}]", ".b.c"))
+        step = self._chance.choice(
+            (".a", '["a"]', "[0]", "[_]", f"[{self._operand('string')}]", ".b.c")
+        )
         return f"{self._fresh('any')} := {of}{step}"
 
     def _tested(self) -> str:

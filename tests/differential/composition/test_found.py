@@ -16,6 +16,12 @@ FOUND = {
         'p if { v := null; t := $"<{v}>"; not startswith(v, "a"); t != "" }'
     ),
     "what it shows further down is what it was": 'p if { v := null; startswith(v, "a"); $"{v}" }',
+    "a path that no rule's reference meets": (
+        'p := {x | x := deep.b.c}\ndeep[k].a := 1 if some k in ["a", "b"]'
+    ),
+    "the same of what is replaced": (
+        'p := {x | x := q with deep.b as {"c": 1}}\nq := deep.b.c\ndeep[k].a := 1 if some k in ["b"]'
+    ),
 }
 OTHER = "package q\nr.s := 1"
 

@@ -334,7 +334,12 @@ class ReferenceWriter(Writer):
         self.effects += 1
         if node.dynamic:
             chosen = self._chosen(node, path)
-            if at < len(path) and self.bound(path[at]) and not self.unit.replaceable(node.path):
+            replaceable = self.unit.replaceable(node.path)
+            if chosen == ():
+                if not replaceable:
+                    raise UnreachableError  # no rule's reference meets the path
+                chosen = None
+            if at < len(path) and self.bound(path[at]) and not replaceable:
                 part, _ = self.operand(path[at])
                 name = self.unit.want("h", node, chosen)
                 current = self.defined(f"entry({name}({self.state}), {part})")
