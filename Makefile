@@ -73,7 +73,8 @@ bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an ho
 flame: setup ## flame graphs of a replica under load, in loadtest/results/
 	$(BIN)/python -m loadtest.flame
 
-fuzz: setup ## search for FUZZ_SECONDS for a difference between our Rego engine and OPA
+fuzz: setup ## all compositions of literals (about an hour), then FUZZ_SECONDS of random questions, to our Rego engine and OPA
+	$(BIN)/python -m tests.differential.composition
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template

@@ -29,8 +29,19 @@ EXCLUDED: Final = (
 )
 
 INFIX: Final = {
-    **{"equal": "==", "neq": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "plus": "+"},
-    **{"minus": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|"},
+    "equal": "==",
+    "neq": "!=",
+    "lt": "<",
+    "lte": "<=",
+    "gt": ">",
+    "gte": ">=",
+    "plus": "+",
+    "minus": "-",
+    "mul": "*",
+    "div": "/",
+    "rem": "%",
+    "and": "&",
+    "or": "|",
     "internal.member_2": "in",
 }
 
@@ -61,9 +72,9 @@ class Bodies:
         self._chance = chance
         weights = json.loads(WEIGHTS.read_text())["builtins"]
         # One more for each, and for those that are written inline and hardly ever used.
-        names = {name: count + 3 for name, count in weights.items()} | {
-            name: 3 for name in ("plus", "trim", "sum", "max", "abs", "json.filter", "indexof")
-        }
+        names = {name: count + 3 for name, count in weights.items()} | dict.fromkeys(
+            ("plus", "trim", "sum", "max", "abs", "json.filter", "indexof"), 3
+        )
         self._builtins = [name for name in names if name not in EXCLUDED]
         self._weights = [names[name] for name in self._builtins]
         self._names: list[tuple[str, str]] = []
@@ -224,9 +235,20 @@ class Bodies:
 
 
 _WAY_COUNTS: Final = {
-    **{"assigned": 24, "condition": 20, "negated": 10, "compared": 12, "selected": 12, "tested": 5},
-    **{"iterated": 8, "every": 2, "collected": 6, "made": 4, "unified": 3, "function": 8},
-    **{"logic": 2, "replaced": 1},
+    "assigned": 24,
+    "condition": 20,
+    "negated": 10,
+    "compared": 12,
+    "selected": 12,
+    "tested": 5,
+    "iterated": 8,
+    "every": 2,
+    "collected": 6,
+    "made": 4,
+    "unified": 3,
+    "function": 8,
+    "logic": 2,
+    "replaced": 1,
 }
 """How often each kind of literal is drawn: as they are in the policies, the rare ones lifted."""
 

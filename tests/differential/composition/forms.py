@@ -90,7 +90,7 @@ TERMS: Final = (
         "first(@v)",
     ),
     *("two(@v, 1)", "defaulted(@v)", "agreed(@v)", "looped(@v)"),
-    *("members[@v]", "fields[@v]", "fields[@v].b", "deep[@v].a", "deep.a[@v]", "found[@v].a"),
+    *("members[@v]", "fields[@v]", "fields[@v].b", "deep[@v].a", "flat.a[@v]", "found[@v].a"),
     *("listed[@v]", "data.d[@v]", "data.d.b[@v]", "data.d[@v].c", "data.q[@v]", "data.q.r[@v]"),
     *("constant", "named.a", "count(members)", "fields.a", "complete", "data.q.r.s"),
 )
@@ -201,7 +201,7 @@ fields.a := 1
 fields.b := {"b": input.review.k}
 fields[k] := 3 if some k in ["c", input.review.one]
 deep[k].a := input.review.o if some k in ["a", "b"]
-deep.a[k] := 1 if { some k in input.review.xs; k != "a" }
+flat.a[k] := 1 if { some k in input.review.xs; k != "a" }
 found contains {"a": y, "b": z} if { y := input.review.xs[z] }
 found contains {"a": 1, "b": "c"}
 listed contains [y, z] if { some z, y in input.review.xs }

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import yaml
 
-from webhook.rego.engine import compile_modules  # noqa: F401  # registers the built-ins
 from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.engine import compile_modules  # noqa: F401  # registers the built-ins
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser import parse_module

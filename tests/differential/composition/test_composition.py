@@ -1,0 +1,80 @@
+"""A bounded part of all compositions, and that the search for differences would find one."""
+
+from collections import Counter
+
+import pytest
+
+from tests.differential.composition import comparison
+from tests.differential.composition.comparison import Asked, Difference, batches, compared
+from tests.differential.composition.known import reason
+from tests.differential.composition.questions import some_bodies, some_pairs
+from tests.differential.oracle import Oracle
+
+# The same questions in every run, so that a failure is a change's; `make fuzz` asks others.
+SEED = 20261122
+PAIRS, BODIES = 2400, 800
+"""As many as take about half a minute of CPU."""
+
+
+def differences(oracle: Oracle, asked, counted: Counter[str]) -> list[str]:
+    """What differs and is not known; what is known is counted."""
+    found = []
+    for batch in batches(asked):
+        for one in compared(oracle, batch, counted):
+            why = reason(one)
+            counted[f"known: {why}"] += bool(why)
+            if not why:
+                found.append(one.shown())
+    print(dict(counted))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_pairs_of_literals_in_every_place_give_what_opa_gives(opa: Oracle):
+    counted: Counter[str] = Counter()
+    assert differences(opa, some_pairs(SEED, PAIRS), counted) == []
+    assert counted["asked"] > 0.7 * PAIRS
+    assert counted["other"] > 0.5 * counted["asked"], "most have an answer that shows something"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_random_bodies_give_what_opa_gives(opa: Oracle):
+    counted: Counter[str] = Counter()
+    assert differences(opa, some_bodies(SEED, BODIES), counted) == []
+    assert counted["asked"] > 0.5 * BODIES
+
+
+def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest.MonkeyPatch):
+    """The comparison sees one wrong member, and rules that are refused do not hide the others."""
+    asked = [
+        Asked("a", "body", "a contains v if some v in input.parameters.vs"),
+        Asked("b", "body", "b contains v if { v := 1; startswith(v, 2) }"),
+        Asked("c", "body", "c := x if x := 1"),
+    ]
+    real = comparison.answers_there
+
+    def wrong(oracle, batch):
+        found = real(oracle, batch)
+        kind, members = found["a"]
+        return found | {"a": (kind, members - {"ab"})}
+
+    monkeypatch.setattr(comparison, "answers_there", wrong)
+    counted: Counter[str] = Counter()
+    (batch,) = batches(asked)
+    (found,) = compared(opa, batch, counted)
+    assert (found.asked.name, found.way) == ("a", "general")
+    assert "ab" in found.shown()
+    assert counted["refused"] == 1
+    assert counted["asked"] == 2
+
+
+def test_only_the_very_fault_of_opa_is_passed_over():
+    """Another internal error of OPA is a difference."""
+    asked = Asked("a", "body", "a := 1")
+    message = "built-in function lt called with operand 1 that requires evaluation: __local1__"
+    mine = ("set", frozenset())
+    assert reason(Difference(asked, "general", mine, ("error", "eval_internal_error", message)))
+    assert not reason(Difference(asked, "general", mine, ("error", "eval_internal_error", "x")))
+    assert not reason(Difference(asked, "general", mine, ("undefined", None)))
