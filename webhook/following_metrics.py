@@ -44,6 +44,19 @@ WATCH_ERRORS: Final = Metric(f"{_W}watch_errors", "counter", "Lists and watches 
 WATCH_SILENCES: Final = Metric(
     f"{_W}watch_silences", "counter", "Watches given up because nothing came, not even a bookmark."
 )
+OBJECT_FAULTS: Final = Metric(
+    f"{_W}object_faults",
+    "counter",
+    "Times that following one object of the cluster raised what nobody foresaw; all others are "
+    "followed, and the log names it.",
+    ("follower",),
+)
+OBJECTS_SPOILED: Final = Metric(
+    f"{_W}objects_spoiled",
+    "gauge",
+    "Objects of the cluster that cannot be followed as they are.",
+    ("follower",),
+)
 API_REQUESTS: Final = Metric(f"{_W}api_requests", "counter", "Requests to the API server.")
 API_UNAUTHORIZED: Final = Metric(
     f"{_W}api_unauthorized",
@@ -83,6 +96,8 @@ FOLLOWING_METRICS: Final = (
     WATCH_GONE,
     WATCH_ERRORS,
     WATCH_SILENCES,
+    OBJECT_FAULTS,
+    OBJECTS_SPOILED,
     API_REQUESTS,
     API_UNAUTHORIZED,
     API_TOKENS_ROTATED,

@@ -1,6 +1,7 @@
 """Verdicts, codes and messages over HTTPS."""
 
 import ssl
+from typing import Any
 
 import pytest
 
@@ -154,6 +155,51 @@ class TestSubmittedResources:
         verdict = server.admit(thing("ConstraintTemplate", "a", self.TEMPLATE))
         assert verdict["status"]["code"] == 422
         assert 'field "targets" not specified' in verdict["status"]["message"]
+
+    @pytest.mark.parametrize(
+        ("kind", "properties", "message"),
+        [
+            (
+                "A",
+                {"a": {"type": "string", "maxLength": "a"}},
+                '[a].maxLength: Invalid value: "string": must be an integer of 64 bits',
+            ),
+            ("A", {"a": {"type": "integer", "multipleOf": 0}}, "[a].multipleOf: Invalid value: 0"),
+            ("ConstraintTemplate", {}, "is the kind of the templates themselves"),
+            ("A" * 60, {}, "must be no more than 63 characters"),
+        ],
+        ids=["a keyword of a wrong type", "no value fits", "its own kind", "a long kind"],
+    )
+    def test_a_template_that_no_crd_can_be_made_of_is_refused_with_422(
+        self, server: Server, kind: str, properties: dict[str, Any], message: str
+    ) -> None:
+        schema = {"type": "object", "properties": properties}
+        document = thing("ConstraintTemplate", kind.lower(), self.TEMPLATE)
+        document["spec"] = {
+            "crd": {"spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}},
+            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": "package a"}],
+        }
+        verdict = server.admit(document)
+        assert verdict["status"]["code"] == 422
+        assert message in verdict["status"]["message"]
+
+    def test_a_constraint_deeper_than_policies_may_be_is_refused_with_422(
+        self, server: Server
+    ) -> None:
+        value: Any = "x"
+        for _ in range(450):
+            value = {"a": value}
+        deep = thing("RequiredLabel", "a", self.CONSTRAINT) | {"spec": {"parameters": value}}
+        verdict = server.admit(deep)
+        assert verdict["status"]["code"] == 422
+        assert "nested deeper than 400 levels" in verdict["status"]["message"]
+
+    def test_a_roll_out_without_bound_is_refused_with_422(self, server: Server) -> None:
+        endless = thing("RequiredLabel", "a", self.CONSTRAINT)
+        endless["metadata"]["annotations"] = {"waddle.dev/rollout": "dryrun quiet=9999999999h"}
+        verdict = server.admit(endless)
+        assert verdict["status"]["code"] == 422
+        assert "is longer than 8784h" in verdict["status"]["message"]
 
     def test_a_constraint_that_its_schema_refuses_is_refused_with_422(self, server: Server) -> None:
         wrong = thing("RequiredLabel", "a", self.CONSTRAINT) | {

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of, objects_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -49,6 +51,18 @@ def shard(
     return found
 
 
+def read_shard(status: Mapping[str, Any]) -> Json | None:
+    """What a status says of its audit's share; None where it says nothing that can be read."""
+    found = object_of(status.get(FIELD))
+    texts = (found.get("auditTimestamp"), found.get("members"))
+    numbers = (found.get("totalViolations"), found.get("limit"))
+    if not all(type(item) is str for item in texts):
+        return None
+    if not all(type(item) is int and item >= 0 for item in numbers):
+        return None
+    return found
+
+
 def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Json | None:
     """The whole audit's status fields; None while some member has not spoken of these shares.
 
@@ -61,7 +75,7 @@ def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Js
     if not found or len(found) < len(live):
         return None
     violations = sorted(
-        (entry for item in found for entry in item.get("violations") or ()), key=_place
+        (entry for item in found for entry in objects_of(item.get("violations"))), key=_place
     )
     return {
         "auditTimestamp": min(item["auditTimestamp"] for item in found),

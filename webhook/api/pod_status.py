@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api import audit_shard
+from webhook.api.shapes import status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -179,8 +180,8 @@ def by_pod(statuses: Iterable[Mapping[str, Any]], kind: StatusKind, subject_uid:
     audit: that is merged into the subject's own results.
     """
     current = [
-        {name: value for name, value in item["status"].items() if name != audit_shard.FIELD}
+        {name: value for name, value in status_of(item).items() if name != audit_shard.FIELD}
         for item in statuses
-        if item.get("status", {}).get(kind.uid_field) == subject_uid
+        if status_of(item).get(kind.uid_field) == subject_uid
     ]
     return sorted(current, key=lambda status: str(status.get("id", "")))

@@ -35,6 +35,7 @@ from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.pods import STATUS_OPERATION
 from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
 from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
+from webhook.controllers.spoiled import Spoiled
 from webhook.server.preparation import NamespaceAnswer
 from webhook.watch.manager import Manager
 
@@ -248,14 +249,21 @@ class Following:
         self._certificate = certificate
         self._client = client
         self._generates = "generate" in operations
+        spoiled = Spoiled(log, registry)
         self._crds = ObjectWriter(
-            client, CRDS, SELECTION, overlay_crd, log, listener=self._crds_changed
+            client,
+            CRDS,
+            SELECTION,
+            overlay_crd,
+            log,
+            listener=self._crds_changed,
+            spoiled=spoiled,
         )
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
         self._aggregation = (
-            Aggregation(client, self._manager, pod, log, record=record)
+            Aggregation(client, self._manager, pod, log, record=record, spoiled=spoiled)
             if STATUS_OPERATION in operations
             else None
         )
@@ -267,6 +275,7 @@ class Following:
                 limit=kept_revisions,
                 tell=self._revised,
                 writers=None if self._aggregation is None else self._aggregation.writers,
+                spoiled=spoiled,
             )
             if kept_revisions
             else None
@@ -280,8 +289,9 @@ class Following:
             log=log,
             wait_for_broken=wait_for_broken,
             revisions=self._revisions,
+            spoiled=spoiled,
         )
-        self._writers = StatusWriters(client, pod, log)
+        self._writers = StatusWriters(client, pod, log, spoiled)
         self._registry = registry
         self._waits = CrdWaits(time.monotonic)
         self._metrics = WatchMetrics(registry, client, self._manager)

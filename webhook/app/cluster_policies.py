@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.controllers.reconciler import Intents
     from webhook.controllers.revisions import Revisions
+    from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.serving import Serving
@@ -40,7 +41,7 @@ class ClusterPolicies:
     served; from then on each batch of changes is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: Client,
         serving: Serving,
@@ -51,6 +52,7 @@ class ClusterPolicies:
         log: Logger,
         wait_for_broken: bool,
         revisions: Revisions | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
         """``watches`` are where the kinds of policy and those of data are asked for."""
         self._client = client
@@ -65,6 +67,7 @@ class ClusterPolicies:
             timestamp.now,
             wait_for_broken=wait_for_broken,
             revisions=revisions,
+            spoiled=spoiled,
         )
         self.data = SyncController(client, self.tracker, pod)
         self.reconciler = Reconciler(
@@ -75,6 +78,7 @@ class ClusterPolicies:
             namespace=pod.namespace,
             policy_watches=watches[0],
             data_watches=watches[1],
+            spoiled=spoiled,
         )
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import following_metrics
+from webhook.api.shapes import conditions_of, status_of
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.resource import Resource
 from webhook.constraint import constraint
@@ -38,10 +39,9 @@ class ClusterDiscovery(Discovery):
             return await super().resource(gvk)
         plural = gvk.kind.lower()
         crd = self._crds.store.get("", f"{plural}.{gvk.group}")
-        conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
+        conditions = conditions_of(status_of(crd))
         if any(
-            item.get("type") == "Established" and item.get("status") == "True"
-            for item in conditions
+            item["type"] == "Established" and item.get("status") == "True" for item in conditions
         ):
             return Resource(gvk, plural, namespaced=False)
         raise UnknownKindError(f"the CRD {plural}.{gvk.group} is not established")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Json, Pod, StatusKind
     from webhook.cluster.client import Client
+    from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
 
 SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)
@@ -46,10 +47,12 @@ class _Handed:
 class StatusWriters:
     """A writer for each kind of status object."""
 
-    def __init__(self, client: Client, pod: Pod, log: Logger) -> None:
+    def __init__(self, client: Client, pod: Pod, log: Logger, spoiled: Spoiled) -> None:
         selection = own_statuses(pod)
         self._writers = {
-            kind: ObjectWriter(client, status_resource(kind), selection, overlay_status, log)
+            kind: ObjectWriter(
+                client, status_resource(kind), selection, overlay_status, log, spoiled=spoiled
+            )
             for kind in STATUS_KINDS
         }
         self._fields = {

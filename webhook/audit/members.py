@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import rendezvous
 from webhook.api.audit_shard import members_digest
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.shapes import conditions_of, status_of
 from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def members(pods: Iterable[Mapping[str, Any]], own: str) -> Members:
 
 
 def _working(pod: Mapping[str, Any]) -> str:
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    conditions = status.get("conditions") or ()
-    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+    metadata, status = pod["metadata"], status_of(pod)
+    conditions = conditions_of(status)
+    ready = any(item["type"] == "Ready" and item.get("status") == "True" for item in conditions)
     if not ready or metadata.get("deletionTimestamp") or status.get("phase") in _FINISHED:
         return ""
     uid: str = metadata["uid"]

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.shapes import status_of
 from webhook.audit.patience import is_passing
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
@@ -104,7 +105,7 @@ def with_results(
     metadata = current["metadata"]
     if any(metadata.get(name) != expected.get(name) for name in ("uid", "generation")):
         return None
-    status = dict(current.get("status") or {})
+    status = dict(status_of(current))
     status["auditTimestamp"] = audit_id
     status["totalViolations"] = count.total
     documents = count.documents()

@@ -16,6 +16,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import containment, enforcement, schema
 from webhook.constraint.constraint import Broken
+from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.digest import Digest
 from webhook.constraint.entry import Entry
 from webhook.constraint.errors import (
@@ -338,6 +339,8 @@ class Client:
             raise InvalidConstraint("invalid Constraint: missing metadata.name")
         if not gvk.kind:
             raise InvalidConstraint("invalid Constraint: missing kind")
+        if is_deeper(document.get("spec")):
+            raise InvalidConstraint(f"invalid Constraint: nested deeper than {DEPTH_MAX} levels")
         if gvk.group != constraints.GROUP:
             raise InvalidConstraint(
                 f'invalid Constraint: wrong API Group for Constraint "{name}", '

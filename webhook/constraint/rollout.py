@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
@@ -36,6 +37,19 @@ ABORT: Final = "waddle.dev/rollout-abort"
 
 _STRENGTH: Final = {"dryrun": 0, "warn": 1, "deny": 2, "scoped": 2}
 """A roll-out only ever becomes stricter. What is scoped may deny somewhere."""
+
+DURATION_SECONDS_MAX: Final = 366 * 86_400.0
+"""Of a stage: a year. What is later is no plan, and times end with the year 9999."""
+
+TEXT_CHARACTERS_MAX: Final = 1_000
+"""Of the annotation: there are two stages before the last, of two conditions each."""
+
+STEPS_MAX: Final = 100
+"""Kept of a record, the newest ones. A generation takes three, and one more for each change of its
+annotation."""
+
+SHOWN_CHARACTERS: Final = 80
+"""Of what is wrong in an annotation."""
 
 PROGRESSING: Final = "Progressing"
 HOLDING: Final = "Holding"
@@ -134,10 +148,14 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
-    annotations = document.get("metadata", {}).get("annotations") or {}
+    annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     text = annotations.get(ANNOTATION)
     if text is None:
         return None
+    if type(text) is not str:
+        raise InvalidRollout(f"{ANNOTATION}: expected a text, got {type(text).__name__}")
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise InvalidRollout(f"{ANNOTATION}: longer than {TEXT_CHARACTERS_MAX} characters")
     final = enforcement.action_of(document)
     stages = tuple(_stage(part.split()) for part in text.split(","))
     ranks = [_STRENGTH[stage.action] for stage in stages] + [_STRENGTH.get(final, 2)]
@@ -152,7 +170,7 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
 def _stage(words: Sequence[str]) -> Stage:
     if not words or words[0] not in {"dryrun", "warn"}:
         raise InvalidRollout(
-            f"{ANNOTATION}: a stage begins with dryrun or warn, got {' '.join(words)!r}"
+            f"{ANNOTATION}: a stage begins with dryrun or warn, got {' '.join(words)[:SHOWN_CHARACTERS]!r}"
         )
     found: dict[str, float] = {}
     for word in words[1:]:
@@ -161,7 +179,12 @@ def _stage(words: Sequence[str]) -> Stage:
         if name not in {"after", "quiet"} or name in found or seconds is None or seconds < 0:
             raise InvalidRollout(
                 f"{ANNOTATION}: expected after=DURATION or quiet=DURATION (as 24h), once each, "
-                f"got {word!r}"
+                f"got {word[:SHOWN_CHARACTERS]!r}"
+            )
+        if seconds > DURATION_SECONDS_MAX:
+            raise InvalidRollout(
+                f"{ANNOTATION}: {word[:SHOWN_CHARACTERS]!r} is longer than "
+                f"{DURATION_SECONDS_MAX / 3600:.0f}h"
             )
         found[name] = seconds
     return Stage(words[0], found.get("after"), found.get("quiet"))
@@ -174,19 +197,21 @@ def _flag(annotations: Mapping[str, Any], name: str) -> bool:
     return bool(value == "true")
 
 
-def read_record(status: Mapping[str, Any] | None) -> Record | None:
+def read_record(status: object) -> Record | None:
     """The record in a constraint's status; None where there is none that can be read.
 
     Anyone who may write the status may have written it: what makes no sense is
     as if it were not there, and the roll-out begins anew.
     """
-    found: Any = (status or {}).get("rollout")
+    found: Any = object_of(status).get("rollout")
     try:
         steps = tuple(Step(item["action"], seconds_of(item["since"])) for item in found["steps"])
         increased = seconds_of(found["increasedAt"]) if "increasedAt" in found else None
         total = found.get("auditedViolations")
         record = Record(found["observedGeneration"], steps, found["state"], total, increased)
     except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    if not all(type(step.action) is str for step in steps):
         return None
     kinds = (type(record.generation), type(record.state), type(record.total))
     sound = kinds in ((int, str, int), (int, str, type(None)))
@@ -281,7 +306,7 @@ def next_record(
     if not rollout.aborted and not rollout.paused and _wait(rollout, record, evidence, now) == 0:
         position += 1
         record = replace(record, steps=(*record.steps, Step(rollout.actions[position], began)))
-    return replace(record, state=_state(rollout, position))
+    return replace(record, steps=record.steps[-STEPS_MAX:], state=_state(rollout, position))
 
 
 def _audited(record: Record, evidence: Evidence) -> Record:

@@ -15,6 +15,7 @@ from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, Schema
 from webhook.constraint.field import shown
 from webhook.constraint.names import subdomain_faults
 from webhook.constraint.schema_check import schema_faults
+from webhook.constraint.schema_types import unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +129,15 @@ def crd_schema(crd: Mapping[str, Any]) -> dict[str, Any]:
     """The schema within a CRD that :func:`create_crd` made."""
     schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
+
+
+def unsatisfiable_fault(crd: Mapping[str, Any]) -> str:
+    """Why no constraint could fit a CRD that :func:`create_crd` made; empty where one can.
+
+    Asked at admission alone: what is in a cluster already is as the API server takes it.
+    """
+    found = next(unsatisfiable(crd_schema(crd), "spec.validation.openAPIV3Schema"), "")
+    return f"invalid ConstraintTemplate: {found}" if found else ""
 
 
 def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> None:

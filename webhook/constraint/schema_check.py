@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 
 from webhook.constraint.field import invalid
+from webhook.constraint.schema_types import type_faults
+from webhook.constraint.template import OWN_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,15 +30,17 @@ _DNS_1035_MESSAGE: Final = (
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
     f"'abc-123', regex used for validation is '{_DNS_1035}')"
 )
-_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
-_UNSUPPORTED: Final = (
-    "definitions",
-    "dependencies",
-    "patternProperties",
-    "additionalItems",
-    "id",
-    "$ref",
+_EMBEDDED: Final = (
+    "must not be empty if x-kubernetes-embedded-resource is true without "
+    "x-kubernetes-preserve-unknown-fields"
 )
+_LABEL_MAX: Final = 63
+_LIST_TYPES: Final = ("atomic", "map", "set")
+_MAP_TYPES: Final = ("atomic", "granular")
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_UNSUPPORTED: Final = ("$schema", "definitions", "id", "patternProperties")
+"""Forbidden, unless they are empty."""
+_UNSUPPORTED_AT_ALL: Final = ("$ref", "additionalItems", "dependencies")
 _FLAGS: Final = (
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-embedded-resource",
@@ -55,20 +59,32 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 def schema_faults(template: Template, schema: Schema) -> list[str]:
     """Everything against a template's names and schema, sorted within the schema."""
-    found: list[str] = []
+    found = list(_name_faults(template))
+    types = sorted(type_faults(schema, _ROOT))
+    return found + (types or sorted(set(_level(schema, _ROOT, ""))))
+
+
+def _name_faults(template: Template) -> Iterator[str]:
     kind = template.kind
-    if not re.fullmatch(_DNS_1035, kind.lower()):
-        found.append(
-            invalid(
-                "spec.names.kind",
-                kind,
-                f"may have mixed case, but should otherwise match: {_DNS_1035_MESSAGE}",
-            )
-        )
+    for field, name in (("kind", kind), ("listKind", f"{kind}List")):
+        for why in _label_faults(name.lower()):
+            mixed = f"may have mixed case, but should otherwise match: {why}"
+            yield invalid(f"spec.names.{field}", name, mixed)
+        if re.fullmatch(_DNS_1035, kind.lower()) is None:
+            break  # Both would say the same.
+    if kind.lower() in OWN_KINDS:
+        yield invalid("spec.names.kind", kind, "is the kind of the templates themselves")
     for index, name in enumerate(template.short_names):
-        if not re.fullmatch(_DNS_1035, name):
-            found.append(invalid(f"spec.names.shortNames[{index}]", name, _DNS_1035_MESSAGE))
-    return found + sorted(set(_level(schema, _ROOT, "")))
+        for why in _label_faults(name):
+            yield invalid(f"spec.names.shortNames[{index}]", name, why)
+
+
+def _label_faults(name: str) -> Iterator[str]:
+    """What is wrong with a DNS-1035 label (apimachinery)."""
+    if len(name) > _LABEL_MAX:
+        yield f"must be no more than {_LABEL_MAX} characters"
+    if not re.fullmatch(_DNS_1035, name):
+        yield _DNS_1035_MESSAGE
 
 
 _WHERE: Final = {
@@ -77,18 +93,12 @@ _WHERE: Final = {
 }
 
 
-def _level(schema: Any, path: str, where: str) -> Iterator[str]:
+def _level(schema: Schema, path: str, where: str) -> Iterator[str]:
     """The faults of one level outside of logical operators, and of those below."""
-    if type(schema) is not dict:
-        yield f"{path}: Invalid value: must be an object"
-        return
     yield from _own_faults(schema, path, where)
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
-    if type(properties) is not dict:
-        yield f"{path}.properties: Invalid value: must be an object"
-        return
     for name, item in properties.items():
-        yield from _level(item, f"{path}.properties[{name}]", "field")
+        yield from _level(item or {}, f"{path}.properties[{name}]", "field")
     if type(more) is dict:
         if properties:
             yield (
@@ -100,7 +110,9 @@ def _level(schema: Any, path: str, where: str) -> Iterator[str]:
         yield (
             f"{path}.additionalProperties: Forbidden: additionalProperties cannot be set to false"
         )
-    if schema.get("items") is not None:
+    if type(schema.get("items")) is list:
+        yield f"{path}.items: Forbidden: items must be a schema object and not an array"
+    elif schema.get("items") is not None:
         yield from _level(schema["items"], f"{path}.items", "item")
     elif schema.get("type") == "array":
         yield f"{path}.items: Required value: must be specified"
@@ -121,8 +133,17 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
     if embedded and kind != "object":
         why = "must be object if x-kubernetes-embedded-resource is true"
         yield f"{path}.type: Required value: {why}" if not kind else invalid(path, kind, why)
+    elif embedded and not preserve and not schema.get("properties"):
+        yield f"{path}.properties: Required value: {_EMBEDDED}"
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        why = "must be true or undefined"
+        yield f"{path}.x-kubernetes-preserve-unknown-fields: Invalid value: false: {why}"
+    yield from _merge_faults(schema, path)
     for name in _UNSUPPORTED:
         if schema.get(name):
+            yield f"{path}.{name}: Forbidden: {name} is not supported"
+    for name in _UNSUPPORTED_AT_ALL:
+        if schema.get(name) is not None:
             yield f"{path}.{name}: Forbidden: {name} is not supported"
     if schema.get("uniqueItems"):
         yield (
@@ -132,12 +153,73 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
     yield from _logic(schema, path)
 
 
+def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
+    """The faults of how lists and maps are merged."""
+    for name, known in (("list", _LIST_TYPES), ("map", _MAP_TYPES)):
+        keyword = f"x-kubernetes-{name}-type"
+        value = schema.get(keyword)
+        if value is not None and value not in known:
+            allowed = ", ".join(f'"{item}"' for item in known)
+            yield f'{path}.{keyword}: Unsupported value: "{value}": supported values: {allowed}'
+    kind, list_type, keys = (
+        schema.get(name) for name in ("type", "x-kubernetes-list-type", _MAP_KEYS)
+    )
+    if list_type is not None and kind != "array":
+        why = "must be array if x-kubernetes-list-type is specified"
+        yield invalid(f"{path}.type", kind or "", why)
+    if keys and list_type != "map":
+        why = "must be map if x-kubernetes-list-map-keys is non-empty"
+        at = f"{path}.x-kubernetes-list-type"
+        yield f"{at}: Required value: {why}" if list_type is None else invalid(at, list_type, why)
+    if schema.get("x-kubernetes-map-type") is not None and kind != "object":
+        why = "must be object if x-kubernetes-map-type is specified"
+        yield invalid(f"{path}.type", kind or "", why)
+    if list_type == "map":
+        yield from _map_list_faults(schema, path, keys or [])
+
+
+_MAP_KEYS: Final = "x-kubernetes-list-map-keys"
+
+
+def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str]:
+    """The faults of a list whose items are told by keys."""
+    if not keys:
+        why = "must not be empty if x-kubernetes-list-type is map"
+        yield f"{path}.{_MAP_KEYS}: Required value: {why}"
+    items = schema.get("items")
+    if type(items) is not dict:
+        return  # Another rule says so.
+    if items.get("type") != "object":
+        why = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type") or "", why)
+        return
+    known = items.get("properties") or {}
+    if len(set(keys)) < len(keys):
+        yield invalid(f"{path}.{_MAP_KEYS}", keys, "must not contain duplicate entries")
+    for key in keys:
+        inner = known.get(key) or {}
+        if key not in known:
+            yield invalid(
+                f"{path}.{_MAP_KEYS}", keys, "entries must all be names of item properties"
+            )
+        elif inner.get("type") in ("array", "object"):
+            why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield invalid(f"{path}.items.properties[{key}].type", inner["type"], why)
+        elif inner.get("nullable"):
+            why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
+            yield f"{path}.items.properties[{key}].nullable: Forbidden: {why}"
+        elif "default" not in inner and key not in (items.get("required") or ()):
+            why = (
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be "
+                "a required property"
+            )
+            yield f"{path}.items.properties[{key}].default: Required value: {why}"
+
+
 def _logic(schema: Schema, path: str) -> Iterator[str]:
     """The faults within allOf, anyOf, oneOf and not, and of the pattern."""
     for operator in ("allOf", "anyOf", "oneOf"):
-        alternatives = schema.get(operator)
-        if type(alternatives) is not list:
-            continue
+        alternatives = schema.get(operator) or ()
         if operator == "anyOf" and alternatives == _INT_OR_STRING:
             continue
         for index, item in enumerate(alternatives):
@@ -145,7 +227,7 @@ def _logic(schema: Schema, path: str) -> Iterator[str]:
     if schema.get("not") is not None:
         yield from _nested(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
-    if type(pattern) is str:
+    if pattern is not None:
         try:
             re2.compile(pattern)
         except re2.error as error:
@@ -155,9 +237,7 @@ def _logic(schema: Schema, path: str) -> Iterator[str]:
 
 def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
     """The faults of a level within a logical operator, which may only restrict."""
-    if type(schema) is not dict:
-        yield f"{path}: Invalid value: must be an object"
-        return
+    schema = schema or {}
     for name, why in _NESTED_FORBIDDEN:
         if schema.get(name):
             yield f"{path}.{name}: Forbidden: {why}"
@@ -165,9 +245,7 @@ def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
         yield f"{path}.additionalProperties: Forbidden: must be undefined to be structural"
     if not (first and schema.get("anyOf") == _INT_OR_STRING):
         yield from _logic(schema, path)
-    properties = schema.get("properties")
-    if type(properties) is dict:
-        for name, item in properties.items():
-            yield from _nested(item, f"{path}.properties[{name}]")
-    if schema.get("items") is not None:
+    for name, item in (schema.get("properties") or {}).items():
+        yield from _nested(item, f"{path}.properties[{name}]")
+    if type(schema.get("items")) is dict:
         yield from _nested(schema["items"], f"{path}.items")

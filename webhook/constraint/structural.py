@@ -98,7 +98,11 @@ def _string_faults(value: str, schema: Schema, path: str) -> Iterator[str]:
 
 
 def _number_faults(value: float, schema: Schema, path: str) -> Iterator[str]:
-    if (factor := schema.get("multipleOf")) is not None and value % factor:
+    factor = schema.get("multipleOf")
+    if factor is not None and factor <= 0:
+        why = f"factor MultipleOf declared for {path} must be positive: {_number(factor)}"
+        yield invalid(_at(path), factor, why)
+    elif factor is not None and value % factor:
         yield invalid(_at(path), value, f"{path} in body should be a multiple of {_number(factor)}")
     if (most := schema.get("maximum")) is not None:
         if schema.get("exclusiveMaximum"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
+from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidTemplate
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 GROUP: Final = "templates.gatekeeper.sh"
 KIND: Final = "ConstraintTemplate"
 REGO: Final = "Rego"
+
+OWN_KINDS: Final = frozenset({"constrainttemplate"})
+"""Kinds that no constraint can have, in lower case: its statuses and metrics could not be told from
+those of the templates themselves."""
 
 # Whether parameters are free unless the template says otherwise: the default of
 # legacySchema in each version of the template's CRD.
@@ -55,6 +60,8 @@ class Template:
 
 def read_template(document: Mapping[str, Any]) -> Template:
     """Read a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    if is_deeper(document.get("spec")):
+        raise _invalid(f"nested deeper than {DEPTH_MAX} levels")
     gvk = gvk_of(document)
     if (gvk.group, gvk.kind) != (GROUP, KIND):
         raise _invalid("not a ConstraintTemplate")
@@ -87,11 +94,14 @@ def read_template(document: Mapping[str, Any]) -> Template:
 
 
 def kind_of(document: Mapping[str, Any]) -> str:
-    """The constraint kind that a template names, however broken the rest of it is; or empty."""
+    """The constraint kind that a template names, however broken the rest of it is; or empty.
+
+    Empty, too, for a kind that no constraint can have (:data:`OWN_KINDS`).
+    """
     found: Any = document
     for field_ in ("spec", "crd", "spec", "names", "kind"):
         found = found.get(field_) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+    return found if isinstance(found, str) and found.lower() not in OWN_KINDS else ""
 
 
 def _invalid(message: str) -> InvalidTemplate:

@@ -21,6 +21,7 @@ from webhook.api import pod_status
 from webhook.api.config import CONFIG
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import LABEL_PREFIX
+from webhook.api.shapes import object_of, status_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.resource import Resource
@@ -29,6 +30,7 @@ from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
+from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.statuses import Subject
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def status_resource(kind: StatusKind) -> Resource:
 
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> Subject:
     """The subject that a status object's labels name."""
-    labels = item["metadata"].get("labels") or {}
+    labels = object_of(item["metadata"].get("labels"))
     if kind is pod_status.CONSTRAINT:
         constraint_kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
         return Subject(kind.kind, constraint_kind, labels.get(f"{LABEL_PREFIX}constraint-name", ""))
@@ -89,19 +91,23 @@ class StatusIndex:
     def change(self, changes: Iterable[Change]) -> None:
         """Take in status objects that came, changed or went."""
         for change in changes:
-            name = change.key.name
-            before = self.items.pop(name, None)
-            if before is not None:
-                self._take_out(name, before)
-            if change.kind == "set":
-                self.items[name] = change.object
-                subject = subject_of(self.kind, change.object)
-                self.subjects.setdefault(subject, {})[name] = change.object
-                self._owner.touch(subject)
+            with self._owner.spoiled.object("status", self.kind.kind, change.key.name):
+                self._change(change)
 
     def synced(self) -> None:
         """A whole list is in."""
         self._owner.touch_all()
+
+    def _change(self, change: Change) -> None:
+        name = change.key.name
+        before = self.items.pop(name, None)
+        if before is not None:
+            self._take_out(name, before)
+        if change.kind == "set":
+            subject = subject_of(self.kind, change.object)
+            self.items[name] = change.object
+            self.subjects.setdefault(subject, {})[name] = change.object
+            self._owner.touch(subject)
 
     def _take_out(self, name: str, item: Object) -> None:
         subject = subject_of(self.kind, item)
@@ -138,8 +144,13 @@ class Aggregation:
         *,
         record: RecordEvent,
         settings: Settings | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
-        """``record`` takes what the decision log should know."""
+        """``record`` takes what the decision log should know.
+
+        ``spoiled`` takes what an object raises that nobody foresaw.
+        """
+        self.spoiled = spoiled or Spoiled(log)
         self._client = client
         self._manager = manager
         self._registrar: Registrar = manager.registrar("status")
@@ -194,7 +205,8 @@ class Aggregation:
         if event.key is None:
             return
         subject = self._subject(event.gvk, event.key)
-        self.conditions.seen(subject, event.object if event.kind == "set" else None)
+        with self.spoiled.object("by_pod", *subject):
+            self.conditions.seen(subject, event.object if event.kind == "set" else None)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
         self.touch(subject)
@@ -260,7 +272,8 @@ class Aggregation:
 
         async def work() -> None:
             for subject in turns:
-                await self._write(subject, live, writers)
+                with self.spoiled.object("by_pod", *subject):
+                    await self._write(subject, live, writers)
                 await asyncio.sleep(0)  # Thousands that need no write must not hold the watches.
 
         async with asyncio.TaskGroup() as tasks:
@@ -312,7 +325,7 @@ class Aggregation:
         if wanted is None:
             self._since.pop(subject, None)
             return
-        status = document.get("status") or {}
+        status = status_of(document)
         held = status.get("byPod"), status.get("conditions")
         since, before = self._since.get(subject, (now, held))
         if before != held:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard, pod_status
+from webhook.api.shapes import status_of, texts_of
 from webhook.controllers import pods
 
 if TYPE_CHECKING:
@@ -39,21 +40,22 @@ def merged(
     live: set[str] = set()
     metadata = document["metadata"]
     for item in statuses:
-        found = item.get("status") or {}
+        found = status_of(item)
         auditors = {owner["uid"] for owner in pods.owners_of(item)} & working
-        if AUDIT_OPERATION not in (found.get("operations") or ()) or not auditors:
+        if AUDIT_OPERATION not in texts_of(found.get("operations")) or not auditors:
             continue
         live |= auditors
         is_of_now = (found.get("constraintUID"), found.get("observedGeneration")) == (
             metadata.get("uid"),
             metadata.get("generation", 0),
         )
-        if is_of_now and audit_shard.FIELD in found:
-            shards |= dict.fromkeys(auditors, found[audit_shard.FIELD])
+        shard = audit_shard.read_shard(found)
+        if is_of_now and shard is not None:
+            shards |= dict.fromkeys(auditors, shard)
     results = audit_shard.merged(shards, live) if len(live) > 1 else None
     if results is None:
         return status
-    before: Json = dict(document.get("status") or {})
+    before: Json = dict(status_of(document))
     if _same(before, results):
         return status
     whole = (before if status is None else status) | results

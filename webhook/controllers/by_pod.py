@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
+from webhook.api.shapes import objects_of, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ def merged_status(
     ``live`` are the UIDs of the pods that count; a status whose pod is gone is
     left out even before the garbage collector has taken it. None counts all.
     """
-    current: Json = dict(document.get("status") or {})
+    current: Json = dict(status_of(document))
     counted = statuses if live is None else [item for item in statuses if _owner(item) in live]
     entries = pod_status.by_pod(counted, kind, document["metadata"].get("uid", ""))
     wanted = dict(current)
@@ -46,7 +47,7 @@ def merged_status(
 
 def _owner(status: Mapping[str, Any]) -> str:
     """The UID of the pod that a status object belongs to."""
-    owners = status.get("metadata", {}).get("ownerReferences") or ()
+    owners = objects_of(status["metadata"].get("ownerReferences"))
     return next((str(owner.get("uid", "")) for owner in owners if owner.get("kind") == "Pod"), "")
 
 

@@ -12,6 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status, timestamp
+from webhook.api.gvk import text
+from webhook.api.shapes import conditions_of, status_of
 from webhook.controllers.conditions import BEHIND_SECONDS, judge, merged, state_of
 from webhook.controllers.events import event
 
@@ -49,8 +51,7 @@ class ConditionKeeper:
 
     def seen(self, subject: Subject, document: Mapping[str, Any] | None) -> None:
         """An object as it is now; None when it is gone."""
-        conditions = ((document or {}).get("status") or {}).get("conditions") or ()
-        state, _ = state_of(conditions)
+        state, _ = state_of(conditions_of(status_of(document)))
         if state != self._states.get(subject, ""):
             self._counts = None
             self._states[subject] = state
@@ -108,8 +109,8 @@ class ConditionKeeper:
             self._behind.pop(subject, None)
         if self._pruned_until.get(subject.kind, 0.0) > now:
             return status
-        before: Json = dict(document.get("status") or {})
-        conditions = merged(before.get("conditions") or (), verdict, timestamp.now())
+        before: Json = dict(status_of(document))
+        conditions = merged(conditions_of(before), verdict, timestamp.now())
         if conditions == before.get("conditions"):
             return status
         return (before if status is None else status) | {"conditions": conditions}
@@ -133,15 +134,18 @@ class ConditionKeeper:
         """A status was written by us, and became ``after``: say what changed for better or worse."""
         if "conditions" not in wanted:
             return
-        conditions = (after.get("status") or {}).get("conditions")
-        if conditions is None:
+        status = status_of(after)
+        if "conditions" not in status:
             self._take_pruned(subject)
             return
-        old = state_of((before.get("status") or {}).get("conditions") or ())
+        conditions = conditions_of(status)
+        old = state_of(conditions_of(status_of(before)))
         new = state_of(conditions)
         if not is_news(old, new):
             return
-        message = next(item["message"] for item in conditions if item["type"] == "Active")
+        message = next(
+            (text(item, "message") for item in conditions if item["type"] == "Active"), ""
+        )
         await self.events.write(
             event(
                 after,

@@ -21,6 +21,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from webhook.api.gvk import text
+from webhook.api.shapes import integer_of, status_of, texts_of
 from webhook.controllers import pods
 from webhook.controllers.convergence import (
     POD_LABELS,
@@ -96,10 +98,12 @@ class Verdict:
 def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> list[Json]:
     """All conditions that the object should have: ours over what it has, others' as they are.
 
+    ``current`` are those that :func:`~webhook.api.shapes.conditions_of` reads.
+
     The time of a condition is that of the change of its status; one that differs
     in nothing is left as it is.
     """
-    known = {item.get("type"): dict(item) for item in current}
+    known = {item["type"]: dict(item) for item in current}
     found = [item for name, item in known.items() if name not in TYPES]
     for condition in verdict.documents(now):
         before = known.get(condition["type"])
@@ -111,14 +115,14 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
     """The state that conditions tell, and its generation; an empty text for none."""
-    known = {item.get("type"): item for item in conditions}
+    known = {item["type"]: item for item in conditions}
     for name in ("Active", "Degraded", "Error"):
         if known.get(name, {}).get("status") == "True":
-            return name, known[name].get("observedGeneration", 0)
+            return name, integer_of(known[name].get("observedGeneration"))
     enforced = known.get("Enforced")
     if enforced is None:
         return "", 0
-    return enforced.get("reason", ""), enforced.get("observedGeneration", 0)
+    return text(enforced, "reason"), integer_of(enforced.get("observedGeneration"))
 
 
 # --- which replicas, and what they do -------------------------------------------------------------
@@ -136,7 +140,7 @@ def replicas(
     speaking = {
         owner["uid"]
         for item in statuses
-        if WEBHOOK_OPERATION in ((item.get("status") or {}).get("operations") or ())
+        if WEBHOOK_OPERATION in texts_of(status_of(item).get("operations"))
         for owner in pods.owners_of(item)
     }
     found = []

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
+from webhook.api.gvk import text
 from webhook.api.pod_status import LABEL_PREFIX
+from webhook.api.shapes import conditions_of, integer_of, objects_of, status_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -116,8 +118,8 @@ class Convergence:
 
 def replica(pod: Mapping[str, Any]) -> Replica:
     """A Pod as a replica."""
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or ()}
+    metadata, status = pod["metadata"], status_of(pod)
+    conditions = {item["type"]: item.get("status") for item in conditions_of(status)}
     return Replica(
         metadata["name"],
         metadata["uid"],
@@ -153,7 +155,7 @@ def converge(
 ) -> Convergence:
     """What the replicas do about a template or constraint, by the status objects about it."""
     kind = pod_status.TEMPLATE if document["kind"] == TEMPLATE_KIND else pod_status.CONSTRAINT
-    by_pod = {_owner(status): status.get("status") or {} for status in statuses}
+    by_pod = {_owner(status): status_of(status) for status in statuses}
     metadata = document["metadata"]
     return Convergence(
         document["kind"],
@@ -172,19 +174,19 @@ def _standing(
     return Standing(
         item,
         _state(item, entry, metadata.get("generation", 0), kind),
-        entry.get("observedGeneration", 0),
-        entry.get("activeGeneration"),
-        entry.get("activeDigest", ""),
-        entry.get("since", ""),
-        tuple(entry.get("errors") or ()),
-        entry.get("enforcementAction", ""),
+        integer_of(entry.get("observedGeneration")),
+        integer_of(entry["activeGeneration"]) if "activeGeneration" in entry else None,
+        text(entry, "activeDigest"),
+        text(entry, "since"),
+        tuple(objects_of(entry.get("errors"))),
+        text(entry, "enforcementAction"),
     )
 
 
 def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: StatusKind) -> State:
     if item.terminating:
         return "terminating"
-    if WEBHOOK_OPERATION not in (entry.get("operations") or ()):
+    if WEBHOOK_OPERATION not in texts_of(entry.get("operations")):
         return "missing"
     if entry.get("observedGeneration") != generation:
         return "behind"
@@ -198,8 +200,8 @@ def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: Statu
 
 
 def _owner(status: Mapping[str, Any]) -> str:
-    owners = status["metadata"].get("ownerReferences") or ()
-    return next((str(owner["uid"]) for owner in owners if owner.get("kind") == "Pod"), "")
+    owners = objects_of(status["metadata"].get("ownerReferences"))
+    return next((text(owner, "uid") for owner in owners if owner.get("kind") == "Pod"), "")
 
 
 def _error_text(error: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.shapes import conditions_of, status_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -45,7 +47,7 @@ def _reason(crd: Json | None) -> str:
     """Why a CRD is not established; an empty text where it is."""
     if crd is None:
         return "there is no such CRD: no replica with --operation=generate has made it"
-    conditions = {item["type"]: item for item in (crd.get("status") or {}).get("conditions") or ()}
+    conditions = {item["type"]: item for item in conditions_of(status_of(crd))}
     if conditions.get("Established", {}).get("status") == "True":
         return ""
     for name in ("NamesAccepted", "Established"):

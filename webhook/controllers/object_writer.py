@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector
+from webhook.controllers.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.cluster.reflector import Selection, Settings
     from webhook.cluster.resource import Resource
     from webhook.cluster.store import Change, Store
+    from webhook.controllers.spoiled import Follower
     from webhook.log import Logger
 
 WRITES_AT_ONCE: Final = 8
@@ -32,6 +34,9 @@ priority level is held for long."""
 
 DEBOUNCE_SECONDS: Final = 0.01
 """A batch of changes is compared once."""
+
+
+_CRD: Final = "CustomResourceDefinition"
 
 
 class Overlay(Protocol):
@@ -108,11 +113,15 @@ class ObjectWriter:
         *,
         settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
         """``selection`` says which objects of the kind are ours to keep.
 
-        ``listener`` is told what changed at the API server.
+        ``listener`` is told what changed at the API server. ``spoiled`` takes what an
+        object raises that nobody foresaw.
         """
+        self._spoiled = spoiled or Spoiled(log)
+        self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
         self._client = client
         self._resource = resource
         self._namespace = selection.namespace
@@ -156,7 +165,9 @@ class ObjectWriter:
     def change(self, changes: Iterable[Change]) -> None:
         """Objects changed at the API server: compare again."""
         if self._listener is not None:
-            self._listener(changes)
+            for change in changes:
+                with self._spoiled.object(self._follower, change.key.name):
+                    self._listener((change,))
         self._unsettled.add(change.key.name for change in changes)
         self._work.set()
 
@@ -191,15 +202,16 @@ class ObjectWriter:
         """Write every difference there is now; whether all could be written."""
         known = {document["metadata"]["name"]: document for document in self.store}
         names = self._unsettled.take(self._wanted, known)
-        wanted = {name: self._wanted[name] for name in names if name in self._wanted}
-        found = {name: known[name] for name in names if name in known}
-        writes = iter(differences(wanted, found, self._overlay, prune=self._prune))
+        writes = iter(self._differences(sorted(names), known))
         good = True
 
         async def work() -> None:
             nonlocal good
             for write in writes:
-                if not await self._write(write):
+                written = False
+                with self._spoiled.object(self._follower, "write", write.name):
+                    written = await self._write(write)
+                if not written:
                     good = False
                     self._unsettled.add((write.name,))
 
@@ -207,6 +219,16 @@ class ObjectWriter:
             for _ in range(WRITES_AT_ONCE):
                 tasks.create_task(work())
         return good
+
+    def _differences(self, names: Iterable[str], known: Mapping[str, Json]) -> list[Write]:
+        """The writes that bring these objects in step, each looked at by itself."""
+        writes = []
+        for name in names:
+            with self._spoiled.object(self._follower, self._resource.gvk.kind, name):
+                wanted = {name: self._wanted[name]} if name in self._wanted else {}
+                found = {name: known[name]} if name in known else {}
+                writes += differences(wanted, found, self._overlay, prune=self._prune)
+        return writes
 
     async def _write(self, write: Write) -> bool:
         self.writes += 1

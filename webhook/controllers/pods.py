@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import conditions_of, objects_of, status_of, texts_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -15,9 +17,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 def live(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """The UIDs of the Pods that are not finished: one that terminates serves until it has ended."""
     return frozenset(
-        pod["metadata"]["uid"]
-        for pod in pods
-        if (pod.get("status") or {}).get("phase") not in _FINISHED
+        pod["metadata"]["uid"] for pod in pods if status_of(pod).get("phase") not in _FINISHED
     )
 
 
@@ -26,7 +26,7 @@ def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(
         pod["metadata"]["uid"]
         for pod in pods
-        if (pod.get("status") or {}).get("phase") not in _FINISHED
+        if status_of(pod).get("phase") not in _FINISHED
         and not pod["metadata"].get("deletionTimestamp")
         and not is_unready(pod)
     )
@@ -38,18 +38,18 @@ def writers(
     """The UIDs of the replicas that run the status operation, as their statuses say; ours is one."""
     found = {own_uid}
     for item in statuses:
-        if STATUS_OPERATION in (item.get("status") or {}).get("operations", ()):
+        if STATUS_OPERATION in texts_of(status_of(item).get("operations")):
             found |= {owner.get("uid", "") for owner in owners_of(item)} & working_pods
     return frozenset(found)
 
 
 def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The Pods that own a status object."""
-    owners = item["metadata"].get("ownerReferences") or ()
+    owners = objects_of(item["metadata"].get("ownerReferences"))
     return [owner for owner in owners if owner.get("kind") == "Pod"]
 
 
 def is_unready(pod: Mapping[str, Any]) -> bool:
     """Whether the kubelet says that a Pod is not Ready; it says nothing of one that is new."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(item.get("type") == "Ready" and item.get("status") == "False" for item in conditions)
+    conditions = conditions_of(status_of(pod))
+    return any(item["type"] == "Ready" and item.get("status") == "False" for item in conditions)

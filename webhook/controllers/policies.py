@@ -11,27 +11,31 @@ readiness ever speaks of policy that does not answer admissions yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
-from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate, MissingTemplate
+from webhook.constraint.errors import (
+    ConstraintFrameworkError,
+    InvalidConstraint,
+    InvalidTemplate,
+    MissingTemplate,
+)
 from webhook.constraint.rollout import stage_of, staged
-from webhook.constraint.template import kind_of
 from webhook.controllers.constraint_crds import owned
-from webhook.controllers.fault_fields import SUSPENDED, UNESTABLISHED, fault_fields
 from webhook.controllers.observations import Observations
+from webhook.controllers.policy_state import State, count_not_newest, same_policy
+from webhook.controllers.policy_statuses import Circumstances, policy_status
 from webhook.controllers.requirements import missing, missing_text, read_requirements
 from webhook.controllers.revisions import (
     MISSING_REVISION,
     InForce,
     NoRevisions,
     attempts,
-    origin_fields,
     rollback_of,
 )
+from webhook.controllers.spoiled import Spoiled, described
 from webhook.controllers.statuses import keep_since
 
 if TYPE_CHECKING:
@@ -49,31 +53,13 @@ TEMPLATES: Final = "ConstraintTemplate"
 """The templates' name in readiness."""
 
 
+UNFORESEEN: Final = "internal_error"
+"""Code of the status error of what nobody foresaw."""
+
+
 def constraint_kind(kind: str) -> str:
     """A constraint kind's name in readiness."""
     return f"{kind}.{constraints.GROUP}"
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What became of an object: as it is, and what of it is in force."""
-
-    document: Mapping[str, Any]
-    in_force: InForce | None = None
-    error: StatusError | None = None
-    missing: tuple[frozenset[GroupVersionKind], ...] = ()
-    action: str = ""
-    """A constraint's action at its stage of a roll-out."""
-
-    @property
-    def active(self) -> int:
-        """The generation in force, 0 for none."""
-        return 0 if self.in_force is None else self.in_force.generation
-
-    @property
-    def uid(self) -> str:
-        uid: str = self.document["metadata"].get("uid", "")
-        return uid
 
 
 class PolicyController:
@@ -88,8 +74,11 @@ class PolicyController:
         *,
         wait_for_broken: bool = False,
         revisions: Revisions | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
         """``now`` gives the time for statuses, in RFC 3339; ``revisions`` has those kept.
+
+        ``spoiled`` takes what an object raises that nobody foresaw.
 
         With ``wait_for_broken`` a broken object holds readiness back; without, it
         is given up on as Gatekeeper does by default.
@@ -100,8 +89,9 @@ class PolicyController:
         self._now = now
         self._wait_for_broken = wait_for_broken
         self._revisions = revisions or NoRevisions()
-        self._templates: dict[str, _State] = {}
-        self._constraints: dict[str, dict[str, _State]] = {}
+        self._spoiled = spoiled or Spoiled()
+        self._templates: dict[str, State] = {}
+        self._constraints: dict[str, dict[str, State]] = {}
         self._requirements: dict[str, Requirements] = {}
         self._synced: frozenset[GroupVersionKind] = frozenset()
         self._crds: dict[str, Json] = {}
@@ -119,13 +109,13 @@ class PolicyController:
     def kinds(self) -> frozenset[str]:
         """The constraint kinds to watch: those of all templates, broken ones included."""
         return frozenset(
-            kind for state in self._templates.values() if (kind := _kind_of(state)) is not None
+            kind for state in self._templates.values() if (kind := state.kind) is not None
         )
 
     def kind(self, template: str) -> str | None:
         """The constraint kind of a known template."""
         state = self._templates.get(template)
-        return None if state is None else _kind_of(state)
+        return None if state is None else state.kind
 
     @property
     def crds(self) -> Mapping[str, Json]:
@@ -141,35 +131,15 @@ class PolicyController:
     @property
     def not_newest(self) -> dict[tuple[str, ...], float]:
         """How many objects are not enforced as they are now, by kind and cause."""
-        counts: dict[tuple[str, ...], float] = {
-            (kind, cause): 0.0
-            for kind in ("template", "constraint")
-            for cause in ("earlier", "none", "rollback")
-        }
-        kinds = {"template": [self._templates], "constraint": list(self._constraints.values())}
-        for kind, groups in kinds.items():
-            for states in groups:
-                for state in states.values():
-                    if state.in_force is not None and state.in_force.rollback:
-                        counts[kind, "rollback"] += 1
-                    elif state.error is not None:
-                        counts[kind, "earlier" if state.in_force is not None else "none"] += 1
-        return counts
+        return count_not_newest(self._templates.values(), self._all_constraints())
 
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the objects, each in a line."""
-        found = [
-            f"{TEMPLATES} {name}: {state.error.message}"
-            for name, state in self._templates.items()
-            if state.error is not None
-        ]
-        found += [
-            f"{kind} {name}: {state.error.message}"
-            for kind, states in self._constraints.items()
-            for name, state in states.items()
-            if state.error is not None
-        ]
-        return tuple(found)
+        states = (*self._templates.values(), *self._all_constraints())
+        return tuple(line for state in states if (line := state.fault))
+
+    def _all_constraints(self) -> list[State]:
+        return [state for states in self._constraints.values() for state in states.values()]
 
     def listed(self, kind: str) -> None:
         """Every object of a kind that there was has been taken: readiness waits for no other.
@@ -189,29 +159,30 @@ class PolicyController:
             self._drop_template(name)
             return
         before = self._templates.get(name)
-        if before is not None and _same_policy(before.document, document):
+        if before is not None and same_policy(before.document, document):
             return
         if before is not None and before.uid != document["metadata"].get("uid", ""):
             # Deleted and made anew between two looks: nothing of the old one counts.
             self._drop_template(name)
             before = None
         in_force = before.in_force if before is not None else None
-        self._templates[name] = _State(document, in_force)
+        self._templates[name] = State(document, in_force)
         self._apply_template(name)
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
         """Take a constraint as it is now; None when it is gone."""
         known = self._constraints.setdefault(kind, {})
         before = known.get(name)
-        if before is not None and document is not None and _same_policy(before.document, document):
+        if before is not None and document is not None and same_policy(before.document, document):
             return
         self._touched.add((kind, name))
         if document is None:
+            self._spoiled.clear("constraint", kind, name)
             if (gone := known.pop(name, None)) is not None:
                 self._client.remove_constraint(kind, name)
                 self._observations.forget(gone.uid)
             return
-        fresh = _State(document)
+        fresh = State(document)
         if before is not None:
             if before.uid == document["metadata"].get("uid", ""):
                 fresh = replace(fresh, in_force=before.in_force, action=before.action)
@@ -235,8 +206,9 @@ class PolicyController:
         state = self._constraints.get(kind, {}).get(name)
         if state is None or not state.action or state.error is not None:
             return
-        if self._observations.violated(state.document, now):
-            self._touched.add((kind, name))
+        with self._spoiled.object("rollout", kind, name):
+            if self._observations.violated(state.document, now):
+                self._touched.add((kind, name))
 
     def take_breakers(self, breakers: Mapping[tuple[str, str], BreakerView]) -> None:
         """Constraints that took too long, by kind and name, as they are now."""
@@ -293,23 +265,17 @@ class PolicyController:
     def _apply_template(self, name: str) -> None:
         state = self._templates[name]
         self._touched.add((TEMPLATES, name))
-        fault: StatusError | None = None
-        broken: InvalidTemplate | None = None
-        for attempt in attempts(state.document, state.in_force, self._revisions):
-            if not isinstance(attempt, InForce):
-                fault = fault or StatusError(MISSING_REVISION, str(attempt))
-                continue
-            try:
-                self._templates[name] = replace(self._tried_template(state, attempt), error=fault)
-                break
-            except InvalidTemplate as error:
-                fault = fault or StatusError(error.code, str(error))
-                broken = broken or (None if attempt.revision else error)
-        else:
-            self._templates[name] = replace(self._kept_template(state), error=fault)
+        broken: InvalidTemplate | None
+        try:
+            self._templates[name], broken = self._attempted_template(state)
+        except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
+            broken = self._unforeseen_template(name, error)
+            error_ = StatusError(broken.code, str(broken))
+            self._templates[name] = replace(state, error=error_)
         if broken is not None and not self._templates[name].missing:
-            self._client.break_template(state.document, broken)
-        kind = _kind_of(self._templates[name])
+            with self._spoiled.object("status", TEMPLATES, name):
+                self._client.break_template(state.document, broken)
+        kind = self._templates[name].kind
         if kind is None:
             return
         self._tracker.track(constraint_kind(kind))
@@ -321,7 +287,38 @@ class PolicyController:
             known[constraint] = self._applied_constraint(fresh)
             self._touched.add((kind, constraint))
 
-    def _tried_template(self, state: _State, attempt: InForce) -> _State:
+    def _attempted_template(self, state: State) -> tuple[State, InvalidTemplate | None]:
+        """The template with what of it can be enforced, and why the newest cannot, if so."""
+        name = state.document["metadata"]["name"]
+        fault: StatusError | None = None
+        broken: InvalidTemplate | None = None
+        unforeseen = False
+        for attempt in attempts(state.document, state.in_force, self._revisions):
+            if not isinstance(attempt, InForce):
+                fault = fault or StatusError(MISSING_REVISION, str(attempt))
+                continue
+            try:
+                tried = replace(self._tried_template(state, attempt), error=fault)
+            except Exception as error:  # noqa: BLE001  # the object's boundary, as above
+                refused = error
+                if not isinstance(refused, InvalidTemplate):
+                    refused, unforeseen = self._unforeseen_template(name, error), True
+                fault = fault or StatusError(refused.code, str(refused))
+                broken = broken or (None if attempt.revision else refused)
+            else:
+                break
+        else:
+            tried = replace(self._kept_template(state), error=fault)
+        if not unforeseen:
+            self._spoiled.clear("template", name)
+        return tried, broken
+
+    def _unforeseen_template(self, name: str, error: Exception) -> InvalidTemplate:
+        """What nobody foresaw, as the refusal that it amounts to."""
+        self._spoiled.take("template", name, error=error)
+        return InvalidTemplate(described(error), UNFORESEEN)
+
+    def _tried_template(self, state: State, attempt: InForce) -> State:
         """Enforce this, or withhold it until its data is there; raises :class:`InvalidTemplate`."""
         name = state.document["metadata"]["name"]
         requirements = read_requirements(attempt.document)
@@ -333,9 +330,9 @@ class PolicyController:
             self._client.add_template(attempt.document)
         self._requirements[name] = requirements
         self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
-        return _State(state.document, None if absent else attempt, missing=absent)
+        return State(state.document, None if absent else attempt, missing=absent)
 
-    def _kept_template(self, state: _State) -> _State:
+    def _kept_template(self, state: State) -> State:
         """What was in force stays, unless its data is gone."""
         name = state.document["metadata"]["name"]
         absent = missing(self._requirements.get(name, ()), self._synced)
@@ -347,21 +344,41 @@ class PolicyController:
     def _drop_template(self, name: str) -> None:
         state = self._templates.pop(name, None)
         self._requirements.pop(name, None)
+        self._spoiled.clear("template", name)
         self._touched.add((TEMPLATES, name))
         self._client.remove_template(name)
         self._crds.pop(f"{name}.{constraints.GROUP}", None)
-        kind = _kind_of(state) if state is not None else None
+        kind = state.kind if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
             gone = self._constraints.pop(kind, {})
             self._touched.update((kind, constraint) for constraint in gone)
+            for constraint in gone:
+                self._spoiled.clear("constraint", kind, constraint)
             for constraint_state in gone.values():
                 self._observations.forget(constraint_state.uid)
 
-    def _applied_constraint(self, state: _State) -> _State:
+    def _applied_constraint(self, state: State) -> State:
+        metadata = state.document["metadata"]
+        key = (state.document["kind"], metadata["name"])
+        broken: ConstraintFrameworkError | None
+        try:
+            taken, broken = self._attempted_constraint(state)
+        except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
+            broken = self._unforeseen_constraint(key, error)
+            taken = replace(state, error=_cached(broken))
+        if broken is not None:
+            with self._spoiled.object("status", *key):
+                self._client.break_constraint(state.document, broken)
+        return taken
+
+    def _attempted_constraint(self, state: State) -> tuple[State, ConstraintFrameworkError | None]:
+        """The constraint with what of it can be enforced, and why the newest cannot, if so."""
+        key = (state.document["kind"], state.document["metadata"]["name"])
         fault: StatusError | None = None
         broken: ConstraintFrameworkError | None = None
-        taken: _State | None = None
+        taken: State | None = None
+        unforeseen = False
         for attempt in attempts(state.document, state.in_force, self._revisions):
             if not isinstance(attempt, InForce):
                 fault = fault or StatusError(MISSING_REVISION, str(attempt))
@@ -374,16 +391,26 @@ class PolicyController:
                     staged(attempt.document, status), is_valid=bool(attempt.revision)
                 )
                 action = stage_of({**attempt.document, "status": status})
-                taken = _State(state.document, attempt, fault, action=action)
+                taken = State(state.document, attempt, fault, action=action)
                 break
-            except ConstraintFrameworkError as error:
-                fault = fault or StatusError("", f"could not cache constraint: {error}")
-                broken = broken or (None if attempt.revision else error)
+            except Exception as error:  # noqa: BLE001  # the object's boundary, as above
+                refused = error
+                if not isinstance(refused, ConstraintFrameworkError):
+                    refused, unforeseen = self._unforeseen_constraint(key, error), True
+                fault = fault or _cached(refused)
+                broken = broken or (None if attempt.revision else refused)
                 if isinstance(error, MissingTemplate):
                     break  # No other generation would find it.
-        if broken is not None:
-            self._client.break_constraint(state.document, broken)
-        return taken or replace(state, error=fault)
+        if not unforeseen:
+            self._spoiled.clear("constraint", *key)
+        return taken or replace(state, error=fault), broken
+
+    def _unforeseen_constraint(
+        self, key: tuple[str, str], error: Exception
+    ) -> ConstraintFrameworkError:
+        """What nobody foresaw, as the refusal that it amounts to."""
+        self._spoiled.take("constraint", *key, error=error)
+        return InvalidConstraint(described(error))
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -400,7 +427,8 @@ class PolicyController:
             else:
                 state = self._constraints.get(group, {}).get(name)
                 self._tell(constraint_kind(group), name, state)
-            self._write(group, name, state)
+            with self._spoiled.object("status", group, name):
+                self._write(group, name, state)
             self._good[group, name] = None if state is None else state.in_force
         self._touched.clear()
         return changed
@@ -410,7 +438,7 @@ class PolicyController:
         taken, self._good = self._good, {}
         return taken
 
-    def _tell(self, kind: str, name: str, state: _State | None) -> None:
+    def _tell(self, kind: str, name: str, state: State | None) -> None:
         if state is None:
             self._tracker.cancel(kind, name)
         elif state.missing:
@@ -427,7 +455,7 @@ class PolicyController:
         """The status objects that this replica should have, by name, as of the last publication."""
         return self._statuses
 
-    def _write(self, group: str, name: str, state: _State | None) -> None:
+    def _write(self, group: str, name: str, state: State | None) -> None:
         """Bring the status object of one template or constraint up to date."""
         status_name = self._status_names.pop((group, name), None)
         before = self._statuses.pop(status_name, None) if status_name is not None else None
@@ -438,56 +466,23 @@ class PolicyController:
             self._status_names[group, name] = status_name
             self._statuses[status_name] = document
 
-    def _status(self, group: str, state: _State) -> Json | None:
+    def _status(self, group: str, state: State) -> Json | None:
         name = state.document["metadata"]["name"]
-        breaker = self._breakers.get((group, name))
         no_crd = ""
         if group == TEMPLATES:
             no_crd = self._unestablished.get(f"{name}.{constraints.GROUP}", "")
             fault = self._client.fault_of(name)
-            subject, enforced = pod_status.template_subject(state.document), None
         else:
             fault = self._client.fault_of(group, name)
-            subject, enforced = pod_status.constraint_subject(state.document), state.active > 0
-        in_force = state.in_force
-        if fault is not None and fault.answer != "lastGood":
-            in_force, enforced = None, None if enforced is None else False
-        errors = [] if state.error is None else [state.error]
-        if enforced is False and fault is not None and not errors:
-            errors.append(StatusError(fault.cause, "its template's newest generation is broken"))
-        if breaker is not None and breaker.state != "closed":
-            enforced = False
-            errors.append(StatusError(SUSPENDED, breaker.message))
-        active = 0 if in_force is None else in_force.generation
-        additions: Json = {"activeGeneration": active, "since": self._now()}
-        additions |= origin_fields(in_force)
-        additions |= fault_fields(fault, breaker, state.missing, no_crd=bool(no_crd))
-        additions |= self._observations.fields(subject.uid, state.action)
-        if state.missing:
-            errors.append(StatusError("missing_data", missing_text(state.missing)))
-        if no_crd:
-            errors.append(StatusError(UNESTABLISHED, f"its constraints' CRD: {no_crd}"))
-        try:
-            return pod_status.pod_status(
-                self._pod, subject, errors=errors, enforced=enforced, additions=additions
-            )
-        except pod_status.InvalidName:
-            return None  # Gatekeeper has no status for an object of such a name either.
-
-
-def _same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two states of an object differ in nothing that decides: statuses change often."""
-    ours, theirs = one["metadata"], other["metadata"]
-    return (
-        all(
-            ours.get(field) == theirs.get(field)
-            for field in ("uid", "generation", "labels", "annotations")
+        circumstances = Circumstances(
+            fault,
+            self._breakers.get((group, name)),
+            no_crd,
+            self._observations.fields(state.uid, state.action),
+            self._now(),
         )
-        and one.get("spec") == other.get("spec")
-        and stage_of(one) == stage_of(other)
-    )
+        return policy_status(self._pod, state, circumstances, is_template=group == TEMPLATES)
 
 
-def _kind_of(state: _State) -> str | None:
-    """The constraint kind of the template in force, or that a broken one names."""
-    return kind_of(state.document if state.in_force is None else state.in_force.document) or None
+def _cached(error: ConstraintFrameworkError) -> StatusError:
+    return StatusError("", f"could not cache constraint: {error}")

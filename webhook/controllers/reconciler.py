@@ -16,14 +16,17 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.constraint import constraint
 from webhook.controllers import policies, sync
 from webhook.controllers.policies import constraint_kind
+from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.sync import data_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.pod_status import Json
+    from webhook.cluster.store import Key
     from webhook.constraint.client import Client
     from webhook.controllers.policies import PolicyController
+    from webhook.controllers.spoiled import Follower
     from webhook.controllers.sync import SyncController
     from webhook.readiness import Tracker
     from webhook.watch.queue import Event
@@ -34,6 +37,13 @@ NAMESPACES: Final = "Namespace"
 """The Namespaces' name in readiness."""
 
 CONSTRAINT_VERSION: Final = "v1beta1"
+
+_FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
+    TEMPLATE: "template",
+    NAMESPACE: "namespace",
+    CONFIG: "config",
+    SYNC_SET: "syncset",
+}
 
 
 def constraint_gvk(kind: str) -> GroupVersionKind:
@@ -67,8 +77,13 @@ class Reconciler:
         namespace: str,
         policy_watches: Intents,
         data_watches: Intents,
+        spoiled: Spoiled | None = None,
     ) -> None:
-        """``namespace`` is the one whose Config counts."""
+        """``namespace`` is the one whose Config counts.
+
+        ``spoiled`` takes what an object raises that nobody foresaw.
+        """
+        self._spoiled = spoiled or Spoiled()
         self._client = client
         self._tracker = tracker
         self._policy = policy
@@ -93,14 +108,19 @@ class Reconciler:
             self._listed(event.gvk)
             return
         assert event.key is not None
-        name = event.key.name
+        follower = _FOLLOWERS.get(event.gvk, "constraint")
+        with self._spoiled.object(follower, event.gvk.kind, *event.key):
+            self._take_object(event, event.key)
+
+    def _take_object(self, event: Event, key: Key) -> None:
+        name = key.name
         document = event.object if event.kind == "set" else None
         if event.gvk == TEMPLATE:
             self._template(name, document)
         elif event.gvk == NAMESPACE:
             self._client.set_namespace(name, document)
         elif event.gvk == CONFIG:
-            if event.key == (self._namespace, CONFIG_NAME):
+            if key == (self._namespace, CONFIG_NAME):
                 self._data.config(document)
                 self._config_changed = True
                 self._follow_data()
@@ -160,7 +180,8 @@ class Reconciler:
             return
         assert event.key is not None
         document = event.object if event.kind == "set" else None
-        self._data.data(event.gvk, event.key, document)
+        with self._spoiled.object("data", str(event.gvk), *event.key):
+            self._data.data(event.gvk, event.key, document)
 
     def _follow_data(self) -> None:
         self._data_watches.replace_watch(self._data.kinds)

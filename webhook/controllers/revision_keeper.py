@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import rendezvous
 from webhook.api import revision
-from webhook.api.gvk import GroupVersionKind
+from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.revision import InvalidRevision, Revision, read_revision, revision_object
+from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.resource import Resource
 from webhook.controllers.constraint_crds import CRDS
 from webhook.controllers.policies import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
+from webhook.controllers.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,12 +80,15 @@ class RevisionKeeper:
         tell: Callable[[Iterable[Key]], None],
         writers: Callable[[], frozenset[str]] | None = None,
         settings: Settings | None = None,
+        spoiled: Spoiled | None = None,
     ) -> None:
         """``tell`` is given the objects whose revisions came or went.
 
         ``limit`` are kept of each object. ``writers`` gives the replicas that write;
-        without it this one only reads.
+        without it this one only reads. ``spoiled`` takes what an object raises that
+        nobody foresaw.
         """
+        self._spoiled = spoiled or Spoiled(log)
         self._client = client
         self._pod = pod
         self._log = log
@@ -115,20 +120,24 @@ class RevisionKeeper:
         """Take in revisions that came or went; what cannot be read does not count."""
         subjects: list[Key] = []
         for change in changes:
-            try:
-                found = read_revision(change.object)
-            except InvalidRevision as error:
-                self._log.warning("revision ignored", error=str(error))
-                continue
-            if change.kind == "set":
-                self._by_uid.setdefault(found.uid, {})[found.name] = found
-            else:
-                self._forget(found)
-            key = _key_of(change.object["spec"]["subject"])
-            subjects.append(key)
-            if key in self._wanted:
-                self._touch(key, SETTLED_SECONDS)
+            with self._spoiled.object("revision", change.key.name):
+                try:
+                    subjects.append(self._change(change))
+                except InvalidRevision as error:
+                    self._log.warning("revision ignored", error=str(error))
         self._tell(subjects)
+
+    def _change(self, change: Change) -> Key:
+        """Take in a revision; whose it is. Raises :class:`InvalidRevision`."""
+        found = read_revision(change.object)
+        key = _key_of(change.object["spec"]["subject"])
+        if change.kind == "set":
+            self._by_uid.setdefault(found.uid, {})[found.name] = found
+        else:
+            self._forget(found)
+        if key in self._wanted:
+            self._touch(key, SETTLED_SECONDS)
+        return key
 
     def synced(self) -> None:
         """A whole list is in."""
@@ -225,7 +234,8 @@ class RevisionKeeper:
 
             async def work(writers: frozenset[str] = writers, turns: Any = turns) -> None:
                 for key in turns:
-                    await self._settle(key, writers)
+                    with self._spoiled.object("revision", *key):
+                        await self._settle(key, writers)
 
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(min(WRITES_AT_ONCE, len(ready))):
@@ -312,8 +322,8 @@ class RevisionKeeper:
 def _slim(item: Json) -> Json:
     """What is needed of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
-    spec = item.get("spec") or {}
-    subject = {name: spec.get("subject", {}).get(name, "") for name in ("kind", "name", "uid")}
+    spec = object_of(item.get("spec"))
+    subject = {name: text(spec, "subject", name) for name in ("kind", "name", "uid")}
     return {"metadata": metadata, "spec": spec | {"subject": subject}}
 
 

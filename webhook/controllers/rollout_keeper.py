@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api import pod_status
+from webhook.api.shapes import status_of
 from webhook.api.timestamp import seconds_of
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import (
@@ -74,7 +75,7 @@ class RolloutKeeper:
         self._due.pop(subject, None)
         if subject.kind != pod_status.CONSTRAINT.kind:
             return status
-        before: Json = dict(document.get("status") or {})
+        before: Json = dict(status_of(document))
         try:
             rollout = read_rollout(document)
         except InvalidConstraint:
@@ -107,7 +108,7 @@ class RolloutKeeper:
             # A generation that no replica can enforce is no reason to forget how far the one
             # before it was, which goes on being enforced.
             return None
-        status = document.get("status") or {}
+        status = status_of(document)
         evidence = Evidence(
             enforced=bool(states) and all(states),
             last_violation=max(_violations(statuses), default=None),
@@ -170,7 +171,7 @@ def _same_action(old: Record | None, new: Record) -> bool:
 
 def _violations(statuses: Iterable[Mapping[str, Any]]) -> list[float]:
     """When replicas last met violations, as far as they say."""
-    times = (_time((item.get("status") or {}).get("lastViolation")) for item in statuses)
+    times = (_time(status_of(item).get("lastViolation")) for item in statuses)
     return [time_ for time_ in times if time_ is not None]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import config, pod_status
 from webhook.constraint import wildcard
 from webhook.constraint.errors import InvalidData
+from webhook.controllers.spoiled import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +51,7 @@ class SyncController:
         self._tracker = tracker
         self._pod = pod
         self._config: Mapping[str, Any] | None = None
+        self._config_error = ""
         self._sync_sets: dict[str, Mapping[str, Any]] = {}
         self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
         self._synced: set[GroupVersionKind] = set()
@@ -78,15 +80,21 @@ class SyncController:
 
     def config(self, document: Mapping[str, Any] | None) -> None:
         """Take the Config as it is now; None when there is none."""
-        self._config = document
-        given = document or {}
+        self._config, self._config_error = document, ""
+        try:
+            self._take_config(document or {})
+        except Exception as error:
+            self._config_error = described(error)
+            raise
+        self._tracker.observe(CONFIG, config.CONFIG_NAME)
+
+    def _take_config(self, given: Mapping[str, Any]) -> None:
         self.is_excluded = wildcard.any_of(config.excluded_namespaces(given, WEBHOOK_PROCESS))
         self.is_excluded_from_audit = wildcard.any_of(
             config.excluded_namespaces(given, AUDIT_PROCESS)
         )
         self._exclude(config.excluded_namespaces(given, SYNC_PROCESS))
         self._follow()
-        self._tracker.observe(CONFIG, config.CONFIG_NAME)
 
     def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
         """Take a SyncSet as it is now; None when it is gone."""
@@ -133,17 +141,21 @@ class SyncController:
             return
         known = objects.pop(key, None)
         hidden = _hides(self._excluded, gvk, *key)
-        if document is not None:
-            objects[key] = document
-        if hidden:
-            return
-        if document is None:
-            if known is not None:
+        if hidden or document is None:
+            if document is not None:
+                objects[key] = document
+            elif known is not None and not hidden:
                 self._remove(known)
             return
         if known is not None:
             self._weigh(known, -1)
-        self._add(document)
+        try:
+            self._add(document)
+        except Exception:
+            if known is not None:
+                self._client.remove_data(known)  # There is no such object any more.
+            raise
+        objects[key] = document
 
     def listed(self, gvk: GroupVersionKind) -> None:
         """Every object of a wanted kind that there was has been taken."""
@@ -187,7 +199,9 @@ class SyncController:
         if self._config is None:
             return {}
         subject = pod_status.config_subject(self._config)
-        document = pod_status.pod_status(self._pod, subject)
+        errors = [{"type": "internal_error", "message": self._config_error}]
+        additions = {"errors": errors} if self._config_error else {}
+        document = pod_status.pod_status(self._pod, subject, additions=additions)
         return {document["metadata"]["name"]: document}
 
 

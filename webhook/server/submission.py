@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
-from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import constraint, enforcement, schema, template
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError
 
@@ -134,9 +134,12 @@ def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> None
         if "*" in operations and len(operations) > 1:
             raise Refused(500, "if '*' is present, must not specify other operations")
     try:
-        checks.create_crd(document)
+        crd = checks.create_crd(document)
     except ConstraintFrameworkError as error:
         raise Refused(422, str(error)) from None
+    fault = schema.unsatisfiable_fault(crd) if policy_to_try(request) is not None else ""
+    if fault:
+        raise Refused(422, fault)
 
 
 def _operations(document: dict[str, Any]) -> list[list[Any]]:

@@ -1,0 +1,46 @@
+"""What anyone may have written, read as what it should be.
+
+The status of a constraint has no schema (Gatekeeper's CRDs keep whatever stands
+there), and whoever may write it may make it a text, a number, or a list of
+anything. Who reads it reads it here: what is of another shape is as if it were not
+there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.pod_status import Json
+
+
+def object_of(value: object) -> Json:
+    """The object, or an empty one."""
+    return value if type(value) is dict else {}
+
+
+def objects_of(value: object) -> list[Json]:
+    """Those of a list's items that are objects."""
+    return [item for item in value if type(item) is dict] if type(value) is list else []
+
+
+def texts_of(value: object) -> list[str]:
+    """Those of a list's items that are texts."""
+    return [item for item in value if type(item) is str] if type(value) is list else []
+
+
+def integer_of(value: object) -> int:
+    """The integer, or 0."""
+    return value if type(value) is int else 0
+
+
+def status_of(document: Mapping[str, Any] | None) -> Json:
+    """An object's status."""
+    return {} if document is None else object_of(document.get("status"))
+
+
+def conditions_of(status: Mapping[str, Any]) -> list[Json]:
+    """The conditions in a status: objects whose type is a text."""
+    return [item for item in objects_of(status.get("conditions")) if type(item.get("type")) is str]

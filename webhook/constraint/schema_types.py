@@ -1,0 +1,128 @@
+"""The types of a schema's keywords: what the API server's decoder takes (apiextensions/v1).
+
+A keyword of another type is refused before anything else is looked at, since no
+rule can be asked of it. Unknown keywords are dropped by the API server in silence,
+and null is as if nothing were there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_INT64: Final = 1 << 63
+
+_TEXT: Final = "a string"
+_FLAG: Final = "a boolean"
+_INTEGER: Final = "an integer of 64 bits"
+_NUMBER: Final = "a number"
+_TEXTS: Final = "an array of strings"
+_ARRAY: Final = "an array"
+_OBJECT: Final = "an object"
+_SCHEMA: Final = "a schema, which is an object"
+_SCHEMAS: Final = "an array of schemas, which are objects"
+_NAMED_SCHEMAS: Final = "an object of schemas, which are objects"
+_SCHEMA_OR_FLAG: Final = "a schema, which is an object, or a boolean"
+_SCHEMA_OR_SCHEMAS: Final = "a schema"
+
+KEYWORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("$ref", "$schema", "description", "format", "id", "pattern", "title", "type"), _TEXT
+    ),
+    **dict.fromkeys(("x-kubernetes-list-type", "x-kubernetes-map-type"), _TEXT),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"), _FLAG),
+    **dict.fromkeys(
+        (
+            "x-kubernetes-embedded-resource",
+            "x-kubernetes-int-or-string",
+            "x-kubernetes-preserve-unknown-fields",
+        ),
+        _FLAG,
+    ),
+    **dict.fromkeys(
+        ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
+        _INTEGER,
+    ),
+    **dict.fromkeys(("maximum", "minimum", "multipleOf"), _NUMBER),
+    **dict.fromkeys(("required", "x-kubernetes-list-map-keys"), _TEXTS),
+    **dict.fromkeys(("enum", "x-kubernetes-validations"), _ARRAY),
+    "externalDocs": _OBJECT,
+    "not": _SCHEMA,
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), _SCHEMAS),
+    **dict.fromkeys(("definitions", "patternProperties", "properties"), _NAMED_SCHEMAS),
+    **dict.fromkeys(("additionalItems", "additionalProperties"), _SCHEMA_OR_FLAG),
+    "items": _SCHEMA_OR_SCHEMAS,
+}
+
+
+def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """What is of another type in a schema, and in those within it; recurses by schema."""
+    for keyword, value in schema.items():
+        wanted = KEYWORDS.get(keyword)
+        if value is None or wanted is None:
+            continue
+        below = f"{path}.{keyword}"
+        if not _is(value, wanted):
+            yield f"{below}: Invalid value: {_type(value)}: must be {wanted}"
+        elif wanted in (_SCHEMA, _SCHEMA_OR_FLAG, _SCHEMA_OR_SCHEMAS) and type(value) is dict:
+            yield from type_faults(value, below)
+        elif wanted in (_SCHEMAS, _SCHEMA_OR_SCHEMAS) and type(value) is list:
+            for index, item in enumerate(value):
+                yield from _inner(item, f"{below}[{index}]")
+        elif wanted == _NAMED_SCHEMAS:
+            for name, item in value.items():
+                yield from _inner(item, f"{below}[{name}]")
+
+
+def unsatisfiable(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Where a schema is one that no value meets, though the API server takes it."""
+    factor = schema.get("multipleOf")
+    if factor is not None and factor <= 0:
+        yield f"{path}.multipleOf: Invalid value: {factor}: must be positive, or no value fits"
+    for keyword, value in schema.items():
+        wanted = KEYWORDS.get(keyword)
+        below = f"{path}.{keyword}"
+        if wanted in (_SCHEMA, _SCHEMA_OR_FLAG, _SCHEMA_OR_SCHEMAS) and type(value) is dict:
+            yield from unsatisfiable(value, below)
+        elif wanted == _SCHEMAS:
+            for index, item in enumerate(value or ()):
+                yield from unsatisfiable(item or {}, f"{below}[{index}]")
+        elif wanted == _NAMED_SCHEMAS:
+            for name, item in (value or {}).items():
+                yield from unsatisfiable(item or {}, f"{below}[{name}]")
+
+
+def _inner(schema: Any, path: str) -> Iterator[str]:
+    if type(schema) is dict:
+        yield from type_faults(schema, path)
+    elif schema is not None:
+        yield f"{path}: Invalid value: must be an object"
+
+
+def _is(value: Any, wanted: str) -> bool:
+    kind = type(value)
+    match wanted:
+        case "a string":
+            return kind is str
+        case "a boolean":
+            return kind is bool
+        case "an integer of 64 bits":
+            return kind is int and -_INT64 <= value < _INT64
+        case "a number":
+            return kind is int or kind is float
+        case "an array of strings":
+            return kind is list and all(type(item) is str for item in value)
+        case "an array" | "an array of schemas, which are objects":
+            return kind is list
+        case "a schema, which is an object, or a boolean":
+            return kind is dict or kind is bool
+        case "a schema":  # A list is a thing of its own, which another rule forbids.
+            return kind is dict or kind is list
+    return kind is dict
+
+
+def _type(value: Any) -> str:
+    names = {str: '"string"', bool: '"boolean"', list: '"array"', dict: '"object"'}
+    return names.get(type(value), f"{value!r:.40}")

@@ -1,0 +1,90 @@
+"""What became of a template or constraint of the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.constraint.rollout import stage_of
+from webhook.constraint.template import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import StatusError
+    from webhook.controllers.revisions import InForce
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What became of an object: as it is, and what of it is in force."""
+
+    document: Mapping[str, Any]
+    in_force: InForce | None = None
+    error: StatusError | None = None
+    missing: tuple[frozenset[GroupVersionKind], ...] = ()
+    action: str = ""
+    """A constraint's action at its stage of a roll-out."""
+
+    @property
+    def active(self) -> int:
+        """The generation in force, 0 for none."""
+        return 0 if self.in_force is None else self.in_force.generation
+
+    @property
+    def uid(self) -> str:
+        """The object's."""
+        uid: str = self.document["metadata"].get("uid", "")
+        return uid
+
+    @property
+    def kind(self) -> str | None:
+        """The constraint kind of the template in force, or that a broken one names."""
+        return kind_of(self.document if self.in_force is None else self.in_force.document) or None
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the object, in a line; empty where nothing is."""
+        if self.error is None:
+            return ""
+        return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"
+
+
+def count_not_newest(
+    templates: Iterable[State], constraints: Iterable[State]
+) -> dict[tuple[str, ...], float]:
+    """How many objects are not enforced as they are now, by kind and cause."""
+    counts: dict[tuple[str, ...], float] = {
+        (kind, cause): 0.0
+        for kind in ("template", "constraint")
+        for cause in ("earlier", "none", "rollback")
+    }
+    for kind, states in (("template", templates), ("constraint", constraints)):
+        for state in states:
+            if state.in_force is not None and state.in_force.rollback:
+                counts[kind, "rollback"] += 1
+            elif state.error is not None:
+                counts[kind, "earlier" if state.in_force is not None else "none"] += 1
+    return counts
+
+
+def same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two states of an object differ in nothing that decides: statuses change often."""
+    ours, theirs = one["metadata"], other["metadata"]
+    return (
+        all(
+            ours.get(field) == theirs.get(field)
+            for field in ("uid", "generation", "labels", "annotations")
+        )
+        and _equal(one.get("spec"), other.get("spec"))
+        and stage_of(one) == stage_of(other)
+    )
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether two values are equal; not, if they are too deep for that to be told."""
+    try:
+        return one == other
+    except RecursionError:
+        return False
