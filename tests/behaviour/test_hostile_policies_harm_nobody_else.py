@@ -121,7 +121,6 @@ def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> No
 
 def test_slow_reviews_beyond_a_bound_are_told_to_try_again(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, *(yaml.safe_dump(item) for item in documents()))
-    body = json.dumps(review(victim("recursion"))).encode()
     head = b"POST /v1/admit?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     with (
         Server(policies, "--evaluation-budget=1m", "--shutdown-grace=0") as server,
@@ -129,7 +128,9 @@ def test_slow_reviews_beyond_a_bound_are_told_to_try_again(tmp_path: Path) -> No
     ):
         server.ready()
         connections = [stack.enter_context(server.raw()) for _ in range(WAITING_MAX + 1)]
-        for connection in connections:
+        for number, connection in enumerate(connections):
+            user = {"username": f"user-{number}"}
+            body = json.dumps(review(victim("recursion"), userInfo=user)).encode()
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         await_true(lambda: server.metric("waddle_requests_in_flight") == WAITING_MAX)
         assert server.metric('waddle_requests_refused_total{reason="overload"}') == 1

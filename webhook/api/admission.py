@@ -33,6 +33,7 @@ class AdmissionRequest(NamedTuple):
 
     ``document`` is the JSON of the request in Go's shape; every field below is
     read from it. ``object`` and ``old_object`` are None where null or absent.
+    ``size`` is that of the review as it came, in bytes; 0 where it came otherwise.
     """
 
     document: dict[str, Any]
@@ -48,6 +49,7 @@ class AdmissionRequest(NamedTuple):
     object: dict[str, Any] | None
     old_object: dict[str, Any] | None
     api_version: str = "admission.k8s.io/v1"
+    size: int = 0
 
 
 class AdmissionResponse(NamedTuple):
@@ -78,7 +80,7 @@ def decode_review(
         raise UndecidableReview(str(error)) from None
     except DecodeError as error:
         raise InvalidReview(f"the body is not JSON: {error}") from None
-    return read_review(document)
+    return read_review(document, len(body))
 
 
 # As Go's encoder writes it: the fields of an AdmissionReview, and then of its request, in the
@@ -100,8 +102,8 @@ def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
     return found[2].decode("utf-8", "replace"), found[1].decode()
 
 
-def read_review(document: Any) -> AdmissionRequest:
-    """The request of a decoded AdmissionReview; raises :class:`InvalidReview`."""
+def read_review(document: Any, size: int = 0) -> AdmissionRequest:
+    """The request of a decoded AdmissionReview of so many bytes; raises :class:`InvalidReview`."""
     if type(document) is not dict:
         raise InvalidReview(f"an AdmissionReview must be an object, got {_kind(document)}")
     api_version = document.get("apiVersion")
@@ -114,7 +116,7 @@ def read_review(document: Any) -> AdmissionRequest:
     request = document.get("request")
     if type(request) is not dict:
         raise InvalidReview(f"request must be an object, got {_kind(request)}")
-    return read_request(request, api_version=str(api_version))
+    return read_request(request, api_version=str(api_version), size=size)
 
 
 # The fields of Go's AdmissionRequest, those that its encoder always writes with what it
@@ -144,7 +146,11 @@ _FIELDS: Final = _SOMETIMES | _ALWAYS.keys()
 
 
 def read_request(
-    request: dict[str, Any], *, api_version: str = "admission.k8s.io/v1", strict: bool = False
+    request: dict[str, Any],
+    *,
+    api_version: str = "admission.k8s.io/v1",
+    strict: bool = False,
+    size: int = 0,
 ) -> AdmissionRequest:
     """Read a request; raises :class:`InvalidReview` where a field has a wrong type.
 
@@ -183,6 +189,7 @@ def read_request(
         found if type(found := get("object")) is dict else _object("object", found),
         found if type(found := get("oldObject")) is dict else _object("oldObject", found),
         api_version,
+        size,
     )
 
 

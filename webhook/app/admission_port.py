@@ -79,9 +79,7 @@ class AdmissionPort:
         guard = serving.guard
         guard.tell = self._tell
         self._slow_reviews = SlowReviews(seconds, guard)
-        budget = Budget.of(
-            min(seconds, FAST_SECONDS), guard=guard, deferrable=seconds > FAST_SECONDS
-        )
+        budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
             replace(admission_options(settings), budget=budget),

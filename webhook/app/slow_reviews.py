@@ -1,26 +1,27 @@
 """Reviews that take too long for the admission thread, carried on beside it.
 
-One policy must not hold up the others' requests. A review that takes more than
-:data:`FAST_SECONDS` is begun anew here, with the whole budget of an evaluation,
-on a thread that rests longer than it works: the interpreter has one lock, and
-whoever has short work must not wait for it.
+One policy, or one large object, must not hold up the others' requests. A review
+that takes more than :data:`FAST_SECONDS` is begun anew here, with the whole budget
+of an evaluation, which grows with the object; that of a large object begins here.
+Threads share the work out fairly, and rest longer than they work: the interpreter
+has one lock, and whoever has short work must not wait for it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from webhook.app.fair_queue import FairQueue, Party
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
 from webhook.server.profiling import SLOW_REVIEWS
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from webhook.constraint.breaker import Guard
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
@@ -30,8 +31,20 @@ FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
 beside 10,000 Ingresses, and 10 ms for a Pod of 500 containers; a usual one takes a tenth of one."""
 
+BUDGET_BYTES: Final = 32 * 1024
+"""Of a request that an evaluation has the budget as set for; larger ones have more in proportion.
+A Pod of 500 containers is 36 KB, and took a tenth of that budget."""
+
+BUDGET_GROWTH_MAX: Final = 30
+"""How much more the largest have: beyond a MiB requests have no more time than three seconds."""
+
+WORKERS: Final = 4
+"""Threads. They share what is left of one core, so that more do no more work; but a short review
+need not wait for the end of a long one, nor for that of three."""
+
 RESTS: Final = 2
-"""How much longer than its work the thread rests: a third of the core is left for it."""
+"""How much longer than their work the threads rest, together: a third of the core is left for
+them."""
 
 REST_SECONDS_MAX: Final = 0.05
 """A rest holds up whoever stops the process."""
@@ -40,34 +53,97 @@ WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    snapshot: Snapshot
+    subject: AugmentedReview
+    until: float
+    future: Future[Responses]
+
+
 class SlowReviews:
-    """One thread, and a bounded queue before it."""
+    """The threads, and a bounded queue before them."""
 
     def __init__(self, evaluation_seconds: float, guard: Guard) -> None:
+        self._seconds = evaluation_seconds
+        self._guard = guard
         self._stopping = False
-        self._budget = Budget.of(evaluation_seconds, rest=self._rest, guard=guard)
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=SLOW_REVIEWS)
-        self._room = threading.BoundedSemaphore(WAITING_MAX)
+        self._queue: FairQueue[_Work] = FairQueue(waiting_max=WAITING_MAX, workers=WORKERS)
+        self._active = 0
+        self._changed = threading.Condition()
+        self._threads: list[threading.Thread] = []
 
     def review(
         self, snapshot: Snapshot, subject: AugmentedReview, until: float
     ) -> Future[Responses] | None:
         """What the snapshot finds, by this moment on the monotonic clock; None without room."""
-        if not self._room.acquire(blocking=False):
-            return None
-        limits = Limits(until, budget=self._budget)
-        future = self._executor.submit(
-            snapshot.review, subject, enforcement_point=enforcement.WEBHOOK, limits=limits
-        )
-        future.add_done_callback(lambda _: self._room.release())
-        return future
+        request = subject.request
+        work = _Work(snapshot, subject, until, Future())
+        with self._changed:
+            party = Party(request.username, request.namespace)
+            if self._stopping or not self._queue.put(party, work):
+                return None
+            idle = len(self._threads) - self._active
+            if self._queue.size > idle and len(self._threads) < WORKERS:
+                name = f"{SLOW_REVIEWS}_{len(self._threads)}"
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._changed.notify()
+        return work.future
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while (taken := self._queue.take()) is None and not self._stopping:
+                    self._changed.wait()
+                if taken is None:
+                    return
+                self._active += 1
+            party, work = taken
+            try:
+                self._carry_out(work)
+            finally:
+                with self._changed:
+                    self._active -= 1
+                    self._queue.done(party)
+                    self._changed.notify_all()
+
+    def _carry_out(self, work: _Work) -> None:
+        if not work.future.set_running_or_notify_cancel():
+            return  # Nobody waits for it any more.
+        try:
+            budget = Budget.of(
+                self._seconds * growth(work.subject.request.size),
+                rest=self._rest,
+                guard=self._guard,
+            )
+            found = work.snapshot.review(
+                work.subject,
+                enforcement_point=enforcement.WEBHOOK,
+                limits=Limits(work.until, budget=budget),
+            )
+        except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
+            work.future.set_exception(error)
+        else:
+            work.future.set_result(found)
 
     def _rest(self, worked_seconds: float) -> None:
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
-        time.sleep(min(RESTS * worked_seconds, REST_SECONDS_MAX))
+        rests = (RESTS + 1) * self._active - 1
+        time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:
         """Begin no more, and end what is being reviewed: the process waits for its threads."""
-        self._stopping = True
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        with self._changed:
+            self._stopping = True
+            left = self._queue.clear()
+            self._changed.notify_all()
+        for work in left:
+            work.future.cancel()
+
+
+def growth(size: int) -> float:
+    """How much more than the budget as set an evaluation of a request of this size may take."""
+    return min(max(1.0, size / BUDGET_BYTES), BUDGET_GROWTH_MAX)

@@ -4,6 +4,11 @@ A constraint whose evaluations repeatedly take more than their budget is
 *suspended* (its breaker is open); after a jittered back-off one evaluation is
 tried (half-open), which closes the breaker or doubles the back-off. Healthy
 constraints are unknown here, so that they cost nothing.
+
+What is large takes long, whatever the policy: whoever may create large objects must
+not be able to suspend it for everybody. So a breaker learns only from reviews of a
+size that is usual for their kind, and what is much smaller than what overran is
+evaluated all the same. Sizes are in bytes of a request, 0 where they are not known.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
@@ -39,6 +44,25 @@ SLOW_SECONDS: Final = 60.0
 """How long a constraint that was too slow for the admission thread is evaluated beside it."""
 
 
+SIZE_USUAL: Final = 16 * 1024
+"""What is usual for every kind: the largest Pods that people write."""
+
+USUAL_FACTOR: Final = 4
+"""How much larger than the median of its kind a review may be, and be usual."""
+
+MEDIAN_STEP: Final = 1.05
+"""By what a kind's median moves with each review: as many are above it as below, so those who
+send few cannot move it, whatever they send."""
+
+MEDIAN_FIRST: Final = 4096.0
+"""Where it begins: with an object that people write, not with the first that is sent."""
+
+KINDS_MAX: Final = 1024
+
+SMALLER: Final = 2
+"""A review this many times smaller than those that were too slow is tried where those are not."""
+
+
 @dataclass(slots=True)
 class Breaker:
     """One constraint's, from its first overrun on."""
@@ -52,6 +76,10 @@ class Breaker:
     retry_at: float = 0.0
     openings: int = 0
     slow_until: float = 0.0
+    slow_size: int = 0
+    """The smallest review that was too slow for the admission thread lately."""
+    overrun_size: int = 0
+    """The smallest that overran lately."""
     message: str = ""
     """What the last overrun said."""
 
@@ -81,10 +109,25 @@ class Guard:
         self._lock = threading.Lock()
         self.breakers: dict[tuple[str, str], Breaker] = {}
         """By kind and name; empty while every constraint is healthy."""
+        self._medians: dict[Hashable, float] = {}
         self.changes = 0
         """Counts changes of what :meth:`views` gives."""
         self.tell: Callable[[BreakerView], None] | None = None
         """Is told of each change of state."""
+
+    def saw(self, kind: Hashable, size: int) -> None:
+        """A review of something of a kind begins."""
+        median = self._medians.get(kind)
+        if median is None:
+            if len(self._medians) >= KINDS_MAX:
+                self._medians.clear()
+            self._medians[kind] = MEDIAN_FIRST
+        else:
+            self._medians[kind] = median * MEDIAN_STEP if size > median else median / MEDIAN_STEP
+
+    def is_usual(self, kind: Hashable, size: int) -> bool:
+        """Whether a review of this size tells of its policies rather than of its object."""
+        return size <= max(SIZE_USUAL, USUAL_FACTOR * self._medians.get(kind, 0.0))
 
     def _find(self, entry: Entry, constraint: Constraint) -> Breaker | None:
         """The breaker of this very policy: a changed one begins anew."""
@@ -101,19 +144,21 @@ class Guard:
             return None
         return breaker
 
-    def is_slow(self, entry: Entry, constraint: Constraint) -> bool:
+    def is_slow(self, entry: Entry, constraint: Constraint, size: int = 0) -> bool:
         """Whether it must not be evaluated on the admission thread now."""
         breaker = self._find(entry, constraint)
         if breaker is None:
             return False
-        if breaker.state == "closed":
-            return self._clock() < breaker.slow_until
+        if breaker.state == "closed" or _is_smaller(size, breaker.overrun_size):
+            return self._clock() < breaker.slow_until and not _is_smaller(size, breaker.slow_size)
         return breaker.state == "open" and self._clock() >= breaker.retry_at
 
-    def admits(self, entry: Entry, constraint: Constraint) -> bool:
+    def admits(self, entry: Entry, constraint: Constraint, size: int = 0) -> bool:
         """Whether to evaluate it now; where it is a trial, only once."""
         breaker = self._find(entry, constraint)
         if breaker is None or breaker.state == "closed":
+            return True
+        if _is_smaller(size, breaker.overrun_size):
             return True
         with self._lock:
             # A trial whose request was given up on must not leave it half-open for good.
@@ -129,19 +174,26 @@ class Guard:
         last = f": {breaker.message}" if breaker is not None else ""
         return f"evaluation is suspended after repeated overruns{last}"
 
-    def slowed(self, entry: Entry, constraint: Constraint) -> None:
+    def slowed(self, entry: Entry, constraint: Constraint, size: int = 0) -> None:
         """It took too long for the admission thread, which is not yet an overrun."""
-        breaker = self._known(entry, constraint)
-        breaker.slow_until = self._clock() + SLOW_SECONDS
+        self._slow(self._known(entry, constraint), size)
 
-    def overran(self, entry: Entry, constraint: Constraint, message: str) -> None:
-        """It took more than its budget."""
+    def _slow(self, breaker: Breaker, size: int) -> None:
+        now = self._clock()
+        was = now < breaker.slow_until
+        breaker.slow_size = min(size, breaker.slow_size) if was else size
+        breaker.slow_until = now + SLOW_SECONDS
+
+    def overran(self, entry: Entry, constraint: Constraint, message: str, size: int = 0) -> None:
+        """It took more than its budget, with something of usual size."""
         breaker = self._known(entry, constraint)
         now = self._clock()
         with self._lock:
             breaker.total += 1
             breaker.message = message
-            breaker.slow_until = now + SLOW_SECONDS
+            self._slow(breaker, size)
+            known = breaker.overruns or breaker.state != "closed"
+            breaker.overrun_size = min(size, breaker.overrun_size) if known else size
             recent = [moment for moment in breaker.overruns if now - moment < WINDOW_SECONDS]
             breaker.overruns = [*recent, now][-OVERRUNS_MAX:]
             if breaker.state == "half-open" or len(breaker.overruns) >= OVERRUNS_MAX:
@@ -149,11 +201,13 @@ class Guard:
                 self._wait(breaker)
                 self._become(breaker, "open")
 
-    def finished(self, entry: Entry, constraint: Constraint) -> None:
+    def finished(self, entry: Entry, constraint: Constraint, size: int = 0) -> None:
         """It was evaluated within its budget."""
         breaker = self._find(entry, constraint)
         if breaker is None or breaker.state != "half-open":
             return
+        if _is_smaller(size, breaker.overrun_size):
+            return  # It was no trial.
         with self._lock:
             # On probation: the overruns that opened it count on for the rest of their time.
             self._become(breaker, "closed")
@@ -198,6 +252,11 @@ class Guard:
             self.changes += 1
             if self.tell is not None:
                 self.tell(_view(breaker))
+
+
+def _is_smaller(size: int, slow_size: int) -> bool:
+    """Whether a review is so much smaller than what was too slow that it is none of it."""
+    return size * SMALLER < slow_size
 
 
 def _view(breaker: Breaker) -> BreakerView:

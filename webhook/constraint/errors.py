@@ -80,10 +80,19 @@ class PolicyError(Exception):
 
     With ``no_verdict`` it fails the review even where failures count as
     violations: Gatekeeper answers 500 to a violation whose msg is no string.
-    With ``overrun`` it was ended, not wrong: it took more than it may.
+    With ``overrun`` it was ended, not wrong: it took more than it may; with ``too_deep``
+    because it met values nested deeper than can be followed, which more time would not mend.
     """
 
-    def __init__(self, message: str, *, no_verdict: bool = False, overrun: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        no_verdict: bool = False,
+        overrun: bool = False,
+        too_deep: bool = False,
+    ) -> None:
         super().__init__(message)
         self.no_verdict = no_verdict
         self.overrun = overrun
+        self.too_deep = too_deep

@@ -63,6 +63,8 @@ class Findings:
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
+        if self.guard is not None:
+            self.guard.saw(review.key, review.size)
         selection = plan.select(outcomes, operation)
         for constraint, reason in selection.unmatchable:
             self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", None, "autoreject")
@@ -104,7 +106,7 @@ class Findings:
                     left = groups[groups.index(group) :]
                     break
                 if error.overrun:
-                    self._overran(entry, group, review, str(error))
+                    self._overran(entry, group, review, error)
                 else:
                     self._failed(entry, group, review, error)
                     failure = failure or error
@@ -115,7 +117,7 @@ class Findings:
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None:
-            self._finish(self.guard, entry, groups)
+            self._finish(self.guard, entry, groups, review.size)
         return left
 
     # --- what could not be decided -------------------------------------------------------------
@@ -159,18 +161,20 @@ class Findings:
             self.faults.append(Fault(review.target, entry.template.kind, str(error)))
 
     def _overran(
-        self, entry: Entry, group: tuple[Constraint, ...], review: Review, message: str
+        self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
     ) -> None:
         """An evaluation took more than it may; raises :class:`Deferred` if it may elsewhere."""
-        budget = self.limits.budget
-        if self.guard is not None and budget is not None:
+        budget, guard, size = self.limits.budget, self.guard, review.size
+        # What is nested too deeply is so for any budget, and says nothing of the policy.
+        if guard is not None and budget is not None and not error.too_deep:
             if budget.deferrable:
                 for constraint in group:
-                    self.guard.slowed(entry, constraint)
+                    guard.slowed(entry, constraint, size)
                 raise Deferred
-            for constraint in group:
-                self.guard.overran(entry, constraint, message)
-        self._undecide(review, entry, group, "overrun", message)
+            if guard.is_usual(review.key, size):
+                for constraint in group:
+                    guard.overran(entry, constraint, str(error), size)
+        self._undecide(review, entry, group, "overrun", str(error))
 
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
@@ -180,13 +184,15 @@ class Findings:
         budget = self.limits.budget
         if budget is not None and budget.deferrable:
             for entry, groups in matching:
-                if any(guard.is_slow(entry, item) for group in groups for item in group):
+                if any(
+                    guard.is_slow(entry, item, review.size) for group in groups for item in group
+                ):
                     raise Deferred
         admitted = []
         for entry, groups in matching:
             kept = []
             for group in groups:
-                going = tuple(item for item in group if guard.admits(entry, item))
+                going = tuple(item for item in group if guard.admits(entry, item, review.size))
                 if going:
                     kept.append(going)
                 for item in group:
@@ -197,13 +203,13 @@ class Findings:
                 admitted.append((entry, tuple(kept)))
         return tuple(admitted)
 
-    def _finish(self, guard: Guard, entry: Entry, groups: _Groups) -> None:
+    def _finish(self, guard: Guard, entry: Entry, groups: _Groups, size: int) -> None:
         """Tell of constraints that overran before and did not now."""
         overrun = {item.constraint.key for item in self.undecided}
         for group in groups:
             for constraint in group:
                 if constraint.key not in overrun:
-                    guard.finished(entry, constraint)
+                    guard.finished(entry, constraint, size)
 
     def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
         """The request's time ended before these were decided."""

@@ -69,3 +69,5 @@ class Review:
     operation: str | None = None
     subject: Any = field(default=None, repr=False)
     place: str | None = None
+    size: int = 0
+    """In bytes, as it came; 0 where that is not known."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.code_cache import CodeCache, code_key
-from webhook.rego.errors import EngineFault, EvaluationError
+from webhook.rego.errors import DepthError, EngineFault, EvaluationError
 from webhook.rego.known import documents_of
 from webhook.rego.program import Compiled, available, compile_query, compile_rules, specialise
 from webhook.rego.run.limits import EvaluationContext
@@ -93,7 +93,7 @@ def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> E
             # As runtime.new_state has it.
             result = function([input_value, data, context, None, (), False, *blank])
         except RecursionError:
-            raise too_deep() from None
+            raise DepthError from None
         except (EvaluationError, MemoryError):
             raise
         except Exception as fault:  # of ours: it must cost one policy, and be seen as ours
@@ -124,11 +124,6 @@ class Rule:
         """
         known = documents_of(self._loaded, parameters)
         return self.entry if known is None else _entrypoint(self._loaded, known)
-
-
-def too_deep() -> EvaluationError:
-    """The end of an evaluation that meets values nested beyond what Python can follow."""
-    return EvaluationError("eval_cancel_error", "evaluation met values nested too deeply")
 
 
 class Query:

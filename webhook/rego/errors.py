@@ -132,6 +132,13 @@ def _raised_at(error: BaseException) -> str:
     )
 
 
+class DepthError(EvaluationError):
+    """An evaluation that met values nested beyond what Python can follow."""
+
+    def __init__(self) -> None:
+        super().__init__("eval_cancel_error", "evaluation met values nested too deeply")
+
+
 class BuiltinError(Exception):
     """A built-in cannot answer for these operands: undefined, or an error when strict.
 

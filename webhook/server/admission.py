@@ -13,6 +13,7 @@ from webhook.constraint.errors import Deferred
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedReview
 from webhook.server import deadline, preparation, submission, verdict
+from webhook.server.decoding import LARGE_BYTES
 from webhook.server.endpoint import Unanswerable
 from webhook.server.preparation import Waiting
 
@@ -297,6 +298,8 @@ class Admission:
             if time.monotonic() > until:
                 message = "the time for this review ended while it waited"
                 raise Unanswerable(504, "deadline", message)
+            if request.size > LARGE_BYTES and self._reviewer is not None:
+                raise Deferred  # Of many constraints each would take a part of its time here.
             responses = revision.snapshot.review(
                 _subject(request, prepared),
                 enforcement_point=enforcement.WEBHOOK,

@@ -177,3 +177,52 @@ def test_what_is_well_again_or_gone_is_forgotten(bench):
     bench.overrun(OVERRUNS_MAX)
     bench.guard.keep([])
     assert bench.guard.breakers == {}
+
+
+def test_what_is_large_for_its_kind_teaches_nothing(bench):
+    guard = bench.guard
+    for _ in range(200):
+        guard.saw("Pod", 3_000)
+        guard.saw("CustomResource", 200_000)
+    for _ in range(5):  # as many again, and none of them moves what is usual
+        guard.saw("Pod", 369_000)
+    assert guard.is_usual("Pod", 16_000)
+    assert not guard.is_usual("Pod", 369_000)
+    assert guard.is_usual("CustomResource", 369_000)
+    assert not guard.is_usual("Unknown", 369_000)
+
+
+def test_what_is_much_smaller_than_what_overran_is_evaluated_all_the_same(bench):
+    for _ in range(OVERRUNS_MAX):
+        bench.guard.overran(*bench.policy, "too long", 10_000)
+    assert bench.state() == "open"
+    assert not bench.guard.admits(*bench.policy, 10_000)
+    assert not bench.guard.admits(*bench.policy, 6_000)
+    assert bench.guard.admits(*bench.policy, 3_000)
+    assert not bench.guard.is_slow(*bench.policy, 3_000)
+    bench.guard.finished(*bench.policy, 3_000)
+    assert bench.state() == "open"
+
+    bench.guard.overran(*bench.policy, "too long", 3_000)
+    assert not bench.guard.admits(*bench.policy, 3_000)
+    assert bench.guard.admits(*bench.policy, 1_000)
+
+
+def test_a_review_that_was_no_trial_does_not_close_a_breaker(bench):
+    for _ in range(OVERRUNS_MAX):
+        bench.guard.overran(*bench.policy, "too long", 10_000)
+    bench.now += BACKOFF_SECONDS * (1 + JITTER)
+    assert bench.guard.admits(*bench.policy, 10_000)
+    assert bench.state() == "half-open"
+    bench.guard.finished(*bench.policy, 100)
+    assert bench.state() == "half-open"
+    bench.guard.finished(*bench.policy, 10_000)
+    assert bench.state() == "closed"
+
+
+def test_only_what_is_as_large_as_what_was_slow_is_evaluated_elsewhere(bench):
+    bench.guard.slowed(*bench.policy, 369_000)
+    assert bench.guard.is_slow(*bench.policy, 200_000)
+    assert not bench.guard.is_slow(*bench.policy, 3_000)
+    bench.guard.slowed(*bench.policy, 3_000)
+    assert bench.guard.is_slow(*bench.policy, 3_000)

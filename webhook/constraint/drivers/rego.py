@@ -20,7 +20,7 @@ from webhook.rego.builtins import families  # noqa: F401  # registers every buil
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules
-from webhook.rego.errors import EngineFault, EvaluationError, RegoErrors
+from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import to_json
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
@@ -216,8 +216,15 @@ class RegoEvaluator:
         except EvaluationError as error:
             if self._on_fault is not None and isinstance(error, EngineFault):
                 self._on_fault(error)
-            raise PolicyError(str(error), overrun=error.code == "eval_cancel_error") from None
-        return _violations(found) if found is not UNDEFINED and len(found) else ()
+            raise PolicyError(
+                str(error),
+                overrun=error.code == "eval_cancel_error",
+                too_deep=type(error) is DepthError,
+            ) from None
+        try:
+            return _violations(found) if found is not UNDEFINED and len(found) else ()
+        except RecursionError:
+            raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
 
 
 def _violations(found: Value) -> list[Violation]:

@@ -53,18 +53,19 @@ class AdmissionTarget:
             namespace = value.namespace or namespaces.get(request.namespace)
             document["namespaceObject"] = namespace
             operation: str | None = request.operation
+            size = request.size
         elif type(value) is AugmentedObject:
             document = _request_of(value)
             namespace = value.namespace or namespaces.get(document.get("namespace", ""))
             document["namespaceObject"] = value.namespace
-            operation = value.operation
+            operation, size = value.operation, 0
         else:
             return None
         if operation == "DELETE":
             if document["oldObject"] is None:
                 raise ReviewError("oldObject cannot be nil for DELETE operations")
             document["object"] = document["oldObject"]
-        return _review(document, namespace, value.source, operation)
+        return _review(document, namespace, value.source, operation, size)
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
         """Policies themselves, the namespaces to be spared and what is in them."""
@@ -119,6 +120,7 @@ def _review(
     namespace: Mapping[str, Any] | None,
     source: Source,
     operation: str | None,
+    size: int,
 ) -> Review:
     obj, old = document["object"], document["oldObject"]
     views: list[View] = []
@@ -142,6 +144,7 @@ def _review(
         operation=operation,
         subject=subject,
         place=place_of(subject),
+        size=size,
     )
 
 

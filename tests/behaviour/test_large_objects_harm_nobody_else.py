@@ -1,0 +1,87 @@
+"""Whoever may create large objects costs themselves time, and the others nothing."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.behaviour.serving import Server, pod, write_policies
+
+QUADRATIC = """
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: uniquenames}
+spec:
+  crd: {spec: {names: {kind: UniqueNames}}}
+  targets:
+    - target: admission.k8s.gatekeeper.sh
+      rego: |
+        package uniquenames
+        violation[{"msg": msg}] {
+          some i, j
+          a := input.review.object.spec.containers[i]
+          b := input.review.object.spec.containers[j]
+          i < j
+          a.image == b.image
+          msg := sprintf("image %v is used twice", [a.image])
+        }
+"""
+
+CONSTRAINT = """
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: UniqueNames
+metadata: {name: unique}
+spec:
+  match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}
+"""
+
+
+def pod_of(containers: int, **fields: Any) -> dict[str, Any]:
+    """A Pod of so many containers, each with an image of its own."""
+    found = pod()
+    found["spec"] = {
+        "containers": [{"name": f"c{n}", "image": f"registry/image-{n}"} for n in range(containers)]
+    }
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a policy whose time grows with the square of the containers."""
+    policies = write_policies(tmp_path_factory.mktemp("policies"), QUADRATIC, CONSTRAINT)
+    with Server(policies) as running:
+        yield running.ready()
+
+
+def test_large_objects_suspend_no_policy_for_small_ones(server: Server) -> None:
+    """Three Pods of 5,000 containers had everybody's Pods refused for ten seconds and more."""
+    for _ in range(4):
+        large = server.admit(pod_of(5_000), userInfo={"username": "mallory"})
+        assert large["status"]["reason"] == "PolicyFault"
+        assert "(overrun)" in large["status"]["message"]
+    assert server.admit(pod_of(3))["allowed"] is True
+    twice = pod_of(3)
+    twice["spec"]["containers"][1]["image"] = "registry/image-0"
+    assert "is used twice" in server.admit(twice)["status"]["message"]
+    assert not [event for event in server.events if event.get("breaker") == "open"]
+
+
+def test_small_objects_do_not_wait_for_large_ones(server: Server) -> None:
+    """They had to wait behind the one slow review that was under way, for a minute."""
+    before = server.metric("waddle_slow_reviews_total") or 0
+    large = threading.Thread(
+        target=lambda: server.admit(pod_of(5_000), userInfo={"username": "mallory"})
+    )
+    large.start()
+    while (server.metric("waddle_slow_reviews_total") or 0) == before:
+        assert large.is_alive()
+    for _ in range(20):
+        assert server.admit(pod_of(3))["allowed"] is True
+    assert server.metric("waddle_slow_reviews_total") == before + 1
+    large.join()
+
+
+def test_a_budget_grows_with_the_object(server: Server) -> None:
+    """A Pod of 700 containers is honest work of more than the budget for a usual one."""
+    assert server.admit(pod_of(700))["allowed"] is True
