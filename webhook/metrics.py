@@ -228,6 +228,11 @@ DECISIONS_DROPPED: Final = Metric(
 DECISIONS_CONNECT_FAILURES: Final = Metric(
     f"{_W}decisions_connect_failures", "counter", "Attempts to reach the sidecar that failed."
 )
+DECISIONS_FAULTS: Final = Metric(
+    f"{_W}decisions_export_faults",
+    "counter",
+    "Connections to the sidecar that a bug ended; the export began anew.",
+)
 DECISIONS_QUEUED: Final = Metric(f"{_W}decisions_queued", "gauge", "Records not yet acknowledged.")
 DECISIONS_QUEUED_BYTES: Final = Metric(
     f"{_W}decisions_queued_bytes", "gauge", "Bytes of records not yet acknowledged."
@@ -356,6 +361,7 @@ METRICS: Final = (
     DECISIONS_RETRIED,
     DECISIONS_DROPPED,
     DECISIONS_CONNECT_FAILURES,
+    DECISIONS_FAULTS,
     DECISIONS_QUEUED,
     DECISIONS_QUEUED_BYTES,
     DECISIONS_CONNECTED,

@@ -395,6 +395,30 @@ def test_an_extra_that_is_not_installed_is_named(tmp_path: Path) -> None:
     assert "type kafka needs waddle[kafka]" in done.stderr
 
 
+@pytest.mark.parametrize("half", ["serve", "sidecar"])
+def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) -> None:
+    """And not found out by a connection that never comes."""
+    listen = [{"url": "grpc://127.0.0.1:1"}]
+    sidecar = Sidecar(tmp_path, [{"name": "s", "type": "stdout"}], listen=listen)
+    exporter = tmp_path / "exporter.yaml"
+    exporter.write_text(json.dumps({"sidecarURL": "grpc://127.0.0.1:1"}))
+    arguments = {
+        "sidecar": ["--config", str(sidecar.config), "--check"],
+        "serve": ["--policies", str(tmp_path), "--decision-log-config", str(exporter)],
+    }[half]
+    program = "import sys; sys.modules['grpc'] = None; from webhook.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, half, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode != 0
+    assert "grpc:// needs waddle[grpc]" in done.stderr
+
+
 def test_https_sinks_verify_their_peer(tmp_path: Path, authority: Path) -> None:
     with Receiver() as receiver:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -47,12 +47,9 @@ class DecisionLog:
         self.recorder.start(loop)
 
     async def run(self) -> None:
-        """Send records until :meth:`drain`; a bug here must never stop admission."""
+        """Send records until :meth:`drain`."""
         self.recorder.event("started", version=__version__)
-        try:
-            await self._exporter.run()
-        except Exception as error:  # noqa: BLE001  # the boundary: decisions go on without a log
-            self._log.fault("bug: decisions are no longer exported", error)
+        await self._exporter.run()
 
     def audit_sink(self) -> DecisionRecords | None:
         """What takes an audit's records, on the audit's own loop; None before :meth:`attach`."""
@@ -95,6 +92,7 @@ class DecisionLog:
             (metrics.DECISIONS_SENT, counters.sent),
             (metrics.DECISIONS_RETRIED, counters.retried),
             (metrics.DECISIONS_CONNECT_FAILURES, counters.connect_failures),
+            (metrics.DECISIONS_FAULTS, counters.faults),
         ):
             registry.counters[metric] = {(): number}
         registry.counters[metrics.DECISIONS_DROPPED] = {

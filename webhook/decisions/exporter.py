@@ -62,7 +62,7 @@ class Counters:
     ``offered`` is every record there was; with those still queued,
     ``offered = acknowledged + sent + dropped + queued`` at any time (``sent``
     is for a receiver that never acknowledges). ``retried`` counts records sent
-    again and is no outcome.
+    again and is no outcome; ``faults`` counts connections that a bug ended.
     """
 
     offered: int = 0
@@ -72,6 +72,7 @@ class Counters:
     dropped: dict[str, int] = field(default_factory=dict)
     connects: int = 0
     connect_failures: int = 0
+    faults: int = 0
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Count records that will never be delivered."""
@@ -97,6 +98,7 @@ class Exporter:
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
         self._backoff = Backoff()
+        self._bugs = Backoff(settings.backoff_initial_seconds)  # no success makes one harmless
         self._settings = settings
         self._outbox = Outbox(settings.max_records, settings.max_bytes)
         self.configure(settings)
@@ -186,22 +188,29 @@ class Exporter:
     async def run(self) -> None:
         """Connect and send until :meth:`drain`; for ever otherwise."""
         while not self._finished.is_set():
-            self._changed.clear()
             try:
-                async with asyncio.timeout(self._settings.connect_seconds):
-                    connection = await transport.make(self._settings.address).connect()
-            except (OSError, ProtocolError) as error:
-                self.counters.connect_failures += 1
-                await self._pause(error)
-                continue
-            try:
-                await self._converse(connection)
-            except* (OSError, ProtocolError) as group:
-                if not self._finished.is_set() and not self._changed.is_set():
-                    await self._pause(group.exceptions[0])
-            finally:
-                self.connected = False
-                await connection.close()
+                await self._session()
+            except Exception as error:  # noqa: BLE001  # the log's boundary: it begins anew
+                await self._pause_after_bug(error)
+
+    async def _session(self) -> None:
+        """One connection, from the attempt to its end."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(self._settings.connect_seconds):
+                connection = await transport.make(self._settings.address).connect()
+        except (OSError, ProtocolError) as error:
+            self.counters.connect_failures += 1
+            await self._pause(error)
+            return
+        try:
+            await self._converse(connection)
+        except* (OSError, ProtocolError) as group:
+            if not self._finished.is_set() and not self._changed.is_set():
+                await self._pause(group.exceptions[0])
+        finally:
+            self.connected = False
+            await connection.close()
 
     async def drain(self, grace_seconds: float) -> None:
         """Wait until everything is acknowledged, at most ``grace_seconds``, then end :meth:`run`.
@@ -396,6 +405,25 @@ class Exporter:
                 failures=failures,
                 retry_seconds=round(seconds, 3),
             )
+        await self._wait(seconds)
+
+    async def _pause_after_bug(self, error: Exception) -> None:
+        """A bug ends a connection, not the export: counted, told, and begun anew."""
+        self.counters.faults += 1
+        self._bugs.max_seconds = self._settings.backoff_max_seconds
+        seconds = self._bugs.next_seconds()
+        faults = self.counters.faults
+        if faults & (faults - 1) == 0:
+            self._logger.fault(
+                "bug: decisions are exported anew",
+                error,
+                faults=faults,
+                retry_seconds=round(seconds, 3),
+            )
+        await self._wait(seconds)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait, but not beyond the end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._finished.wait()

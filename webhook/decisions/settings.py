@@ -78,6 +78,12 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
     if parts.scheme not in transport.schemes():
         known = ", ".join(f"{scheme}://" for scheme in transport.schemes())
         raise section.error("sidecarURL", f"unknown scheme {parts.scheme!r}, known are {known}")
+    try:
+        transport.load(parts.scheme)
+    except ImportError as error:
+        raise section.error(
+            "sidecarURL", f"{parts.scheme}:// needs waddle[{parts.scheme}]: {error}"
+        ) from None
     tls = section.section("tls")
     files = transport.TLSFiles(
         ca=tls.text("caFile", ""),

@@ -83,7 +83,12 @@ def schemes() -> tuple[str, ...]:
     return tuple(sorted(_REGISTERED))
 
 
+def load(scheme: str) -> type[Transport]:
+    """The transport of a known scheme; raises :class:`ImportError` where its extra is missing."""
+    module, _, name = _REGISTERED[scheme].partition(":")
+    return cast("type[Transport]", getattr(import_module(module), name))
+
+
 def make(address: Address) -> Transport:
     """The transport for an address of a known scheme."""
-    module, _, name = _REGISTERED[address.scheme].partition(":")
-    return cast("type[Transport]", getattr(import_module(module), name))(address)
+    return load(address.scheme)(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -113,6 +114,10 @@ def _listener(section: Section) -> Listener:
                 raise section.error("tls", "certFile and keyFile go together")
             if files["clientCAFile"] and not files["certFile"]:
                 raise section.error("tls", "clientCAFile needs certFile and keyFile")
+            try:
+                import_module("webhook.decisions.sidecar.grpc")
+            except ImportError as error:
+                raise section.error("url", f"grpc:// needs waddle[grpc]: {error}") from None
             return Listener(
                 "grpc", parts.netloc, paths["certFile"], paths["keyFile"], paths["clientCAFile"]
             )
