@@ -460,8 +460,11 @@ class FaultyConnection:
         return getattr(self._real, name)
 
 
-def test_a_bug_ends_a_connection_and_not_the_export(tmp_path: Path) -> None:
+def test_a_bug_ends_a_connection_and_not_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is counted, told, and what was queued arrives over the next one."""
+    monkeypatch.setattr(transport, "_REGISTERED", dict(transport._REGISTERED))
     transport.register("faulty", f"{__name__}:Faulty")
     Faulty.where[:] = ["connect", "hello", "connect", "send", "receive"]
 
