@@ -47,6 +47,17 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
+    "rego check": {OK: "all can be used", NO: "something cannot"},
+    "rego eval": {
+        OK: "evaluated",
+        NO: "what --fail or --fail-defined says",
+        UNKNOWN: "the query could not be evaluated",
+    },
+    "rego test": {
+        OK: "all passed",
+        NO: "as with opa, the tests could not be made: a source that cannot be used",
+        UNKNOWN: "as with opa, some failed, ended in an error or were skipped",
+    },
     "report": {
         OK: "shown",
         UNKNOWN: "the cluster cannot be asked, or serves no policy reports",

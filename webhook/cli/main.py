@@ -6,18 +6,19 @@ What it exits with stands in :mod:`webhook.cli.exit_codes`.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Final
 
 import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
+from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
     "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
+    "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
@@ -30,29 +31,9 @@ _COMMANDS: Final = {
 }
 
 
-class _Subcommands(click.Group):
-    """Lists the subcommands without importing them: ``--help`` stays fast."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _ = _COMMANDS[cmd_name]
-        command: click.Command = import_module(module).command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-
 @click.command(
-    cls=_Subcommands,
+    cls=Subcommands,
+    listed=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="See 'waddle COMMAND --help' for the options of each.",
 )

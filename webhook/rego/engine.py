@@ -10,18 +10,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
+from webhook.rego.check.base_documents import conflicts_with_data
 from webhook.rego.code_cache import CodeCache, code_key
-from webhook.rego.errors import DepthError, EngineFault, EvaluationError
+from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of
 from webhook.rego.program import Compiled, available, compile_query, compile_rules, specialise
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import UNDEFINED
+from webhook.rego.syntax.ast import String, Var
+from webhook.rego.syntax.parser import parse_ref
 from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.program import Path
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
     from webhook.rego.write.generate import Loaded
@@ -147,26 +152,43 @@ class Query:
         return found
 
 
+_PLAIN_PATH: Final = re.compile(r"data(?:\.[A-Za-z_]\w*)*", re.ASCII)
+
+
 class Program:
     """Compiled modules. Immutable; evaluations may share it freely."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[Path, Rule] = {}
 
-    def rule(self, path: str) -> Entrypoint:
-        """The document at ``path`` (``data.pkg.violation``), a rule or a whole package.
+    def rule(self, path: str | Path) -> Entrypoint:
+        """The document at ``path``, a rule or a whole package.
 
-        Raises ``KeyError`` where no rule or package has this path.
+        ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of
+        what stands below ``data``. Raises ``KeyError`` where no rule or package has this path.
         """
         return self.document(path).entry
 
-    def document(self, path: str) -> Rule:
+    def document(self, path: str | Path) -> Rule:
         """The same, for single constraints as well."""
-        rule = self._rules.get(path)
-        if rule is None:
-            rule = self._rules[path] = Rule(self._compiled.document(path))
-        return rule
+        return self.documents([path])[0]
+
+    def documents(self, paths: Sequence[str | Path]) -> list[Rule]:
+        """Several documents, which share the functions that more than one of them needs."""
+        wanted = [path_of(path) for path in paths]
+        missing = [path for path in dict.fromkeys(wanted) if path not in self._rules]
+        for path, loaded in zip(missing, self._compiled.documents_at(missing), strict=True):
+            self._rules[path] = Rule(loaded)
+        return [self._rules[path] for path in wanted]
+
+    def check_data(self, data: dict[str, Value]) -> None:
+        """Refuse rules that stand where the base documents have something.
+
+        Raises :class:`~webhook.rego.errors.RegoErrors`.
+        """
+        if faults := conflicts_with_data(self._compiled.tree, data):
+            raise RegoErrors(faults)
 
     @property
     def size(self) -> int:
@@ -174,9 +196,9 @@ class Program:
         generated = self._compiled.generated
         return 0 if generated is None else generated.size
 
-    def has_rule(self, path: str) -> bool:
+    def has_rule(self, path: str | Path) -> bool:
         """Whether a rule with exactly this path was compiled."""
-        node = self._compiled.node(path)
+        node = self._compiled.node(path_of(path))
         return node is not None and bool(node.rules)
 
     def query(
@@ -184,6 +206,25 @@ class Program:
     ) -> Query:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
         return Query(Rule(compile_query(self._compiled, body, package, imports)))
+
+
+def path_of(path: str | Path) -> Path:
+    """Where a reference such as ``data.pkg["a.b"].rule`` points, below ``data``.
+
+    Raises ``KeyError`` for what is no constant reference below ``data``.
+    """
+    if not isinstance(path, str):
+        return path
+    if _PLAIN_PATH.fullmatch(path):
+        return tuple(path.split(".")[1:])
+    try:
+        found = parse_ref(path)
+    except RegoErrors:
+        raise KeyError(path) from None
+    steps = [part.value for part in found.path if isinstance(part, String)]
+    if len(steps) < len(found.path) or found.head != Var("data"):
+        raise KeyError(path)
+    return tuple(steps)
 
 
 def compile_modules(
@@ -224,7 +265,7 @@ def compile_rule(
     if cache is not None and (stored := cache.load(key)) is not None:
         return Rule(stored.load(available(options)))
     compiled = compile_rules(modules, options)
-    rule = Rule(compiled.document(path))
+    rule = Rule(compiled.document(path_of(path)))
     if cache is not None and compiled.generated is not None:
         cache.store(key, compiled.generated)
     return rule

@@ -73,7 +73,7 @@ class RegoLoadError(RegoError):
         details: Sequence[str] = (),
     ) -> None:
         super().__init__(message, location)
-        self.code = code
+        self.code: LoadCode = code
         self.details = tuple(details)
 
     def __str__(self) -> str:

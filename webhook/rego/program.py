@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.check import ir
@@ -34,7 +34,7 @@ from webhook.rego.syntax.metadata import Metadata
 from webhook.rego.write.ahead import Ahead
 from webhook.rego.write.constants import bind_parameters
 from webhook.rego.write.documents import Documents
-from webhook.rego.write.generate import generate
+from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.literals import BodyWriter
 from webhook.rego.write.nesting import share
 from webhook.rego.write.unit import Unit
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
     from webhook.rego.write.generate import Generated, Loaded
+
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a document stands below ``data``."""
 
 
 class Options(Protocol):
@@ -95,7 +99,7 @@ class Compiled:
         """What was generated last, for whoever stores it."""
         self.for_constraint = False
         """Whether parameters stand in the rules in place of ``input.parameters``."""
-        self._documents: dict[str, Loaded] = {}
+        self._documents: dict[Path, Loaded] = {}
 
     def arity(self, name: Function) -> int:
         """How many operands a function takes; -1 if there is none of this name."""
@@ -114,10 +118,9 @@ class Compiled:
             return name in self.builtins
         return name[1:] in self.functions
 
-    def node(self, path: str) -> Node | None:
-        """The node at a dotted path."""
-        names = path.split(".")
-        return self.tree.find(tuple(names[1:])) if names[0] == "data" else None
+    def node(self, path: Path) -> Node | None:
+        """The node at a path below ``data``."""
+        return self.tree.find(path)
 
     def unit(self) -> Unit:
         """A unit to write functions into."""
@@ -134,40 +137,56 @@ class Compiled:
             documents.unit.eager = documents.write
         return documents
 
-    def document(self, path: str) -> Loaded:
+    def document(self, path: Path) -> Loaded:
         """The code that evaluates the document at a path; ``KeyError`` if there is none."""
-        known = self._documents.get(path)
-        if known is not None:
-            return known
-        node = self.node(path)
-        if node is None:
-            raise KeyError(path)
-        documents = self.documents()
-        unit = documents.unit
-        if node.rules and self._entry(documents, node):
-            found = self._documents[path] = self.finish(unit, documents)
-            return found
-        writer = BodyWriter(unit, Uses())
-        var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
-        writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
-        writer.lines.append((1, "return U"))
-        unit.add([(0, "def q(S):"), *writer.lines])
-        found = self._documents[path] = self.finish(unit, documents)
-        return found
+        return self.documents_at([path])[0]
 
-    def _entry(self, documents: Documents, node: Node) -> bool:
+    def documents_at(self, paths: Sequence[Path]) -> list[Loaded]:
+        """The same for several, which share each function that more than one of them needs."""
+        missing = {path: self.node(path) for path in paths if path not in self._documents}
+        for path, node in missing.items():
+            if node is None:
+                raise KeyError(path_text(("data", *path)))
+        if missing:
+            self._write(missing)
+        return [self._documents[path] for path in paths]
+
+    def _write(self, wanted: Mapping[Path, Node | None]) -> None:
+        documents = self.documents()
+        entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
+        for entry, node in zip(entries, wanted.values(), strict=True):
+            assert node is not None
+            if not node.rules or not self._entry(documents, entry, node):
+                self._reader(documents.unit, entry, node)
+        generated = self._generated(documents)
+        loaded = generated.load_all(self.builtins, entries)
+        self._documents.update(zip(wanted, loaded, strict=True))
+
+    def _entry(self, documents: Documents, entry: str, node: Node) -> bool:
         """Write the document's function itself, where it needs no guard."""
         unit = documents.unit
         if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
             return False
-        documents.entry("q", node)
+        documents.entry(entry, node)
         return True
 
-    def finish(self, unit: Unit, documents: Documents) -> Loaded:
+    def _reader(self, unit: Unit, entry: str, node: Node) -> None:
+        """Write a function that reads the document as any rule would."""
+        writer = BodyWriter(unit, Uses())
+        var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
+        writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
+        writer.lines.append((1, "return U"))
+        unit.add([(0, f"def {entry}(S):"), *writer.lines])
+
+    def _generated(self, documents: Documents) -> Generated:
         """Write what the unit wants and compile it."""
         documents.run()
-        self.generated = generate(unit, self.options.compile_parts)
-        return self.generated.load(self.builtins)
+        self.generated = generate(documents.unit, self.options.compile_parts)
+        return self.generated
+
+    def finish(self, documents: Documents) -> Loaded:
+        """The code of the one entry that was written."""
+        return self._generated(documents).load(self.builtins)
 
 
 def available(options: Options) -> dict[str, Builtin]:
@@ -382,7 +401,7 @@ def compile_query(
     lines = [(0, "def q(S):"), (1, "out = []"), (1, f"P = {PAYS} = True")]
     lines += [*((1, text) for text in writer.prologue), *writer.lines]
     unit.add(share(lines) if writer.split else lines)
-    return inner.finish(unit, documents)
+    return inner.finish(documents)
 
 
 def _copy_for_query(compiled: Compiled) -> Compiled:

@@ -8,8 +8,9 @@ infers with them. They follow OPA's package ``v1/types``: a type prints as there
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cmp_to_key
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.run.values import compare as compare_values
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+def _order() -> Any:
+    """A place for what :func:`order_key` makes."""
+    return field(init=False, repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """One of the four scalar types, by name: null, boolean, number, string."""
 
     name: str
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         return self.name
@@ -34,6 +41,7 @@ class AnyOf:
     """Any of the member types, sorted; without members, every type."""
 
     members: tuple[Type, ...] = ()
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         if not self.members:
@@ -47,6 +55,7 @@ class ArrayType:
 
     static: tuple[Type, ...] = ()
     dynamic: Type | None = None
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         first = f"<{', '.join(map(str, self.static))}>" if self.static else ""
@@ -59,6 +68,7 @@ class SetType:
     """A set whose members have one type; None for the empty set's."""
 
     of: Type | None = None
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         return "set" if self.of is None else f"set[{self.of}]"
@@ -70,6 +80,7 @@ class ObjectType:
 
     static: tuple[tuple[Any, Type | None], ...] = ()
     dynamic: tuple[Type | None, Type | None] | None = None
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         first = ", ".join(f"{_key_text(name)}: {type_text(value)}" for name, value in self.static)
@@ -86,6 +97,7 @@ class FunctionType:
     args: tuple[Type, ...]
     result: Type | None
     variadic: Type | None = None
+    order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
         return f"({self.args_text()}) => {type_text(self.result)}"
@@ -129,7 +141,7 @@ def object_of(key: Type, value: Type, **static: Type) -> ObjectType:
 
 def any_of(*members: Type) -> AnyOf:
     """Any of the types."""
-    return AnyOf(tuple(sorted(members, key=cmp_to_key(compare))))
+    return AnyOf(tuple(sorted(members, key=order_key)))
 
 
 ARRAY: Final = array_of(ANY)
@@ -185,67 +197,52 @@ def _all_from_json(declared: Iterable[Mapping[str, Any]]) -> list[Type]:
 
 _SCALARS: Final = {scalar.name: scalar for scalar in (NULL, BOOLEAN, NUMBER, STRING)}
 
-_SCALAR_ORDER: Final = {"null": 0, "boolean": 1, "number": 2, "string": 3}
-_ORDER: Final[dict[type, int]] = {
-    ArrayType: 4,
-    ObjectType: 5,
-    SetType: 6,
-    AnyOf: 7,
-    FunctionType: 8,
-    type(None): 9,
-}
+_SCALAR_ORDER: Final = {"null": (0,), "boolean": (1,), "number": (2,), "string": (3,)}
+_NONE_ORDER: Final = (9,)
 
 
-def _order(type_: Type | None) -> int:
-    return _SCALAR_ORDER[type_.name] if isinstance(type_, Scalar) else _ORDER[type(type_)]
+def order_key(type_: Type | None) -> tuple[Any, ...]:
+    """What sorts types as OPA does (``v1/types``, Compare), and is equal for equal types.
+
+    Nested tuples, made once for a type: CPython compares them far sooner than a walk could, and
+    programs have unions of hundreds of objects.
+    """
+    if type_ is None:
+        return _NONE_ORDER
+    try:
+        return type_.order
+    except AttributeError:
+        key = _made_order(type_)
+        object.__setattr__(type_, "order", key)  # frozen, and this is derived
+        return key
+
+
+def _made_order(type_: Type) -> tuple[Any, ...]:
+    match type_:
+        case Scalar(name):
+            return _SCALAR_ORDER[name]
+        case ArrayType(static, dynamic):
+            return 4, _optional(dynamic), tuple(map(order_key, static))
+        case ObjectType(static, dynamic):
+            rest = () if dynamic is None else (order_key(dynamic[0]), order_key(dynamic[1]))
+            return 5, rest, tuple((sort_key(name), order_key(value)) for name, value in static)
+        case SetType(of):
+            return 6, _optional(of)
+        case AnyOf(members):
+            return 7, tuple(map(order_key, members))
+        case FunctionType(args, result, variadic):
+            given = tuple(map(order_key, args))
+            return 8, len(args), given, order_key(result), order_key(variadic)
+
+
+def _optional(type_: Type | None) -> tuple[Any, ...]:
+    return () if type_ is None else (order_key(type_),)
 
 
 def compare(a: Type | None, b: Type | None) -> int:
     """-1, 0 or 1: OPA's order of types, by which unions are sorted."""
-    x, y = _order(a), _order(b)
-    if x != y:
-        return -1 if x < y else 1
-    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
-        return _compare_optional(a.dynamic, b.dynamic) or _compare_all(a.static, b.static)
-    if isinstance(a, ObjectType) and isinstance(b, ObjectType):
-        return _compare_objects(a, b)
-    if isinstance(a, SetType) and isinstance(b, SetType):
-        return _compare_optional(a.of, b.of)
-    if isinstance(a, AnyOf) and isinstance(b, AnyOf):
-        return _compare_all(a.members, b.members)
-    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
-        return (
-            (len(a.args) > len(b.args)) - (len(a.args) < len(b.args))
-            or _compare_all(a.args, b.args)
-            or compare(a.result, b.result)
-            or compare(a.variadic, b.variadic)
-        )
-    return 0
-
-
-def _compare_optional(a: Type | None, b: Type | None) -> int:
-    if a is None or b is None:
-        return (a is not None) - (b is not None)
-    return compare(a, b)
-
-
-def _compare_all(a: tuple[Type, ...], b: tuple[Type, ...]) -> int:
-    for x, y in zip(a, b, strict=False):
-        if order := compare(x, y):
-            return order
-    return (len(a) > len(b)) - (len(a) < len(b))
-
-
-def _compare_objects(a: ObjectType, b: ObjectType) -> int:
-    if a.dynamic is None or b.dynamic is None:
-        if order := (a.dynamic is not None) - (b.dynamic is not None):
-            return order
-    elif order := compare(a.dynamic[0], b.dynamic[0]) or compare(a.dynamic[1], b.dynamic[1]):
-        return order
-    for (name, value), (other_name, other) in zip(a.static, b.static, strict=False):
-        if order := compare_values(name, other_name) or compare(value, other):
-            return order
-    return (len(a.static) > len(b.static)) - (len(a.static) < len(b.static))
+    x, y = order_key(a), order_key(b)
+    return (x > y) - (x < y)
 
 
 def contains(a: Type | None, b: Type | None) -> bool:
@@ -253,8 +250,8 @@ def contains(a: Type | None, b: Type | None) -> bool:
     if isinstance(a, AnyOf):
         if isinstance(b, FunctionType):
             return False
-        return not a.members or any(compare(member, b) == 0 for member in a.members)
-    return compare(a, b) == 0
+        return not a.members or order_key(b) in map(order_key, a.members)
+    return order_key(a) == order_key(b)
 
 
 def union(a: Type | None, b: Type | None) -> Type | None:
@@ -267,15 +264,41 @@ def union(a: Type | None, b: Type | None) -> Type | None:
         if isinstance(a, FunctionType) and isinstance(b, FunctionType):
             return _union_functions(a, b)
         return None
+    if not (isinstance(a, AnyOf) or isinstance(b, AnyOf)) and order_key(a) == order_key(b):
+        return a
     ours = a.members if isinstance(a, AnyOf) else (a,)
     theirs = b.members if isinstance(b, AnyOf) else (b,)
     if not ours or not theirs:
         return ANY
-    distinct = list(ours)
-    distinct += [x for x in theirs if not any(compare(x, y) == 0 for y in ours)]
+    distinct = _distinct([*ours, *theirs])
     if len(distinct) == 1 and not isinstance(a, AnyOf):
         return a
-    return any_of(*distinct)
+    return AnyOf(tuple(distinct))
+
+
+def union_all(types: Iterable[Type | None]) -> Type | None:
+    """The type of what has any of these types: :func:`union` of all, sorted once."""
+    found = [type_ for type_ in types if type_ is not None]
+    if len(found) < 3 or any(isinstance(type_, FunctionType) for type_ in found):
+        return reduce(union, found, None)
+    members: list[Type] = []
+    for type_ in found:
+        if not isinstance(type_, AnyOf):
+            members.append(type_)
+        elif type_.members:
+            members.extend(type_.members)
+        else:
+            return ANY
+    distinct = _distinct(members)
+    if len(distinct) == 1 and not isinstance(found[0], AnyOf):
+        return found[0]
+    return AnyOf(tuple(distinct))
+
+
+def _distinct(types: list[Type]) -> list[Type]:
+    """The types in order, each once: the first of equal ones."""
+    ordered = sorted(types, key=order_key)
+    return [next(equal) for _, equal in groupby(ordered, key=order_key)]
 
 
 def _union_functions(a: FunctionType, b: FunctionType) -> FunctionType | None:
@@ -306,15 +329,12 @@ def select(a: Type | None, name: Any) -> Type | None:
     if isinstance(a, AnyOf):
         if not a.members:
             return ANY
-        found: Type | None = None
-        for member in a.members:
-            found = union(select(member, name), found)
-        return found
+        return union_all(select(member, name) for member in a.members)
     return None
 
 
 def _select_member(a: SetType, name: Type) -> Type | None:
-    if compare(a.of, name) == 0:
+    if order_key(a.of) == order_key(name):
         return a.of
     return name if isinstance(a.of, AnyOf) and contains(a.of, name) else None
 
@@ -327,40 +347,28 @@ def keys(a: Type | None) -> Type | None:
         return NUMBER
     if isinstance(a, SetType):
         return a.of
-    found: Type | None = None
     if isinstance(a, ObjectType):
-        for name, _ in a.static:
-            found = union(found, type_of(name))
-        return union(found, a.dynamic[0]) if a.dynamic is not None else found
+        known = [type_of(name) for name, _ in a.static]
+        return union_all([*known, None if a.dynamic is None else a.dynamic[0]])
     if isinstance(a, AnyOf):
-        if not a.members:
-            return ANY
-        for member in a.members:
-            found = union(keys(member), found)
-    return found
+        return union_all(map(keys, a.members)) if a.members else ANY
+    return None
 
 
 def values(a: Type | None) -> Type | None:
     """The type of what enumerating ``a`` yields as value."""
     if a is ANY:
         return ANY
-    found: Type | None = None
     if isinstance(a, SetType):
         return a.of
     if isinstance(a, ArrayType):
-        for item in a.static:
-            found = union(found, item)
-        return union(found, a.dynamic)
+        return union_all([*a.static, a.dynamic])
     if isinstance(a, ObjectType):
-        for _, value in a.static:
-            found = union(found, value)
-        return union(found, a.dynamic[1]) if a.dynamic is not None else found
+        known = [value for _, value in a.static]
+        return union_all([*known, None if a.dynamic is None else a.dynamic[1]])
     if isinstance(a, AnyOf):
-        if not a.members:
-            return ANY
-        for member in a.members:
-            found = union(values(member), found)
-    return found
+        return union_all(map(values, a.members)) if a.members else ANY
+    return None
 
 
 def is_unknown(a: Type | None) -> bool:
@@ -402,10 +410,7 @@ def type_of(value: Any) -> Type:
     if hasattr(value, "items"):
         pairs = [(name, type_of(item)) for name, item in value.items()]
         return ObjectType(tuple(sorted(pairs, key=lambda pair: sort_key(pair[0]))))
-    members: Type | None = None
-    for item in value:
-        members = union(members, type_of(item))
-    return SetType(members)
+    return SetType(union_all(map(type_of, value)))
 
 
 PARTS_MAX: Final = 1_000

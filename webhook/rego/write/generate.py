@@ -121,6 +121,10 @@ NAMESPACE: Final[dict[str, Any]] = {
 """What generated code may name, besides what it defines."""
 
 
+ENTRY: Final = "q"
+"""The name of the function that a caller asks for; several that share a program are numbered."""
+
+
 def source_of(unit: Unit) -> str:
     """The program's source text."""
     return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
@@ -161,7 +165,11 @@ class Generated:
         return 2 * (len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE))
 
     def load(self, builtins: Mapping[str, Builtin]) -> Loaded:
-        """Run the definitions."""
+        """Run the definitions of one document."""
+        return self.load_all(builtins, [ENTRY])[0]
+
+    def load_all(self, builtins: Mapping[str, Builtin], entries: Sequence[str]) -> list[Loaded]:
+        """Run the definitions of documents that share them: one for each name of an entry."""
         names = dict(NAMESPACE)
         names["L"] = [Location(*place) for place in self.places]
         for name, alias in self.used.items():
@@ -172,7 +180,7 @@ class Generated:
         for code in self.codes:
             exec(code, names)  # noqa: S102  # only names made by the compiler and constants
         of_constraint = tuple([(slot, names[name]) for slot, name in self.of_constraint])
-        return Loaded(names["q"], self.slots, of_constraint)
+        return [Loaded(names[entry], self.slots, of_constraint) for entry in entries]
 
 
 def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:

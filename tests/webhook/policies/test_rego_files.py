@@ -1,0 +1,86 @@
+"""Rego and data from files: what is read, where it comes to stand, and what is refused."""
+
+import json
+
+import pytest
+
+from webhook.policies.rego_files import LoadErrors, load
+
+
+def test_folders_say_where_documents_stand(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "top.json").write_text('{"one": 1}')
+    (tmp_path / "a" / "b" / "x.yaml").write_text("two: 2\n")
+    (tmp_path / "a" / "p.rego").write_text("package p")
+    (tmp_path / "a" / "notes.txt").write_text("not read")
+
+    found = load([str(tmp_path)])
+
+    assert found.data == {"one": 1, "a": {"b": {"two": 2}}}
+    assert [module.file for module in found.modules] == [str(tmp_path / "a" / "p.rego")]
+
+
+def test_a_prefix_says_where_a_file_stands(tmp_path):
+    (tmp_path / "x.json").write_text("[1]")
+
+    assert load([f"a.b:{tmp_path / 'x.json'}"]).data == {"a": {"b": [1]}}
+
+
+def test_a_named_file_may_be_of_any_kind(tmp_path):
+    (tmp_path / "policy.txt").write_text("package p")
+    (tmp_path / "data.txt").write_text('{"a": 1}')
+
+    found = load([str(tmp_path / "policy.txt"), str(tmp_path / "data.txt")])
+
+    assert (len(found.modules), found.data) == (1, {"a": 1})
+
+
+def test_bundles_take_data_files_alone(tmp_path):
+    (tmp_path / "data.json").write_text('{"a": 1}')
+    (tmp_path / "other.json").write_text('{"b": 1}')
+
+    assert load([str(tmp_path)], bundles=True).data == {"a": 1}
+    assert load([str(tmp_path)], documents=False).data == {}
+
+
+def test_patterns_pass_over_names_below_a_path(tmp_path):
+    for name in ("a_test.rego", "a.rego", ".hidden.rego"):
+        (tmp_path / name).write_text("package p")
+
+    found = load([str(tmp_path)], ignore=["*_test.rego", ".*"])
+
+    assert [module.file for module in found.modules] == [str(tmp_path / "a.rego")]
+
+
+def test_every_faulty_file_is_named(tmp_path):
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text("[1]")
+    (tmp_path / "c.yaml").write_text("a: [\n")
+    (tmp_path / "d.rego").write_text("package")
+    (tmp_path / "e.json").write_text('{"x": {"y": 1}}')
+    (tmp_path / "f.json").write_text('{"x": {"y": 2}}')
+
+    with pytest.raises(LoadErrors) as raised:
+        load([str(tmp_path), str(tmp_path / "missing")])
+
+    messages = raised.value.messages
+    assert [name for name in "abcdf" if any(f"/{name}." in one for one in messages)] == list(
+        "abcdf"
+    )
+    assert any("conflicting values at data.x.y" in one and "e.json" in one for one in messages)
+    assert any("missing" in one for one in messages)
+    assert str(raised.value).startswith("6 errors occurred during loading:\n")
+
+
+def test_a_link_that_leads_back_is_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "back").symlink_to(tmp_path)
+
+    with pytest.raises(LoadErrors, match="a/back: a link leads back"):
+        load([str(tmp_path)])
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path):
+    (tmp_path / "data.json").write_text(json.dumps({"a": 1}))
+
+    assert load([str(tmp_path), str(tmp_path / "data.json")]).data == {"a": 1}

@@ -1,0 +1,59 @@
+"""Options that the subcommands of ``waddle rego`` share, named as OPA names them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.rego.check.compatibility import LATEST
+from webhook.settings.flags import duration_seconds
+
+if TYPE_CHECKING:
+    from webhook.rego.syntax.ast import RegoVersion
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as Go writes durations: ``5s``, ``1m30s``, ``500ms``."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds of a text; complains of what is no duration."""
+        if isinstance(value, float):
+            return value
+        seconds = duration_seconds(str(value))
+        if seconds is None:
+            self.fail(f"{value!r} is no duration such as 5s or 500ms", param, ctx)
+        return seconds
+
+
+V0 = click.option(
+    "--v0-compatible", is_flag=True, help="Read sources as Rego v0, as OPA before 1.0 did."
+)
+V1 = click.option("--v1-compatible", is_flag=True, help="Read sources as Rego v1, the default.")
+IGNORE = click.option(
+    "--ignore",
+    metavar="PATTERN",
+    multiple=True,
+    help="File and folder names to pass over below a path, such as '.*'. Repeatable.",
+)
+BUNDLE = click.option(
+    "-b",
+    "--bundle",
+    is_flag=True,
+    help="Read paths as bundles: of data files only data.json and data.yaml.",
+)
+
+
+def version_of(*, v0_compatible: bool) -> RegoVersion:
+    """The language that sources are read as."""
+    return "v0" if v0_compatible else "v1"
+
+
+def runtime() -> dict[str, Any]:
+    """What ``opa.runtime()`` gives a policy on the command line, as OPA's own has it."""
+    return {"env": dict(os.environ), "version": f"{LATEST}.0", "commit": ""}

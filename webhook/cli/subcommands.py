@@ -1,0 +1,42 @@
+"""Groups of subcommands that import a subcommand only when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Subcommands(click.Group):
+    """Lists the subcommands without importing them: ``--help`` stays fast.
+
+    ``listed`` has for each name the module whose ``command`` it is, and its line of help.
+    """
+
+    def __init__(self, *args: Any, listed: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.listed = listed
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, in the order of the table."""
+        del ctx
+        return list(self.listed)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        del ctx
+        if cmd_name not in self.listed:
+            return None
+        module, _ = self.listed[cmd_name]
+        command: click.Command = import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table itself is the help."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.listed.items()])

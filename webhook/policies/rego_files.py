@@ -1,0 +1,232 @@
+"""Rego modules and base documents from files, as ``opa test`` and ``opa eval`` load them.
+
+Folders are read with all below them: ``.rego`` files are modules; ``.json``, ``.yaml`` and ``.yml``
+files are objects that come to stand where their folder's path says, below ``data``. Files of other
+kinds are passed over unless they are named. A path ``a.b:FILE`` puts what FILE holds at
+``data.a.b``. (OPA v1/loader/loader.go.)
+"""
+
+from __future__ import annotations
+
+import os.path
+import stat
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.builtins import go_json, yaml_documents
+from webhook.rego.errors import BuiltinError, RegoErrors
+from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.syntax.parser import parse_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.rego.syntax.ast import Module, RegoVersion
+
+BYTES_MAX: Final = 1 << 30
+"""A larger file is refused before it is read."""
+
+_DATA_NAMES: Final = ("data.json", "data.yaml", "data.yml")
+_YAML: Final = (".yaml", ".yml")
+
+
+class LoadErrors(Exception):  # noqa: N818  # OPA's own name
+    """What could not be loaded, each line with its file; all of it is in ``messages``."""
+
+    def __init__(self, messages: Sequence[str]) -> None:
+        super().__init__(messages)
+        self.messages = tuple(messages)
+
+    def __str__(self) -> str:
+        if len(self.messages) == 1:
+            return f"1 error occurred during loading: {self.messages[0]}"
+        lines = "\n".join(self.messages)
+        return f"{len(self.messages)} errors occurred during loading:\n{lines}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegoFiles:
+    """What was loaded: modules in the order of their files, and the documents below ``data``."""
+
+    modules: list[Module] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    version: RegoVersion = "v1",
+    ignore: Sequence[str] = (),
+    bundles: bool = False,
+    documents: bool = True,
+) -> RegoFiles:
+    """Everything at these paths; raises :class:`LoadErrors` that name every faulty file.
+
+    ``ignore`` has patterns of names of files and folders that are passed over below a path. With
+    ``bundles`` only ``data.json`` and ``data.yaml`` hold documents; without ``documents`` no file
+    of a folder does.
+    """
+    names = _DATA_NAMES if bundles else None
+    loading = _Loading(version, tuple(ignore), names if documents else ())
+    for path in paths:
+        prefix, found = _split_prefix(path)
+        loading.path(Path(found), prefix, ())
+    if loading.faults:
+        raise LoadErrors(loading.faults)
+    return loading.found
+
+
+def read_document(name: str, text: str) -> Any:
+    """The value that JSON or YAML text writes; raises :class:`BuiltinError`."""
+    return go_json.decode(text) if name.endswith(".json") else _yaml(text)
+
+
+def _split_prefix(path: str) -> tuple[tuple[str, ...], str]:
+    prefix, colon, rest = path.partition(":")
+    if not colon or not prefix or rest.startswith("//"):
+        return (), path.removeprefix("file://")
+    return tuple(prefix.split(".")), rest
+
+
+class _Loading:
+    """What has been loaded so far."""
+
+    def __init__(
+        self, version: RegoVersion, ignore: tuple[str, ...], data_names: tuple[str, ...] | None
+    ) -> None:
+        self.found = RegoFiles()
+        self.faults: list[str] = []
+        self._version = version
+        self._ignore = ignore
+        self._data_names = data_names
+        self._seen: set[tuple[tuple[str, ...], str]] = set()
+        self._documents: list[tuple[str, dict[str, Any]]] = []
+
+    def path(self, path: Path, at: tuple[str, ...], around: tuple[tuple[int, int], ...]) -> None:
+        """Load a file, or a folder with all below it; ``around`` are the folders it is found in."""
+        if around and any(fnmatchcase(path.name, pattern) for pattern in self._ignore):
+            return
+        try:
+            found = path.stat()
+            if not stat.S_ISDIR(found.st_mode):
+                self._file(path, at, named=not around)
+                return
+            folder = found.st_dev, found.st_ino
+            if folder in around:
+                self.faults.append(f"{path}: a link leads back to a folder that it is in")
+                return
+            below = (*at, path.name) if around else at
+            for inner in _entries(path):
+                self.path(inner, below, (*around, folder))
+        except OSError as error:
+            self.faults.append(f"{error.strerror}: {path}")
+
+    def _file(self, path: Path, at: tuple[str, ...], *, named: bool) -> None:
+        seen = at, os.path.normpath(path)
+        if seen in self._seen:
+            return
+        self._seen.add(seen)
+        kind = path.suffix
+        if not named and not self._is_wanted(path):
+            return
+        if path.stat().st_size > BYTES_MAX:
+            self.faults.append(f"{path}: over {BYTES_MAX} bytes")
+            return
+        try:
+            text = path.read_text("utf-8", "surrogateescape")
+            if kind == ".rego":
+                self.found.modules.append(parse_module(text, str(path), self._version))
+            elif kind == ".json":
+                self._merge(path, at, go_json.decode(text))
+            elif kind in _YAML:
+                self._merge(path, at, _yaml(text))
+            else:
+                self._of_any_kind(path, at, text)
+        except RegoErrors as errors:
+            self.faults.append(str(errors))
+        except BuiltinError as error:
+            what = "error converting YAML to JSON: " if kind in _YAML else ""
+            self.faults.append(f"{path}: {what}{error.message}")
+
+    def _is_wanted(self, path: Path) -> bool:
+        if path.suffix == ".rego":
+            return True
+        if self._data_names is not None:
+            return path.name in self._data_names
+        return path.suffix in {".json", *_YAML}
+
+    def _of_any_kind(self, path: Path, at: tuple[str, ...], text: str) -> None:
+        """A file that was named may be of any kind: the first that it can be."""
+        try:
+            self.found.modules.append(parse_module(text, str(path), self._version))
+        except RegoErrors:
+            try:
+                self._merge(path, at, _yaml(text))  # JSON is YAML
+            except BuiltinError:
+                self.faults.append(f"{path}: can't recognize file type")
+
+    def _merge(self, path: Path, at: tuple[str, ...], document: Any) -> None:
+        for name in reversed(at):
+            document = {name: document}
+        if not isinstance(document, dict):
+            self.faults.append(f"{path}: document must be of type object")
+            return
+        conflict = _conflict(self.found.data, document)
+        if conflict is not None:
+            self.faults.append(self._conflict_text(path, conflict))
+            return
+        _merge_into(self.found.data, document)
+        self._documents.append((str(path), document))
+
+    def _conflict_text(self, path: Path, keys: tuple[str, ...]) -> str:
+        place = ".".join(("data", *keys))
+        other = next((name for name, one in self._documents if _has(one, keys)), "another file")
+        return f"{path}: merge error: conflicting values at {place}, also defined in {other}"
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    """What a folder holds, in the order of names as bytes."""
+    return iter(sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)))
+
+
+def _yaml(text: str) -> Any:
+    return yaml_documents.unmarshal(EvaluationContext(steps=1 << 62), text)
+
+
+def _conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
+    """Where both have a value and not both an object."""
+    for name, value in b.items():
+        if name not in a:
+            continue
+        mine = a[name]
+        if not isinstance(mine, dict) or not isinstance(value, dict):
+            return (name,)
+        below = _conflict(mine, value)
+        if below is not None:
+            return (name, *below)
+    return None
+
+
+def _merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
+    for name, value in b.items():
+        if isinstance(a.get(name), dict):
+            _merge_into(a[name], value)
+        else:
+            a[name] = _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    """A copy of the objects that a later file may add to."""
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    return value
+
+
+def _has(document: Any, keys: Sequence[str]) -> bool:
+    for name in keys:
+        if not isinstance(document, dict) or name not in document:
+            return False
+        document = document[name]
+    return True

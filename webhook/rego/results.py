@@ -1,0 +1,164 @@
+"""Queries whose expressions' values are wanted beside the bindings, as ``opa eval`` gives them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.syntax.ast import (
+    ArrayComprehension,
+    Call,
+    Expr,
+    ObjectComprehension,
+    Ref,
+    SetComprehension,
+    Var,
+)
+from webhook.rego.syntax.parser import parse_query
+from webhook.rego.syntax.unparse import unparse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.rego.engine import EvaluationContext, Program
+    from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax.ast import Body, Import, Literal_, RegoVersion, Term
+
+_CAPTURED: Final = "__value"
+_CAPTURED_NAME: Final = re.compile(rf"\b{_CAPTURED}\d+\b")
+_RELATIONS_OF_TERMS: Final = frozenset({"assign", "eq"})
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression of a query: its text, its place and, in one solution, its value."""
+
+    text: str
+    location: Location
+    value: Any = True
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """One way in which a query holds."""
+
+    expressions: tuple[Expression, ...]
+    bindings: dict[str, Any]
+
+
+class ResultQuery:
+    """A query over a program. Raises :class:`~webhook.rego.errors.RegoErrors`."""
+
+    def __init__(
+        self,
+        program: Program,
+        source: str,
+        *,
+        version: RegoVersion = "v1",
+        package: str = "",
+        imports: Sequence[Import] = (),
+    ) -> None:
+        body = parse_query(source, version)
+        self._expressions = tuple(_expressions(source, body))
+        self._captured: dict[int, str] = {}
+        capturing = self._capturing(body)
+        try:
+            self._query = program.query(capturing, package=package, imports=imports)
+        except RegoErrors as errors:
+            raise RegoErrors([_unnamed(error) for error in errors.errors]) from None
+
+    def __call__(
+        self, input_value: Value, data: dict[str, Value], context: EvaluationContext
+    ) -> Iterator[Solution]:
+        """Every solution; raises :class:`~webhook.rego.errors.EvaluationError`."""
+        for bindings in self._query(input_value, data, context):
+            values = [
+                bindings.get(self._captured.get(i, ""), True) for i in range(len(self._expressions))
+            ]
+            found = [
+                replace(one, value=value)
+                for one, value in zip(self._expressions, values, strict=True)
+            ]
+            named = {
+                name: value for name, value in bindings.items() if not name.startswith(_CAPTURED)
+            }
+            yield Solution(tuple(found), named)
+
+    def _capturing(self, body: Body) -> Body:
+        """The body with each expression's value in a variable of its own.
+
+        A value may be false where the query is that one expression (OPA v1/rego/rego.go,
+        rewriteQueryToCaptureValue).
+        """
+        found: list[Literal_] = []
+        must_hold: list[Literal_] = []
+        for number, literal in enumerate(body):
+            if not isinstance(literal, Expr) or not _has_value(literal):
+                found.append(literal)
+                continue
+            name = self._captured[number] = f"{_CAPTURED}{number}"
+            variable = Var(name, location=literal.location)
+            equal = Call(Var("eq"), (variable, literal.term), location=literal.location)
+            found.append(replace(literal, term=equal))
+            must_hold.append(Expr(variable, location=literal.location))
+        return (*found, *(must_hold if len(body) > 1 or _iterates(body) else ()))
+
+
+def _unnamed(error: RegoLoadError) -> RegoLoadError:
+    """The fault without the names that are ours."""
+    message = _CAPTURED_NAME.sub("_", error.message)
+    return RegoLoadError(error.code, message, error.location, details=error.details)
+
+
+def _has_value(literal: Expr) -> bool:
+    term = literal.term
+    if literal.negated:
+        return False
+    if not isinstance(term, Call):
+        return True
+    name = unparse(term.operator)
+    builtin = BUILTINS.get(name)
+    if name in _RELATIONS_OF_TERMS:
+        return False
+    return builtin is None or (
+        builtin.result is not None and len(term.args) == len(builtin.operands)
+    )
+
+
+def _iterates(body: Body) -> bool:
+    """Whether a reference of the query has variables in its path, or a relation is called."""
+    return any(_varies(part) for literal in body for part in _parts(literal))
+
+
+def _varies(part: Any) -> bool:
+    if isinstance(part, Ref):
+        return any(isinstance(step, Var) for step in part.path)
+    if isinstance(part, Call):
+        builtin = BUILTINS.get(unparse(part.operator))
+        return builtin is not None and builtin.relation
+    return False
+
+
+def _parts(node: Any) -> Iterator[Term]:
+    """All terms, but for those of comprehensions."""
+    if isinstance(node, ArrayComprehension | SetComprehension | ObjectComprehension):
+        return
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _parts(item)
+    elif hasattr(node, "__dataclass_fields__"):
+        yield node
+        for name in node.__dataclass_fields__:
+            if name != "location":
+                yield from _parts(getattr(node, name))
+
+
+def _expressions(source: str, body: Body) -> Iterator[Expression]:
+    """Each literal with the text from its beginning to the next one's."""
+    starts = [literal.location.offset for literal in body]
+    for literal, start, end in zip(body, starts, [*starts[1:], len(source)], strict=True):
+        yield Expression(source[start:end].strip().rstrip(";").rstrip(), literal.location)
