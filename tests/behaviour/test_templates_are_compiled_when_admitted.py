@@ -40,6 +40,16 @@ def test_a_template_that_does_not_compile_is_refused_with_line_and_column(server
     assert server.admit(GOOD)["allowed"] is True
 
 
+def test_a_template_in_cel_alone_is_admitted_with_a_warning_that_says_so(server: Server) -> None:
+    spec = {**GOOD["spec"], "targets": [{"target": GOOD["spec"]["targets"][0]["target"]}]}
+    source = {"validations": [{"expression": "true"}]}
+    spec["targets"][0]["code"] = [{"engine": "K8sNativeValidation", "source": source}]
+    verdict = server.admit({**GOOD, "spec": spec})
+    assert verdict["allowed"] is True
+    assert any("K8sNativeValidation (CEL)" in text for text in verdict["warnings"])
+    assert "warnings" not in server.admit(GOOD)
+
+
 def test_a_broken_template_can_be_deleted_and_lose_its_finalizers(server: Server) -> None:
     labelled = {**BROKEN, "metadata": {**BROKEN["metadata"], "labels": {"a": "b"}}}
     assert server.admit(BROKEN, operation="DELETE")["allowed"] is True

@@ -37,6 +37,7 @@ from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
 from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.server.preparation import NamespaceAnswer
+from webhook.settings.serve import SERVED
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
@@ -218,7 +219,8 @@ class ClusterThread:
                 await asyncio.sleep(backoff.next_seconds())
             else:
                 uid = found["metadata"]["uid"]
-        operations = tuple(sorted(set(settings.operation)))
+        # What is not carried out is not claimed.
+        operations = tuple(sorted(SERVED.intersection(settings.operation)))
         return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:

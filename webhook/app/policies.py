@@ -13,6 +13,7 @@ from webhook.api.gvk import name_of
 from webhook.constraint import enforcement, wildcard
 from webhook.constraint.client import Client
 from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.template import CEL
 from webhook.policies.directory import PolicyDirectory
 from webhook.server.serving import Revision
 
@@ -215,7 +216,10 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
     registry.replace(metrics.CONSTRAINTS, counts)
     registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
     registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
-    registry.set(metrics.TEMPLATES_WITH_CEL, 0)
+    engines = [{code.engine for code in template.code} for template in snapshot.templates]
+    registry.set(metrics.TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
+    without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
+    registry.set(metrics.CONSTRAINTS_WITHOUT_ENGINE, without)
     registry.violations.keep(constraint.key for constraint in snapshot.constraints)
 
 

@@ -9,7 +9,7 @@ compiles goes on enforcing its last good revision.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
@@ -24,6 +24,7 @@ from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidConstraint,
     InvalidTemplate,
+    MissingEngine,
     MissingTemplate,
 )
 from webhook.constraint.inventory import Inventory
@@ -37,7 +38,7 @@ from webhook.constraint.isolation import (
 )
 from webhook.constraint.rollout import read_rollout
 from webhook.constraint.snapshot import Snapshot
-from webhook.constraint.template import Template, kind_of, read_template
+from webhook.constraint.template import CEL, Template, kind_of, read_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import Driver, Evaluator
     from webhook.constraint.isolation import Isolation, OnError
     from webhook.constraint.target import Target
+
+
+MISSING_CEL: Final = (
+    f"not enforced: its only code is for the engine {CEL} (CEL), which is not here yet; what it "
+    "would decide is warned about and recorded"
+)
 
 
 class Client:
@@ -164,6 +171,14 @@ class Client:
         self._snapshot = None
         return True
 
+    def missing_engine(self, document: Mapping[str, Any]) -> str:
+        """Why a template that is well is not enforced: its engine is not here; or empty.
+
+        Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+        """
+        engines = {code.engine for code in read_template(document).code}
+        return MISSING_CEL if CEL in engines and engines.isdisjoint(self._drivers) else ""
+
     def break_template(self, document: Mapping[str, Any], error: InvalidTemplate) -> None:
         """Know that the newest revision of a template cannot be used, and why.
 
@@ -181,12 +196,15 @@ class Client:
             template = Template(name, kind, target.name, (), document=document)
         broken = Broken(error.stage, str(error))
         on_error = readable_on_error(document)
+        # Without its engine a template says what its constraints may be all the same.
+        is_read = isinstance(error, MissingEngine)
+        crd = schema.create_crd(template, target) if is_read else None
         old = self._entries.get(name)
         if old is not None and old.evaluator is not None:
             entry = replace(old, on_error=on_error, broken=broken)
         else:
             kept = () if old is None else old.constraints
-            entry = Entry(template, target, None, kept, None, on_error, broken)
+            entry = Entry(template, target, None, kept, crd, on_error, broken)
         self._entries[name] = entry
         self._snapshot = None
 
@@ -215,6 +233,8 @@ class Client:
             for code in template.code:
                 if code.engine == name:
                     return driver.compile(template, code)
+        if any(code.engine == CEL for code in template.code):
+            raise MissingEngine(MISSING_CEL)
         # Gatekeeper prints its drivers with their priorities, and asks for none by name.
         known = " ".join(
             f"{name}:{priority}" for name, priority in sorted(_priorities(self._drivers).items())
@@ -314,12 +334,14 @@ class Client:
         on_error = own or self._isolation.on_error
         is_good = entry.evaluator is not None and (constraint is None or constraint.is_good)
         if is_good and on_error == "lastGood":
-            return FaultView(broken.stage, on_error, "lastGood")
+            return FaultView(broken.stage, on_error, "lastGood", broken.message)
         actions: tuple[str, ...] = ("deny",)
         if constraint is not None:
             actions = enforcement.actions_at(constraint, enforcement.WEBHOOK, self._points)
-        answer = answer_to(actions, on_error, point=enforcement.WEBHOOK, spared=False)
-        return FaultView(broken.stage, on_error, answer)
+        answer = answer_to(
+            actions, on_error, point=enforcement.WEBHOOK, spared=False, cause=broken.stage
+        )
+        return FaultView(broken.stage, on_error, answer, broken.message)
 
     def remove_constraint(self, kind: str, name: str) -> bool:
         """Remove a constraint; False if it was not there."""

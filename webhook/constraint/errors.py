@@ -31,6 +31,15 @@ class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's ow
         self.code = code
 
 
+class MissingEngine(InvalidTemplate):
+    """A template whose code is all for engines that are not here; it is well, but for that."""
+
+    stage: Stage = "engine"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "engine")
+
+
 class CompileError(InvalidTemplate):
     """A template whose source does not parse or compile."""
 

@@ -238,6 +238,7 @@ class Findings:
                 entry.on_error_for(constraint) or policy.on_error,
                 point=self.point,
                 spared=spared,
+                cause=cause,
             )
             found = Undecided(review.target, constraint, cause, answer, message)
             self.undecided = [*self.undecided, found]

@@ -21,11 +21,20 @@ ANNOTATION: Final = "waddle.dev/on-error"
 OnError: TypeAlias = Literal["lastGood", "reject", "allow"]
 ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
-Stage: TypeAlias = Literal["parse", "compile", "template", "constraint"]
-"""Where a policy was found broken: its source, as text or in its meaning, or the object."""
+Stage: TypeAlias = Literal["parse", "compile", "template", "constraint", "engine"]
+"""Where a policy was found broken: its source, as text or in its meaning, or the object; or the
+engine that it is written for is not there."""
 
 UndecidedCause: TypeAlias = Literal[
-    "parse", "compile", "template", "constraint", "error", "overrun", "suspended", "deadline"
+    "parse",
+    "compile",
+    "template",
+    "constraint",
+    "engine",
+    "error",
+    "overrun",
+    "suspended",
+    "deadline",
 ]
 """A stage; or its evaluation failed, took more than it may, was not begun after it had done so
 repeatedly, or had no time left in the request."""
@@ -62,6 +71,7 @@ class FaultView:
     cause: Stage
     on_error: OnError
     answer: Literal["lastGood", "reject", "warn", "record"]
+    message: str = ""
 
 
 class InvalidOnError(ValueError):
@@ -89,13 +99,24 @@ def readable_on_error(document: Mapping[str, Any]) -> OnError | None:
         return None
 
 
-def answer_to(actions: Sequence[str], on_error: OnError, *, point: str, spared: bool) -> Answer:
+def answer_to(
+    actions: Sequence[str],
+    on_error: OnError,
+    *,
+    point: str,
+    spared: bool,
+    cause: UndecidedCause = "error",
+) -> Answer:
     """The answer for an undecided constraint with these actions.
 
     Only one that denies may refuse, and nothing that is ``spared``. An audit
     answers nobody. There is no revision left that ``lastGood`` could ask: that
-    was tried before.
+    was tried before. What an engine would decide that is not there is refused only
+    where that was asked for: nobody broke the policy, and a cluster that is taken
+    over must go on working.
     """
+    if cause == "engine" and on_error == "lastGood":
+        on_error = "allow"
     if point == enforcement.AUDIT:
         return "record"
     if "deny" in actions:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.plan import Plan
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
+    from webhook.constraint.template import Template
 
 PLANS_MAX: Final = 4096
 """Plans kept: kinds times points of a large cluster, and a bound on what requests can make."""
@@ -78,6 +79,11 @@ class Snapshot:
         return tuple(
             entry for _, entry in sorted(self._entries.items()) if entry.evaluator is not None
         )
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """Every template, those without a revision in force included, in order of kind."""
+        return tuple(entry.template for _, entry in sorted(self._entries.items()))
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

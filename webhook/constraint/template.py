@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 GROUP: Final = "templates.gatekeeper.sh"
 KIND: Final = "ConstraintTemplate"
 REGO: Final = "Rego"
+CEL: Final = "K8sNativeValidation"
+"""The engines that Gatekeeper has."""
 
 OWN_KINDS: Final = frozenset({"constrainttemplate"})
 """Kinds that no constraint can have, in lower case: its statuses and metrics could not be told from

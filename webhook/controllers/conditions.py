@@ -56,6 +56,7 @@ _REASONS: Final = {
     "missing_data": "DataMissing",
     "suspended": "Suspended",
     "crd_not_established": "CrdNotEstablished",
+    "engine": "EngineMissing",
 }
 """Of a fault that is the only one there is, by the code of its status error."""
 

@@ -20,6 +20,7 @@ from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidConstraint,
     InvalidTemplate,
+    MissingEngine,
     MissingTemplate,
 )
 from webhook.constraint.rollout import stage_of, staged
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 TEMPLATES: Final = "ConstraintTemplate"
 """The templates' name in readiness."""
 
+
+ENGINE: Final = "engine"
+"""Code of the status error of a template whose engine is not here: waiting would not bring it."""
 
 UNFORESEEN: Final = "internal_error"
 """Code of the status error of what nobody foresaw."""
@@ -327,7 +331,12 @@ class PolicyController:
         if absent:
             self._client.remove_template(name)
         else:
-            self._client.add_template(attempt.document)
+            try:
+                self._client.add_template(attempt.document)
+            except MissingEngine:
+                # Its constraints are what they are, whoever evaluates them.
+                self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
+                raise
         self._requirements[name] = requirements
         self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
         return State(state.document, None if absent else attempt, missing=absent)
@@ -443,7 +452,7 @@ class PolicyController:
             self._tracker.cancel(kind, name)
         elif state.missing:
             self._tracker.fail(kind, name, missing_text(state.missing))
-        elif state.error is None or state.in_force is not None:
+        elif state.error is None or state.in_force is not None or state.error.code == ENGINE:
             self._tracker.observe(kind, name)
         else:
             self._tracker.fail(kind, name, state.error.message)

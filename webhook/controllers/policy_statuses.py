@@ -33,6 +33,13 @@ class Circumstances:
     now: str
 
 
+def _why(fault: FaultView) -> str:
+    """Why a constraint is not enforced that is well itself."""
+    if fault.cause == "engine":
+        return f"its template is {fault.message}"
+    return "its template's newest generation is broken"
+
+
 def policy_status(
     pod: Pod, state: State, around: Circumstances, *, is_template: bool
 ) -> Json | None:
@@ -48,7 +55,7 @@ def policy_status(
         in_force, enforced = None, None if enforced is None else False
     errors = [] if state.error is None else [state.error]
     if enforced is False and fault is not None and not errors:
-        errors.append(StatusError(fault.cause, "its template's newest generation is broken"))
+        errors.append(StatusError(fault.cause, _why(fault)))
     if breaker is not None and breaker.state != "closed":
         enforced = False
         errors.append(StatusError(SUSPENDED, breaker.message))

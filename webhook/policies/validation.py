@@ -17,6 +17,7 @@ from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidTemplate,
+    MissingEngine,
     PolicyError,
     ReviewError,
 )
@@ -92,6 +93,8 @@ def validate(
         kind, name = gvk_of(document).kind, name_of(document)
         try:
             _add(client, document)
+        except MissingEngine as error:
+            problems.append(Problem(kind, name, "warning", error.code, str(error)))
         except InvalidTemplate as error:
             problems.append(Problem(kind, name, "error", error.code, str(error)))
         except ConstraintFrameworkError as error:

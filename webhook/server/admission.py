@@ -269,6 +269,8 @@ class Admission:
                 raise self._deferred(request, query, received_at, until, prepared) from None
             if response.allowed:
                 status = "allow"
+                if notice := submission.notice(request, revision.checks):
+                    response = verdict.with_notice(response, notice)
             elif response.code == 403:
                 status = "deny"
             return response

@@ -20,6 +20,9 @@ class SubmissionChecks(Protocol):
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Make a template's CRD; raises ConstraintFrameworkError."""
 
+    def missing_engine(self, document: Mapping[str, Any]) -> str:
+        """Why a template that is well is not enforced: its engine is not here; or empty."""
+
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
         """Check a constraint; raises ConstraintFrameworkError."""
 

@@ -107,6 +107,14 @@ def _are_equal(a: Any, b: Any) -> bool:
         return encode(a, sort_keys=True) == encode(b, sort_keys=True)
 
 
+def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
+    """What whoever brings in a policy should know of it though it is admitted; or empty."""
+    if request.kind.group_kind != (template.GROUP, template.KIND):
+        return ""
+    document = policy_to_try(request)
+    return "" if document is None else checks.missing_engine(document)
+
+
 def check_compiled(fault: str) -> None:
     """Refuse a policy that does not compile, or did not end; raises :class:`Refused`."""
     if fault:

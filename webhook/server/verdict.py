@@ -42,6 +42,11 @@ def errored(uid: str, code: int, message: str) -> AdmissionResponse:
     return AdmissionResponse(uid, allowed=False, code=code, message=_cut(message))
 
 
+def with_notice(response: AdmissionResponse, notice: str) -> AdmissionResponse:
+    """The answer with one more warning; of one that allows."""
+    return response._replace(code=WARNED, warnings=safe_warnings([notice, *response.warnings]))
+
+
 UNDECIDABLE_REASON: Final = "Undecidable"
 """The reason of a refusal of what is too deep, too large or too odd to be reviewed."""
 

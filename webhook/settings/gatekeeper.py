@@ -82,7 +82,8 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         harmless=_EITHER,
     ),
     "enable-k8s-native-validation": _switch(
-        "templates in CEL are refused with an error at load", harmless=_EITHER
+        "templates in CEL are not evaluated: their constraints warn and are recorded (docs/isolation.md)",
+        harmless=_EITHER,
     ),
     "enable-mutation": _switch(_MUTATION),
     "enable-referential-rules": _switch(

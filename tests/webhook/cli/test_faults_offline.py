@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tests.isolation_table import CONFLICT, GOOD, STAGES, SYNTAX, UNSAFE, actions, cells
+from tests.isolation_table import CEL, CONFLICT, GOOD, STAGES, SYNTAX, UNSAFE, actions, cells
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.constraint import enforcement
@@ -19,6 +19,8 @@ def templates(fault, stage):
     """The template with the fault."""
     if fault == "error":
         return template(rego=CONFLICT, schema=WORD)
+    if fault == "no engine":
+        return template(rego="", schema=WORD, target={"code": [CEL]})
     if fault == "overrun":
         return template(rego=TOO_MUCH, schema=WORD)
     return {
@@ -60,6 +62,11 @@ def expect(result, word):
 @pytest.mark.parametrize("cell", cells("broken"), ids=str)
 def test_what_is_broken_is_named_and_nothing_is_checked(tmp_path, cell, stage):
     expect(check(tmp_path, cell, stage), cell.offline)
+
+
+@pytest.mark.parametrize("cell", cells("no engine"), ids=str)
+def test_what_has_no_engine_is_named_and_nothing_is_checked(tmp_path, cell):
+    expect(check(tmp_path, cell), cell.offline)
 
 
 @pytest.mark.parametrize("scoped", [False, True])

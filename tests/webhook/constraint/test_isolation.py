@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.isolation_table import (
+    CEL,
     CONFLICT,
     ENDLESS,
     GOOD,
@@ -152,6 +153,34 @@ def test_a_broken_policy_gives_what_the_table_says(cell, stage, how):
     assert fault.answer == ("lastGood" if cell.metric == "—" else cell.metric)
     is_enforced = [item.name for item in policy.client.snapshot.constraints] == ["c"]
     assert is_enforced is (cell.enforced == "true")
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("cell", cells("no engine"), ids=str)
+def test_a_template_without_its_engine_gives_what_the_table_says(cell, how):
+    """A cluster that is taken over is not blocked: compliant objects are refused by nobody."""
+    policy = Policy(cell, how=how)
+    assert not policy.add(template(rego="", schema=WORD, target={"code": [CEL]}))
+    assert policy.add(policy.constraint)
+
+    found = policy.review()
+
+    assert outcome(found) == cell.admission == cell.metric
+    check_answer(found, cell.admission)
+    assert outcome(policy.review(enforcement.AUDIT)) == cell.audit
+    (undecided,) = found.undecided
+    assert undecided.cause == "engine"
+    assert "K8sNativeValidation (CEL)" in undecided.message
+    fault = policy.client.fault_of("K8sDeny", "c")
+    assert (fault.cause, fault.answer) == ("engine", cell.metric)
+    assert list(policy.client.snapshot.constraints) == []
+    assert not policy.add(constraint(parameters={"word": 5}))
+
+
+def test_a_template_whose_engine_came_and_went_is_enforced_by_its_last_good_revision():
+    policy = Policy(cells("no engine")[0]).enforced()
+    assert not policy.add(template(rego="", schema=WORD, target={"code": [CEL]}))
+    assert outcome(policy.review()) == "denied"
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.isolation_table import UNSAFE
+from tests.isolation_table import CEL, UNSAFE
 from tests.webhook.controllers.test_policies import (
     BROKEN,
     CONSTRAINT_STATUS,
@@ -158,3 +158,25 @@ def test_a_crd_is_awaited_once_it_has_been_wanted_for_a_while(found, reason):
     assert waits.look({CRD}, [crd(NamesAccepted="True", Established="True")]) == {}
     assert waits.look({CRD}, found) == {}
     assert waits.look((), found) == {}
+
+
+@pytest.mark.parametrize("wait_for_broken", [False, True])
+def test_a_template_without_its_engine_says_so_and_so_do_its_constraints(wait_for_broken):
+    """Its constraints have their CRD, and readiness does not wait for what cannot come."""
+    bench = Bench(wait_for_broken=wait_for_broken)
+    document = template()
+    document["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "code": [CEL]}]
+    bench.apply([document], [constraint()])
+    bench.controller.listed("ConstraintTemplate")
+    bench.controller.listed(KIND)
+
+    found = bench.status(TEMPLATE_STATUS)
+    assert [error["code"] for error in found["errors"]] == ["engine"]
+    assert "K8sNativeValidation (CEL)" in found["errors"][0]["message"]
+    assert found["fault"] == fault("engine", "lastGood", "warn")
+    theirs = bench.status(CONSTRAINT_STATUS)
+    assert theirs["enforced"] is False
+    assert [error["code"] for error in theirs["errors"]] == ["engine"]
+    assert "K8sNativeValidation (CEL)" in theirs["errors"][0]["message"]
+    assert CRD in bench.controller.crds
+    assert bench.tracker.satisfied
