@@ -20,19 +20,23 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("form", DEEP)
-def test_more_nested_iterations_than_python_allows_are_split_into_functions(form: str, opa: Oracle):
-    """Forty iterations in one body, of which all but few have one turn: as in OPA."""
+def question(form: str) -> Question:
+    """Forty iterations in one body, of which all but few have one turn."""
     lines = "\n".join(
         f'\tsome x{i} in input.{"xs" if i % 13 == 0 else "one"}\n\tupper(x{i}) != "X"'
         for i in range(40)
     )
-    question = Question(
+    return Question(
         (f"package a\n{DEEP[form] % lines}",),
         "data.a.p = x",
         input={"xs": ["a", "b"], "ys": ["b", "c"], "one": ["b"]},
         has_input=True,
     )
-    mine = ours(question)
-    assert difference(question, mine, theirs(opa, question)) == ""
+
+
+@pytest.mark.parametrize("form", DEEP)
+def test_more_nested_iterations_than_python_allows_are_split_into_functions(form: str, opa: Oracle):
+    asked = question(form)
+    mine = ours(asked)
+    assert difference(asked, mine, theirs(opa, asked)) == ""
     assert mine[0] == ("eval" if form == "values that disagree" else "results")

@@ -1,8 +1,11 @@
 """What composed literals have found, each reduced to the policy that shows it."""
 
+from collections import Counter
+
 import pytest
 
 from tests.differential.agreement import Question, difference, ours, theirs
+from tests.differential.composition.comparison import Asked, Batch, compared
 from tests.differential.oracle import Oracle
 
 FOUND = {
@@ -23,12 +26,34 @@ FOUND = {
         'p := {x | x := q with deep.b as {"c": 1}}\nq := deep.b.c\ndeep[k].a := 1 if some k in ["b"]'
     ),
 }
+ABOUT_VALUES = {
+    "a comprehension that compares a variable from around it, in code for one constraint": (
+        "p contains [i, made] if {\n"
+        "\tsome i, v in input.parameters.vs\n"
+        "\tmade := [1 | v == null; not is_string(v)]\n}"
+    ),
+    "a comprehension in a function that is written for other operands each time": (
+        "p contains [i, f(v, 1), f(v, 2)] if some i, v in input.parameters.vs\n"
+        "f(u, w) := x if { z := [e | some e in [1, 2, 3]; e != w]; x := [u, z] }"
+    ),
+}
 OTHER = "package q\nr.s := 1"
+
+
+def question(rule: str) -> Question:
+    """A policy beside another package."""
+    return Question((OTHER, f"package t\n{rule}"), "data.t.p = x", input={"a": "r"}, has_input=True)
 
 
 @pytest.mark.parametrize("rule", FOUND.values(), ids=FOUND.keys())
 def test_what_composed_literals_have_found_is_as_in_opa(rule: str, opa: Oracle):
-    question = Question(
-        (OTHER, f"package t\n{rule}"), "data.t.p = x", input={"a": "r"}, has_input=True
-    )
-    assert difference(question, ours(question), theirs(opa, question)) == ""
+    asked = question(rule)
+    assert difference(asked, ours(asked), theirs(opa, asked)) == ""
+
+
+@pytest.mark.parametrize("rule", ABOUT_VALUES.values(), ids=ABOUT_VALUES.keys())
+def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Oracle):
+    counted: Counter[str] = Counter()
+    found = compared(opa, Batch([Asked("p", "body", rule)]), counted)
+    assert [one.shown() for one in found] == []
+    assert counted["asked"] == 1

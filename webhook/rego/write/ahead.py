@@ -27,7 +27,7 @@ from webhook.rego.write.uses import Uses
 from webhook.rego.write.writer import PAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
@@ -49,6 +49,7 @@ class Ahead:
 
     def __init__(self, unit: Unit, make_unit: Callable[[], Unit]) -> None:
         """``unit`` is the one being written; ``make_unit`` gives others like it."""
+        self._unit = unit
         self._make_unit = make_unit
         self._purity = Purity(unit)
         self._found: dict[object, Value] = {}
@@ -69,12 +70,18 @@ class Ahead:
             return found
         return found[0] if found else UNDEFINED
 
-    def comprehension(self, term: ir.Comprehension, known: Callable[[str], Value]) -> Value:
-        """What a comprehension makes where all it uses is known, likewise."""
+    def comprehension(
+        self, term: ir.Comprehension, known: Callable[[str], Value], bound: Collection[str]
+    ) -> Value:
+        """What a comprehension makes where all that it uses of the ``bound`` is known, likewise."""
         used: set[str] = set()
         everything(term, used)
-        names = {name: known(name) for name in sorted(used)}
-        return self._ask(id(term), term, names)
+        names = {name: known(name) for name in sorted(used.intersection(bound))}
+        if any(value is MISSING for value in names.values()):
+            return MISSING  # it would be evaluated as if nothing had bound them
+        # It may be written again where its variables have other values.
+        sources = [self._unit.constant(value) for value in names.values()]
+        return self._ask((id(term), *sources), term, names)
 
     def _ask(self, at: object, term: Term, names: Mapping[str, Value]) -> Value:
         found = self._found.get(at)
@@ -92,8 +99,7 @@ class Ahead:
         uses.body([term], [])
         writer = BodyWriter(unit, uses)
         for name, value in names.items():
-            if value is not MISSING:
-                writer.env[name] = writer.constant(value)
+            writer.env[name] = writer.constant(value)
         context = EvaluationContext(steps=MAX_STEPS)
         try:
             writer.attempt(lambda: writer.line(f"return {writer.operand(term)[0]}"))

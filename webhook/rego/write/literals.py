@@ -90,7 +90,7 @@ class BodyWriter(CallWriter):
     def comprehension(self, term: ir.Comprehension) -> Operand:
         """The collection of a comprehension's solutions."""
         if self.unit.ahead is not None:
-            known = self.unit.ahead.comprehension(term, self._known)
+            known = self.unit.ahead.comprehension(term, self._known, self.env)
             if known is not MISSING:
                 return self.constant(known)
         elif not self.unit.lenient and self._is_of_constraint(term):

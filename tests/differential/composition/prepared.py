@@ -1,0 +1,63 @@
+"""Questions that are parsed, checked and answered by OPA, so that only writing code is left.
+
+What is asked of the generator a thousand times over, with its lines counted or with a fault put
+into it, begins here.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.differential.composition import values
+from tests.differential.composition.comparison import (
+    Asked,
+    Batch,
+    answers_there,
+    batches,
+    parsed,
+    refused_here,
+    refused_there,
+)
+from tests.differential.oracle import Oracle
+from webhook.rego.engine import CompileOptions
+from webhook.rego.program import Compiled, compile_rules, specialise
+
+GENERAL, FOR_PARAMETERS = "general", "written for the parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A rule of a checked program, and what OPA gives for it."""
+
+    asked: Asked
+    way: str
+    compiled: Compiled
+    input_value: Any
+    real: Any
+
+    @property
+    def path(self) -> str:
+        """Which document is asked for."""
+        return f"data.t.{self.asked.name}"
+
+
+def prepared(oracle: Oracle, asked: Iterable[Asked]) -> Iterator[Prepared]:
+    """Those that both engines accept, for the general code and for a constraint's own."""
+    for batch in batches(asked):
+        refused_here(batch)
+        refused_there(oracle, batch)
+        if not batch.asked:
+            continue
+        answers = answers_there(oracle, batch)
+        input_value = values.input_value(batch.terms)
+        for way in (GENERAL, FOR_PARAMETERS):
+            compiled = _compiled(batch, way, input_value)
+            for one in batch.asked:
+                yield Prepared(one, way, compiled, input_value, answers[one.name])
+
+
+def _compiled(batch: Batch, way: str, input_value: Any) -> Compiled:
+    compiled = compile_rules(parsed(batch), CompileOptions())
+    if way == FOR_PARAMETERS:
+        specialise(compiled, input_value["parameters"])
+    return compiled
