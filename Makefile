@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -79,6 +79,9 @@ fuzz: setup ## all compositions of literals (about an hour), then FUZZ_SECONDS o
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
+
+bench-command-line: setup ## CPU of `waddle` from start to end, beside gator, 1 minute
+	$(BIN)/python -m loadtest.command_line $(CONFORMANCE)/gatekeeper-library
 
 bench-bounds: setup ## what deadlines and budgets cost the Rego engine, 1 minute
 	$(BIN)/python -m loadtest.rego.bounds $(CONFORMANCE)/gatekeeper-library

@@ -35,7 +35,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from loadtest.rego.cases import Case, load_cases
 from tests.programs import build
-from webhook.rego.builtins import families
 from webhook.rego.engine import (
     CompileOptions,
     Entrypoint,
@@ -275,7 +274,6 @@ def main() -> None:
     parser.add_argument("--filter", default="")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}/rego.json")
     arguments = parser.parse_args()
-    assert families
     gc.set_threshold(5_000, 5, 800)  # as `waddle serve` has it
     os.sched_setaffinity(
         0, {max(os.sched_getaffinity(0))}

@@ -7,27 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli import check_report, exit_codes
-from webhook.cli.check_run import (
-    Checked,
-    effect_on_cluster,
-    effect_on_decisions,
-    effect_on_manifests,
-    prepare,
-    read_policies,
-)
-from webhook.cli.clients import new_client
+from webhook.cli import exit_codes
 from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.terminal import complain, write
-from webhook.decisions.source import Source
-from webhook.policies.validation import is_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.cli.check_run import Checked
     from webhook.policies.manifests import Manifest
 
 BUDGET_MILLISECONDS: Final = 100
@@ -86,6 +75,9 @@ def command(
 ) -> int:
     """Check and report."""
     del namespace  # Of no meaning here: no replica is asked.
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+
     try:
         sources = read_sources([Path(name) for name in filenames], any_value=False)
     except CannotTest as error:
@@ -94,6 +86,10 @@ def command(
         return exit_codes.UNKNOWN
     for warning in sources.warnings:
         complain(warning)
+    # And what is not there is said without the engine.
+    from webhook.cli import check_report  # noqa: PLC0415
+    from webhook.policies.validation import is_policy  # noqa: PLC0415
+
     manifests = sources.manifests
     if not any(is_policy(item.document) for item in manifests):
         complain("no template and no constraint in what was given")
@@ -102,12 +98,7 @@ def command(
     if on_cluster:
         checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions)
     else:
-        checked = Checked()
-        policies = prepare(manifests, new_client(), seconds, checked)
-        if any(not is_policy(item.document) for item in manifests):
-            checked.manifests = effect_on_manifests(policies, manifests, checked)
-        if decisions is not None:
-            effect_on_decisions(policies, _records(decisions), checked)
+        checked = _on_its_own(manifests, seconds, decisions)
     if checked is None:
         return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
@@ -116,8 +107,17 @@ def command(
     return 0 if checked.ok else exit_codes.NO
 
 
-def _records(source: str) -> Source:
-    return Source(Path(source))
+def _on_its_own(manifests: Sequence[Manifest], seconds: float, decisions: str | None) -> Checked:
+    """The check with nothing in force before."""
+    from webhook.cli import check_run  # noqa: PLC0415  # see command
+    from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
+
+    checked = check_run.Checked()
+    policies = check_run.prepare(manifests, new_client(), seconds, checked)
+    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
+    if decisions is not None:
+        check_run.effect_on_decisions(policies, Path(decisions), checked)
+    return checked
 
 
 def _with_cluster(
@@ -129,18 +129,22 @@ def _with_cluster(
 ) -> Checked | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked."""
     # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cli import check_run  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import Client  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
 
     async def run() -> Checked:
-        checked = Checked()
+        checked = check_run.Checked()
         async with Client(load_credentials(kubeconfig, context=context)) as client:
-            policies = prepare(manifests, await read_policies(client), seconds, checked)
+            before = await check_run.read_policies(client)
+            policies = check_run.prepare(manifests, before, seconds, checked)
             if decisions is not None:
-                effect_on_decisions(policies, _records(decisions), checked)
-            checked.cluster = await effect_on_cluster(client, policies, checked, PAGE_OBJECTS)
+                check_run.effect_on_decisions(policies, Path(decisions), checked)
+            checked.cluster = await check_run.effect_on_cluster(
+                client, policies, checked, PAGE_OBJECTS
+            )
         return checked
 
     try:

@@ -14,12 +14,14 @@ from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.decisions.source import Source
 from webhook.policies.effect import Effect, concerned, only
 from webhook.policies.replay import replay
 from webhook.policies.validation import is_policy, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import Client
@@ -77,8 +79,8 @@ def prepare(
 
 def effect_on_manifests(
     policies: Policies, manifests: Iterable[Manifest], checked: Checked
-) -> Effect:
-    """What changes for the objects among the manifests; they are the data, too."""
+) -> Effect | None:
+    """What changes for the objects among the manifests, if any; they are the data, too."""
     objects = []
     for manifest in manifests:
         document = manifest.document
@@ -91,6 +93,8 @@ def effect_on_manifests(
             checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
         else:
             objects.append(document)
+    if not objects:
+        return None
     before, after = policies.before.snapshot, policies.after.snapshot
     effect = Effect(policies.keys)
     for item in objects:
@@ -117,11 +121,12 @@ def _shown(document: Mapping[str, Any]) -> str:
     return f"{gvk_of(document).kind} {name}"
 
 
-def effect_on_decisions(
-    policies: Policies, records: Iterable[Mapping[str, Any]], checked: Checked
-) -> None:
-    """Review again what was recorded with its object, by the policies to come."""
-    found = checked.decisions = replay(records, policies.after.snapshot)
+def effect_on_decisions(policies: Policies, source: Path, checked: Checked) -> None:
+    """Review again what was recorded with its object, by the policies to come.
+
+    ``source`` is a file of records, a sidecar's queue, or ``-`` for standard input.
+    """
+    found = checked.decisions = replay(Source(source), policies.after.snapshot)
     # What other policies once said, and are not here to say again, is no effect of these.
     changes = [
         replace(

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import click
 
-from webhook import log
 from webhook.cli import exit_codes
-from webhook.decisions.configuration import ConfigurationError, load
-from webhook.decisions.sidecar.memory import bound_allocator
-from webhook.decisions.sidecar.process import run_sidecar
-from webhook.decisions.sidecar.settings import read_settings
 
 
 @click.command(
@@ -29,6 +23,15 @@ from webhook.decisions.sidecar.settings import read_settings
 @click.option("--check", is_flag=True, help="Read the configuration, say what is wrong, and exit.")
 def command(config: Path, *, check: bool) -> None:
     """Run until SIGTERM."""
+    # Here and not above: --help and a mistyped option need none of it.
+    import asyncio  # noqa: PLC0415
+
+    from webhook import log  # noqa: PLC0415
+    from webhook.decisions.configuration import ConfigurationError, load  # noqa: PLC0415
+    from webhook.decisions.sidecar.memory import bound_allocator  # noqa: PLC0415
+    from webhook.decisions.sidecar.process import run_sidecar  # noqa: PLC0415
+    from webhook.decisions.sidecar.settings import read_settings  # noqa: PLC0415
+
     try:
         settings = read_settings(load(config))
     except ConfigurationError as error:

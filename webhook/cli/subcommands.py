@@ -10,6 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from click.shell_completion import CompletionItem
+
 
 class Subcommands(click.Group):
     """Lists the subcommands without importing them: ``--help`` stays fast.
@@ -34,6 +36,17 @@ class Subcommands(click.Group):
         module, _ = self.listed[cmd_name]
         command: click.Command = import_module(module).command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names; click's way would import every subcommand, for its line of help."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
+
+        names = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.listed.items()
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table itself is the help."""

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import click
 
-from webhook.cli import exit_codes, review_report
-from webhook.cli.clients import new_client
+from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.review_run import review_documents, review_objects
-from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
@@ -64,13 +61,21 @@ def command(
     disabled_builtins: tuple[str, ...],
 ) -> int:
     """Review and report."""
-    client = new_client(disabled_builtins=disabled_builtins)
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+
     printed: list[str] = []
-    review = review_objects if target == "admission" else review_documents
     try:
         sources = read_sources([Path(name) for name in filenames], any_value=target == "json")
         for warning in sources.warnings:
             complain(warning)
+        # And what is not there is said without the engine.
+        from webhook.cli import review_run  # noqa: PLC0415
+        from webhook.cli.clients import new_client  # noqa: PLC0415
+
+        admission = target == "admission"
+        review = review_run.review_objects if admission else review_run.review_documents
+        client = new_client(disabled_builtins=disabled_builtins)
         told = len(sources.warnings)
         outcome = replace(review(client, sources, printed), deny_only=deny_only)
         for warning in sources.warnings[told:]:
@@ -79,6 +84,8 @@ def command(
         for line in error.lines:
             complain(line)
         return exit_codes.NO
+    from webhook.cli import review_report  # noqa: PLC0415  # as above
+
     if text := review_report.FORMATS[output](outcome):
         write(text)
     if verbose and printed:

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import exit_codes, verify_report
-from webhook.cli.clients import new_client
+from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
-from webhook.policies.suite import InvalidSuite, find_suites
-from webhook.policies.suite_filter import Filter, InvalidFilter
-from webhook.policies.suite_result import summarize
-from webhook.policies.suite_runner import SuiteRunner
 
 if TYPE_CHECKING:
     from webhook.policies.suite import Suite
@@ -65,6 +60,9 @@ def command(
     disabled_builtins: tuple[str, ...],
 ) -> int:
     """Run suites and report."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
+
     try:
         wanted = Filter(selected)
     except InvalidFilter as error:
@@ -72,6 +70,12 @@ def command(
     suites = _find(paths)
     if suites is None:
         return exit_codes.NO
+    # And what is not there is said without the engine.
+    from webhook.cli import verify_report  # noqa: PLC0415
+    from webhook.cli.clients import new_client  # noqa: PLC0415
+    from webhook.policies.suite_result import summarize  # noqa: PLC0415
+    from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
+
     runner = SuiteRunner(lambda: new_client(disabled_builtins=disabled_builtins), wanted)
     results: list[SuiteResult] = []
     for suite, shown in suites:
@@ -92,6 +96,8 @@ def command(
 
 def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:
     """The suites at the paths, each once, with the path to show; None after a complaint."""
+    from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
+
     found: dict[str, tuple[Suite, str]] = {}
     for path in paths:
         folder = _folder(path)

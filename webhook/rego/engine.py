@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.rego.builtins import families  # noqa: F401  # importing it registers the built-ins
 from webhook.rego.check.base_documents import conflicts_with_data
 from webhook.rego.code_cache import CodeCache, code_key
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.builtins.registry import Available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -189,12 +189,9 @@ class Compiled:
         return self._generated(documents).load(self.builtins)
 
 
-def available(options: Options) -> dict[str, Builtin]:
+def available(options: Options) -> Mapping[str, Builtin]:
     """The built-ins that exist under these options."""
-    found = {**BUILTINS, **options.builtins}
-    for name in options.disabled_builtins:
-        found.pop(name, None)
-    return found
+    return Available(options.builtins, options.disabled_builtins)
 
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:

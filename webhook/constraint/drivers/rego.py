@@ -16,7 +16,6 @@ from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
 from webhook.constraint.drivers.specialisation import Rules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
-from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules

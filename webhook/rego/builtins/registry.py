@@ -17,16 +17,19 @@ which hot built-ins use to save a call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
+from webhook.rego.builtins.families import HOMES
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import RegoObject, RegoSet, type_name
 from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
@@ -100,8 +103,61 @@ class Builtin:
         return FunctionType(self.operands, self.result, self.variadic)
 
 
-BUILTINS: dict[str, Builtin] = {}
-"""Every built-in by name, complete once :mod:`webhook.rego.builtins.families` is imported."""
+_registered: dict[str, Builtin] = {}
+
+
+class _Table(Mapping[str, Builtin]):
+    """Every built-in by name; asking for one loads its family.
+
+    All families together take half of what a start of the command line may, and most
+    policies use a few. Any thread may ask: a family is looked into once it is whole.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Builtin] = {}
+
+    def __getitem__(self, name: str) -> Builtin:
+        found = self._loaded.get(name)
+        if found is None:
+            import_module(HOMES[name])
+            found = self._loaded[name] = _registered[name]
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in HOMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
+
+
+BUILTINS: Final[Mapping[str, Builtin]] = _Table()
+"""Every built-in by name."""
+
+
+class Available(Mapping[str, Builtin]):
+    """The table of built-ins with some added and some taken away, none loaded before it is asked."""
+
+    def __init__(self, added: Mapping[str, Builtin], disabled: Collection[str]) -> None:
+        self._added = added
+        self._disabled = disabled
+
+    def __getitem__(self, name: str) -> Builtin:
+        if name in self._disabled:
+            raise KeyError(name)
+        return self._added[name] if name in self._added else BUILTINS[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._disabled and (name in self._added or name in BUILTINS)
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys((*BUILTINS, *self._added))
+        return iter([name for name in names if name not in self._disabled])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def builtin(  # noqa: PLR0913  # one flag for each property of a declaration
@@ -119,8 +175,9 @@ def builtin(  # noqa: PLR0913  # one flag for each property of a declaration
     """Register the decorated function, which stays itself and can be registered again."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
-        assert name not in BUILTINS, f"{name} is registered twice"
-        BUILTINS[name] = make_builtin(
+        assert name not in _registered, f"{name} is registered twice"
+        assert HOMES.get(name) == function.__module__, f"{name} is not in families.py as of here"
+        _registered[name] = make_builtin(
             name,
             operands,
             result,

@@ -4,7 +4,6 @@ import json
 import subprocess
 from typing import Any
 
-from webhook.rego.builtins import families  # noqa: F401  # registers every built-in
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError

@@ -4,7 +4,6 @@ import hashlib
 
 import pytest
 
-from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.limits import EvaluationContext

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.http.client import HttpClient
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError

@@ -6,7 +6,6 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.keys.jwk import from_private_key
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from webhook.rego.builtins import families  # noqa: F401  # fills the table
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.limits import EvaluationContext
