@@ -63,7 +63,7 @@ def below(modules, packages):
     ]
 
 
-@pytest.mark.parametrize("path", [path for path, _ in commands()])
+@pytest.mark.parametrize("path", [path for path, _ in commands() if not path.startswith("rego ")])
 def test_help_imports_nothing_heavy(path):
     assert below(imported(*path.split(), "--help"), HEAVIER) == []
 
