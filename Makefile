@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -31,8 +31,19 @@ run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics
 	$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port 8443 --health-addr 127.0.0.1:9090 \
 	  --prometheus-host 127.0.0.1 --prometheus-port 8888 --shutdown-delay 0
 
-test: setup .venv-load/.done ## run all tests
-	$(PYTEST)
+# Workers beside each other: what waits for processes leaves a core to what computes. Tests that
+# share a server or a cluster go to one worker (tests/tiers.py).
+WORKERS ?= 3
+TIER := $(PYTEST) --durations=25 --numprocesses=$(WORKERS) --dist=loadgroup
+
+test: setup .venv-load/.done ## every test that needs nothing but Python, about 5 minutes
+	$(TIER) -m "not programs"
+
+test-all: test test-programs ## those, and the tests against the real API server, OPA, Gatekeeper, Kafka and Helm
+
+test-programs: setup .venv-load/.done ## the latter alone
+	-$(BIN)/python -m tests.programs
+	$(TIER) -m programs
 
 check: setup lint types docs agreement ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA
 
@@ -54,7 +65,7 @@ types: setup ## static types
 docs: setup ## the repository's own rules, and tables in docs/ against the code
 	$(PYTEST) tests/test_repository.py tests/webhook/test_settings.py
 
-programs: setup ## build the Go programs that tests and benchmarks compare with
+programs: setup ## build the programs that tests and benchmarks compare with; about 15 minutes the first time
 	$(BIN)/python -m tests.programs
 
 conformance: setup ## OPA's own cases and Gatekeeper's library, from CONFORMANCE

@@ -19,9 +19,8 @@ from typing import Any, Self
 
 import yaml
 
-# After SIGTERM the API server ends its watches first.
-STOP_SECONDS_MAX = 60
-REQUEST_SECONDS_MAX = 30
+from tests.patience import PATIENCE_SECONDS
+
 RETRIES_MAX = 10  # client-go's
 
 
@@ -107,7 +106,7 @@ class Api:
     def _once(self, request: urllib.request.Request) -> Any:
         try:
             with urllib.request.urlopen(
-                request, timeout=REQUEST_SECONDS_MAX, context=self.context
+                request, timeout=PATIENCE_SECONDS, context=self.context
             ) as answer:
                 content = answer.read()
         except urllib.error.HTTPError as error:
@@ -179,7 +178,7 @@ class Cluster:
 
         def ask(path: str, **body: Any) -> Any:
             request = urllib.request.Request(f"{self.etcd}/v3/kv/{path}", json.dumps(body).encode())
-            with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return json.load(answer)
 
         revision = ask("range", key="Zm9v")["header"]["revision"]
@@ -199,7 +198,7 @@ class Cluster:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()  # it gives up by itself after two minutes
         if not line:
-            self.process.wait(STOP_SECONDS_MAX)
+            self.process.wait(PATIENCE_SECONDS)
             tail = "\n".join(self.log.read_text().splitlines()[-15:])
             raise RuntimeError(f"testcluster did not start:\n{tail}")
         self.facts = json.loads(line)
@@ -225,10 +224,10 @@ class Cluster:
         else:
             self.process.terminate()
         try:
-            self.process.wait(STOP_SECONDS_MAX)
+            self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(STOP_SECONDS_MAX)
+            self.process.wait(PATIENCE_SECONDS)
             raise
         finally:
             for stream in (self.process.stdin, self.process.stdout):

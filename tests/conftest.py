@@ -1,13 +1,16 @@
 """Fixtures that tests of every folder share."""
 
+import gc
+import sys
+import warnings
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests import verified_code
+from tests import programs, verified_code
 from tests.cluster import Cluster
-from tests.programs import program
+from tests.programs import Programs
 
 # A slow machine is no fault: what may not take long is bounded by the code itself and by pytest-timeout.
 settings.register_profile("waddle", deadline=None)
@@ -16,8 +19,28 @@ settings.load_profile("waddle")
 verified_code.install()
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """What a failed test left open closes with it: warnings of it would fail the next test."""
+    before = item.session.testsfailed
+    result = yield
+    if item.session.testsfailed != before:
+        for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+            vars(sys).pop(name, None)  # they keep the frames of the failed test
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gc.collect()
+    return result
+
+
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def program() -> Programs:
+    """Gives a program of others by its name; who asks for it is in the second tier of tests."""
+    return programs.program
+
+
+@pytest.fixture(scope="session")
+def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A real API server that a whole run shares: use names of your own, and clean up.
 
     A test that restarts or harms its cluster makes one for itself with `Cluster.start`.

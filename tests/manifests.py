@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from tests.cluster import Api
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT, program
 
 MANIFESTS = ROOT / "manifests"
@@ -22,7 +23,11 @@ Objects = dict[tuple[str, str, str], Object]
 
 def run(*command: str | Path) -> str:
     return subprocess.run(
-        [str(part) for part in command], check=True, capture_output=True, text=True, timeout=60
+        [str(part) for part in command],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     ).stdout
 
 

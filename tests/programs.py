@@ -1,4 +1,4 @@
-"""Go programs that tests and benchmarks run: the real OPA, Gatekeeper and API server, and our own.
+"""Programs that tests and benchmarks run: the real OPA, Gatekeeper and API server, and our own.
 
 `program("gator")` gives the path of a program that is built once and kept by the digest of what
 made it, or skips the calling test with the reason. Benchmarks call `build`, which raises
@@ -14,8 +14,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,18 @@ class Folder:
     ldflags: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """A Java program that Maven fetches, with what it depends on: a folder of jars."""
+
+    group: str
+    artifact: str
+    version: str
+
+
+Source = Module | Folder | Jars
+
+
 def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
     """Link a version into the API server: clients refuse to parse the empty one."""
     major, minor, _ = version.split(".")
@@ -69,19 +82,49 @@ def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
     )
 
 
-PROGRAMS: dict[str, Module | Folder] = {
+PROGRAMS: dict[str, Source] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
     "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
     "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
+    "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
     "loadgen": Folder("loadtest/loadgen"),
     "testcluster": Folder("tests/testcluster", _kubernetes_ldflags(KUBERNETES_VERSION)),
 }
 
 
+AHEAD = (*PROGRAMS, "tests/oracles/opa", "tests/oracles/opa-1.17.1")
+"""What `python -m tests.programs` builds, so that no test has to: all that tests use."""
+
+Programs = Callable[[str], Path]
+"""What the fixture `program` gives."""
+
+_REFUSED = "WADDLE_TEST_WITHOUT_PROGRAMS"
+"""An environment variable, so that a test's processes are refused too: the test's name."""
+
+_asked = 0
+
+
+def asked_count() -> int:
+    """How many times this process asked for a program."""
+    return _asked
+
+
+@contextlib.contextmanager
+def refused_to(test: str) -> Iterator[None]:
+    """While a test of this name runs, no program is given; "" for a test that may have them."""
+    os.environ[_REFUSED] = test
+    try:
+        yield
+    finally:
+        del os.environ[_REFUSED]
+
+
 def program(name: str) -> Path:
     """The program of that name, or of a Go module's folder below the repository's root.
+
+    Tests get it from the fixture of this name.
 
     Skips the calling test, with the reason, where it cannot be built.
     """
@@ -94,16 +137,29 @@ def program(name: str) -> Path:
 def build(name: str) -> Path:
     """Build the program unless it is kept already, and return its path.
 
-    Raises ProgramUnavailableError.
+    Raises ProgramUnavailableError; AssertionError in a test that does without programs.
     """
+    _source(name)
+    _ask(name)
     outcome = _built(name)
     if isinstance(outcome, str):
         raise ProgramUnavailableError(outcome)
     return outcome
 
 
+def _ask(name: str) -> None:
+    global _asked  # noqa: PLW0603 - one count for a process, as there is one cache
+    test = os.environ.get(_REFUSED)
+    assert not test, (
+        f"{test} needs {name}: have it, or a fixture of it, ask for the fixture `program`, "
+        "which puts it in the second tier"
+    )
+    _asked += 1
+
+
 def gatekeeper_sources() -> Path:
     """The folder of Gatekeeper's Go module, which holds its CRDs. Raises ProgramUnavailableError."""
+    _ask("Gatekeeper's sources")
     source = PROGRAMS["gatekeeper"]
     assert isinstance(source, Module)
     _run([str(go()), "mod", "download", f"{source.package}@{source.version}"], cwd=cache_folder())
@@ -120,7 +176,7 @@ def _built(name: str) -> Path | str:
         return str(unavailable)
 
 
-def _source(name: str) -> Module | Folder:
+def _source(name: str) -> Source:
     if name in PROGRAMS:
         return PROGRAMS[name]
     if (ROOT / name / "go.mod").is_file():
@@ -129,7 +185,7 @@ def _source(name: str) -> Module | Folder:
     raise ProgramUnavailableError(f"no such program; there are {known} and folders with a go.mod")
 
 
-def _build(name: str, source: Module | Folder) -> Path:
+def _build(name: str, source: Source) -> Path:
     folder = cache_folder()
     with _without_alarm(), _locked(folder / f"{name.replace('/', '-')}.lock"):
         path = folder / "programs" / _digest(source) / Path(name).name
@@ -137,10 +193,13 @@ def _build(name: str, source: Module | Folder) -> Path:
             staging = path.parent.with_suffix(".part")
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir(parents=True)
-            if isinstance(source, Module):
-                _install(source, staging / path.name)
-            else:
-                _compile(source, staging / path.name)
+            match source:
+                case Module():
+                    _install(source, staging / path.name)
+                case Folder():
+                    _compile(source, staging / path.name)
+                case Jars():
+                    _fetch(source, staging / path.name)
             path.parent.mkdir(exist_ok=True)
             (staging / path.name).replace(path)
             staging.rmdir()
@@ -161,9 +220,28 @@ def _compile(source: Folder, output: Path) -> None:
     _run(command, cwd=ROOT / source.path)
 
 
-def _digest(source: Module | Folder) -> str:
+def _fetch(source: Jars, output: Path) -> None:
+    dependency = (
+        f"<groupId>{source.group}</groupId><artifactId>{source.artifact}</artifactId>"
+        f"<version>{source.version}</version>"
+    )
+    output.mkdir()
+    project = output / "pom.xml"
+    project.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>waddle.tests</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies><dependency>{dependency}</dependency></dependencies></project>"
+    )
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={output}"]
+    _run(["java", "-version"], cwd=output)
+    _run(["mvn", "-q", "-B", *goal], cwd=output)
+    project.unlink()
+
+
+def _digest(source: Source) -> str:
     """Names what made a program: its sources or version, its flags, and the Go that built it."""
-    digest = hashlib.sha256(repr((source, _version(go()))).encode())
+    maker = () if isinstance(source, Jars) else _version(go())
+    digest = hashlib.sha256(repr((source, maker)).encode())
     if isinstance(source, Folder):
         folder = ROOT / source.path
         for file in sorted(folder.rglob("*")):
@@ -231,7 +309,8 @@ def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = 
     except subprocess.TimeoutExpired as error:
         raise ProgramUnavailableError(f"not built within {error.timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        tail = " | ".join(error.stderr.strip().splitlines()[-4:])
+        said = error.stderr.strip() or error.stdout.strip()  # Maven complains on standard output
+        tail = " | ".join(said.splitlines()[-4:])
         raise ProgramUnavailableError(f"{' '.join(command[:2])} failed: {tail}") from error
     except OSError as error:
         raise ProgramUnavailableError(f"{command[0]} cannot be run: {error}") from error
@@ -261,11 +340,13 @@ def _without_alarm() -> Iterator[None]:
 
 
 def main(names: list[str]) -> int:
-    """Build these programs, or all; say where each is or why it is not."""
+    """Build these programs, or all; say where each is or why it is not, and how long it took."""
     missing = 0
-    for name in names or PROGRAMS:
+    for name in names or AHEAD:
+        print(f"{name}: ...", flush=True)
+        start = time.monotonic()
         try:
-            print(f"{name}: {build(name)}", flush=True)
+            print(f"{name}: {build(name)} ({time.monotonic() - start:.0f} s)", flush=True)
         except ProgramUnavailableError as unavailable:
             missing += 1
             print(f"{name}: not available: {unavailable}", flush=True)

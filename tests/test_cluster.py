@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Api, ApiError, Cluster
-from tests.programs import KUBERNETES_VERSION, program
+from tests.programs import KUBERNETES_VERSION, Programs
 
 
 def config_map(name: str) -> dict[str, object]:
@@ -63,7 +63,7 @@ def test_the_client_comes_again_when_it_is_told_when():
         api.request("GET", "/")
 
 
-def test_a_restart_keeps_data_certificates_and_ports(tmp_path: Path) -> None:
+def test_a_restart_keeps_data_certificates_and_ports(program: Programs, tmp_path: Path) -> None:
     """The client made before the restart finds its object after it; the audit log has its name."""
     audit_log = tmp_path / "audit.log"
     arguments = ("-audit-log", str(audit_log), "-controllers=false")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 
 LINES = [
@@ -63,7 +64,7 @@ def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> Non
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=True,
         )
         assert "serve" in shown.stdout
@@ -72,7 +73,7 @@ def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> Non
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert verified.returncode == 0, verified.stdout + verified.stderr

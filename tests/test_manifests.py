@@ -1,6 +1,5 @@
 """What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
 
-import re
 from typing import Any
 
 import pytest
@@ -18,10 +17,10 @@ from tests.manifests import (
     with_components,
 )
 from tests.programs import ProgramUnavailableError, gatekeeper_sources
-from webhook import __version__, metrics
-from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.policies import PolicyController
+from webhook import __version__
 from webhook.settings.serve import read
+
+pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 
 ACTIVE = {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo"}
 ADDITIONS = {
@@ -132,54 +131,6 @@ def test_the_image_and_the_chart_are_of_this_version(base):
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == __version__
     assert pod_of(base)["spec"]["containers"][0]["image"] == f"waddle:{__version__}"
-
-
-SUFFIXES = ("_total", "_bucket", "_sum", "_count")
-
-
-def alerts() -> list[Any]:
-    (rule,) = yaml.safe_load_all((MANIFESTS / "components/alerts/prometheus-rule.yaml").read_text())
-    found = rule["spec"]["groups"][0]["rules"]
-    assert len({alert["alert"] for alert in found}) == len(found)
-    return list(found)
-
-
-@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
-def test_alerts_are_about_metrics_that_the_server_has(alert):
-    """And about labels that they have; `pod` is the scraper's."""
-    names = {metric.name: metric for metric in metrics.METRICS}
-    words = {
-        word
-        for word in re.findall(r"[a-z_]+", alert["expr"])
-        if word.startswith(("waddle_", "gatekeeper_"))
-    }
-    assert words
-    known = {"pod", "le"}
-    for word in words:
-        name = next((word.removesuffix(end) for end in SUFFIXES if word.endswith(end)), word)
-        assert name in names
-        known |= set(names[name].labels)
-    selected = re.findall(r"[{,]([a-z_]+)=", alert["expr"])
-    grouped = [
-        name for text in re.findall(r"by \(([^)]*)\)", alert["expr"]) for name in text.split(", ")
-    ]
-    shown = re.findall(r"\$labels\.([a-z_]+)", alert["annotations"]["summary"])
-    assert {*selected, *grouped, *shown} <= known
-    assert set(shown) <= set(grouped) or not grouped
-
-
-def test_every_alert_has_its_row_for_the_reader_at_night():
-    text = (MANIFESTS.parent / "docs" / "operating.md").read_text()
-    assert [alert["alert"] for alert in alerts() if f"| `{alert['alert']}` |" not in text] == []
-
-
-def test_the_alerts_on_policies_name_states_that_there_are():
-    """A misspelt state would be an alert that never fires."""
-    states = {state for _, state in ConditionKeeper(None, None, None).counts}
-    causes = {cause for _, cause in PolicyController(None, None, None, str).not_newest}
-    for alert in alerts():
-        assert set(re.findall(r'state="([a-z]+)"', alert["expr"])) <= states
-        assert set(re.findall(r'cause="([a-z]+)"', alert["expr"])) <= causes
 
 
 def without_descriptions(value: Any) -> Any:

@@ -27,6 +27,7 @@ from tests.manifests import (
     pod_of,
     with_components,
 )
+from tests.patience import PATIENCE_SECONDS
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
 from webhook.settings.serve import read
@@ -405,7 +406,9 @@ def test_one_secret_can_be_watched_without_the_right_to_all(installed, cluster):
             headers={"Authorization": f"Bearer {token}"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            with urllib.request.urlopen(
+                request, timeout=PATIENCE_SECONDS, context=context
+            ) as answer:
                 return len(json.load(answer)["items"])
         except urllib.error.HTTPError as error:
             with error:

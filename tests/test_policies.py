@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from tests.cluster import Api, ApiError, Cluster
+from tests.patience import PATIENCE_SECONDS
 from tests.policy_library import POLICIES, copied_modules, shared_modules, templates
-from tests.programs import program
+from tests.programs import Programs
 from webhook.cli.clients import new_client
 from webhook.constraint.client import Client
 from webhook.constraint.enforcement import WEBHOOK
@@ -72,20 +73,20 @@ def test_every_suite_passes_in_waddle() -> None:
         [sys.executable, "-m", "webhook", "verify", str(POLICIES)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout
     assert finished.stdout.splitlines()[-1].startswith(f"{len(SUITES)} suites, ")
 
 
-def test_every_suite_passes_in_gatekeeper() -> None:
+def test_every_suite_passes_in_gatekeeper(program: Programs) -> None:
     """The policies are Gatekeeper's too: the real gator agrees with every case."""
     finished = subprocess.run(
         [program("gator"), "verify", f"{POLICIES}/..."],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout

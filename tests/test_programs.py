@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests import programs
+from tests.programs import Programs
 
 MAIN = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("TEXT") }\n'
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def module(program: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Go module's folder in a repository of its own, with a cache of its own."""
-    programs.program("loadgen")  # skips where there is no Go; and Go's own cache stays in place
+    program("loadgen")  # skips where there is no Go; and Go's own cache stays in place
     monkeypatch.setattr(programs, "ROOT", tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GOCACHE", str(Path.home() / ".cache" / "go-build"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
 
@@ -34,7 +35,7 @@ def tracked() -> tuple[Path, ...]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     if finished.returncode != 0:
@@ -146,7 +147,7 @@ def test_imports_point_down() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout
@@ -155,7 +156,21 @@ def test_imports_point_down() -> None:
 def test_ci_runs_the_command_of_the_readme() -> None:
     """What a reader is told to run is what is run."""
     assert "$ make test\n" in (ROOT / "README.md").read_text()
-    assert " test " in (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+    assert "$ make test-all\n" in (ROOT / "README.md").read_text()
+    assert " test test-programs;" in (ROOT / ".ci" / "run").read_text()
+    assert "\ntest-all: test test-programs " in (ROOT / "Makefile").read_text()
+
+
+def test_programs_come_from_the_fixture() -> None:
+    """So that each test stands in its tier without anybody thinking of it."""
+    found = [
+        str(path)
+        for path, text in texts().items()
+        if path.parts[0] == "tests"
+        and path.name.startswith("test_")
+        and re.search(r"from tests\.programs import .*\b(program|build)\b", text)
+    ]
+    assert found == [], "ask for the fixture `program`"
 
 
 def test_documents_name_targets_that_exist() -> None:

@@ -18,9 +18,10 @@ from loadtest.audit.auditor import Auditor, auditing, results
 from loadtest.audit.report import markdown, verdicts
 from loadtest.bench import gatekeeper
 from loadtest.bench.machine import describe
-from loadtest.bench.servers import Cores, free_ports
+from loadtest.bench.servers import Cores
 from tests.cluster import Api, Cluster
 from tests.decisions.process import Sidecar
+from tests.ports import free_ports
 from tests.programs import ProgramUnavailableError, build
 from webhook.certs import self_signed
 

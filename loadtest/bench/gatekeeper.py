@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from loadtest.bench.servers import Server, free_ports, running
+from loadtest.bench.servers import Server, running
 from tests.cluster import Api, ApiError, Cluster
+from tests.ports import free_ports
 from tests.programs import build, gatekeeper_sources
 
 NAMESPACE = "gatekeeper-system"

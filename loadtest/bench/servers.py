@@ -4,13 +4,14 @@ import contextlib
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ports import free_ports
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
@@ -46,15 +47,6 @@ class Server:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise RuntimeError(f"{self.name} is gone")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
 
 
 @contextlib.contextmanager

@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from loadtest.bench.servers import Server as Answering
-from loadtest.bench.servers import free_ports
 from loadtest.cluster.content import CANARY
 from tests.behaviour.serving import unverified
 from tests.cluster import ApiError
+from tests.ports import free_ports
 from tests.programs import build, gatekeeper_sources
 from tests.system.replicas import CRD_PATH, NAMESPACE, Plane, config_map, review_of, until
 

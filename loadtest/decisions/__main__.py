@@ -19,8 +19,9 @@ from typing import Any
 
 from loadtest.bench.load import Generator
 from loadtest.bench.machine import describe
-from loadtest.bench.servers import Cores, Server, free_ports, running
-from tests.decisions.process import Sidecar, free_port
+from loadtest.bench.servers import Cores, Server, running
+from tests.decisions.process import Sidecar
+from tests.ports import free_port, free_ports
 from tests.programs import ProgramUnavailableError
 from webhook.certs import self_signed
 

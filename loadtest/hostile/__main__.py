@@ -24,8 +24,9 @@ from urllib.parse import urlsplit
 
 from loadtest.bench.load import Generator
 from loadtest.bench.machine import describe
-from loadtest.bench.servers import Cores, Server, free_ports, running
+from loadtest.bench.servers import Cores, Server, running
 from loadtest.hostile.policies import BODIES, REGO, write
+from tests.ports import free_ports
 from tests.programs import build
 from webhook.certs import self_signed
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-PATIENCE_SECONDS = 60.0
-"""How long a test waits for what must come: the machine may be busy."""
+from tests.patience import PATIENCE_SECONDS
 
 REQUIRED_LABELS = """
 apiVersion: templates.gatekeeper.sh/v1

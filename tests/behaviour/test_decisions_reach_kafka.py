@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -11,47 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.decisions.process import PATIENCE_SECONDS, Sidecar, free_port, run_replica
-
-KAFKA_VERSION = "4.1.0"
-PROCESS_START_SECONDS = 90.0
-
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>waddle.tests</groupId><artifactId>kafka</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-      <version>{KAFKA_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+from tests.decisions.process import PATIENCE_SECONDS, Sidecar, run_replica
+from tests.ports import free_port
+from tests.programs import Programs
 
 
 @pytest.fixture(scope="module")
-def kafka_jars() -> Path:
-    """Kafka's jars from Maven Central, kept in the user's cache."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} here")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
-    folder = cache / f"kafka-{KAFKA_VERSION}"
-    if not (folder / "done").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pom.xml").write_text(POM)
-        command = [
-            "mvn",
-            "-q",
-            "-B",
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={folder}/jars",
-        ]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"mvn could not fetch Kafka: {done.stdout[-500:]}")
-        (folder / "done").touch()
-    return folder / "jars"
+def kafka_jars(program: Programs) -> Path:
+    """Kafka's jars."""
+    return program("kafka")
 
 
 class Broker:
@@ -83,7 +50,7 @@ class Broker:
 
     def start(self) -> "Broker":
         self.process = self._java("kafka.Kafka")
-        until = time.monotonic() + PROCESS_START_SECONDS
+        until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -136,7 +103,6 @@ def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
     kafka_jars: Path, tmp_path: Path
 ) -> None:

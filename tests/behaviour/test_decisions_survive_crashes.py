@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.decisions.process import Replica, Sidecar, free_port
+from tests.decisions.process import Replica, Sidecar
 from tests.decisions.receiver import Mode, Receiver
+from tests.ports import free_port
 
 SECONDS = float(os.environ.get("WADDLE_SOAK_SECONDS", "5"))
 SEED = int(os.environ.get("WADDLE_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
@@ -103,7 +104,7 @@ class Chaos:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(SECONDS + 170)
+@pytest.mark.timeout(SECONDS + 600)
 @pytest.mark.parametrize("scheme", ["unix", "grpc"])
 def test_each_acknowledged_record_arrives_and_each_loss_is_counted(
     scheme: str, tmp_path: Path

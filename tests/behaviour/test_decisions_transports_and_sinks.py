@@ -18,10 +18,10 @@ from tests.decisions.process import (
     ROOT,
     Replica,
     Sidecar,
-    free_port,
     run_replica,
 )
 from tests.decisions.receiver import Receiver
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,15 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
+from tests.patience import PATIENCE_SECONDS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """``waddle serve`` with arguments that do not let it start."""
     command = [sys.executable, "-m", "webhook", "serve", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
 
 
 def test_help_lists_every_flag_by_topic() -> None:

@@ -15,6 +15,7 @@ import yaml
 from tests.cluster import Api, ApiError, Cluster
 from tests.conformance.gatekeeper import waddle
 from tests.manifests import constraint_crd
+from tests.patience import PATIENCE_SECONDS
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
 
@@ -143,7 +144,7 @@ def test_wait_ends_when_the_last_replica_enforces(stage):
     command = [program, "wait", "--for=enforced", shown, "--timeout", LONG, *stage.options()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
         stage.say(second, stage.constraint)
-        out, _ = waiting.communicate(timeout=90)
+        out, _ = waiting.communicate(timeout=PATIENCE_SECONDS)
 
     assert (waiting.returncode, out) == (0, f"{shown}: enforced by 2 of 2 replicas\n")
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 
 CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
@@ -49,7 +50,7 @@ def waddle(*arguments: str | Path, **options: Any) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=PATIENCE_SECONDS,
         stdin=options.pop("stdin", subprocess.DEVNULL),
         **options,
     )

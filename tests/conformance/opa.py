@@ -25,6 +25,7 @@ from unittest.mock import patch
 
 from tests import verified_code
 from tests.conformance.opa_cases import Case, load_cases
+from tests.patience import PATIENCE_SECONDS
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
@@ -33,9 +34,6 @@ from webhook.rego.run.text import to_json
 from webhook.rego.run.values import UNDEFINED, key, ordered
 from webhook.rego.syntax.parser import parse_module, parse_query
 from webhook.rego.types import NULL, STRING
-
-CASE_SECONDS_MAX = 20
-"""The slowest case takes under two seconds on a busy core; a hang must not stop the run."""
 
 EXCLUSIONS = Path(__file__).with_name("opa_exclusions.txt")
 SENTINEL = "an expectation that nothing meets"
@@ -84,7 +82,7 @@ def answer(case: Case) -> Answer:
         input_value = bindings["x"]
     context = EvaluationContext(
         strict=case.strict_error,
-        deadline=time.monotonic() + CASE_SECONDS_MAX,
+        deadline=time.monotonic() + PATIENCE_SECONDS,
         services={"resolver": _addresses},
     )
     try:
@@ -161,14 +159,14 @@ def run_case(case: Case) -> Outcome:
     """Evaluate and judge one case within its time."""
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS_MAX)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
     try:
         with patch.dict(os.environ, case.env):
             reason = judge(case, answer(case))
     except RegoErrors as errors:
         reason = f"does not load: {errors}"
     except _TooLong:
-        reason = f"no answer within {CASE_SECONDS_MAX} s"
+        reason = f"no answer within {PATIENCE_SECONDS} s"
     except Exception as error:  # noqa: BLE001  # whatever it is, it is a failure of this case
         reason = f"crashed: {type(error).__name__}: {error}{_place(error)}"
     finally:

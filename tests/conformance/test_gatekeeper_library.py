@@ -10,7 +10,6 @@ import pytest
 
 from tests.behaviour.serving import Server
 from tests.conformance.gatekeeper import library, rewritten, waddle, without_times
-from tests.programs import program
 
 IMPOSSIBLE = 123456
 """A number of violations that no case has: the failure tells the messages there are."""
@@ -25,7 +24,7 @@ def test_all_suites_pass_and_are_counted():
 
 
 @pytest.mark.slow
-def test_every_message_of_every_case_is_the_one_that_gator_gives(tmp_path):
+def test_every_message_of_every_case_is_the_one_that_gator_gives(program, tmp_path):
     """Both report what an impossible assertion found: all messages, in order."""
     gator = program("gator")
     copy = rewritten(tmp_path / "library", lambda _: [{"violations": IMPOSSIBLE}])

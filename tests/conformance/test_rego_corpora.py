@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.conformance.gatekeeper import CONFORMANCE
-from tests.programs import program
 
 CORPORA = {"ec": (), "regula": ("--v0-compatible",)}
 
@@ -50,7 +49,7 @@ def test_every_test_of_a_corpus_ends_as_in_opa(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CORPORA)
-def test_every_field_of_a_result_is_the_one_that_opa_gives(name):
+def test_every_field_of_a_result_is_the_one_that_opa_gives(program, name):
     theirs = run(name, program("opa"))
     ours = waddle(name)
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,15 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
+
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE_SECONDS = float(os.environ.get("WADDLE_TEST_PATIENCE", "60"))
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 class Sidecar:
@@ -99,6 +93,13 @@ class Sidecar:
         until = time.monotonic() + PATIENCE_SECONDS
         while (found := self.metric(series)) != value:
             assert time.monotonic() < until, (series, found, self.log.read_text()[-3000:])
+            time.sleep(0.02)
+
+    def await_log(self, text: str) -> None:
+        """Wait until the log has a text."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while text not in (log := self.log.read_text()):
+            assert time.monotonic() < until, (text, log[-3000:])
             time.sleep(0.02)
 
     def memory_kib(self, field: str = "VmRSS") -> int:

@@ -8,6 +8,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 
+from tests.patience import PATIENCE_SECONDS
+
 Mode = Literal["ok", "refusing", "resetting", "slow", "down"]
 
 
@@ -59,7 +61,7 @@ class Receiver:
             self.mode = mode
             self.changed.notify_all()
 
-    def wait_for(self, count: int, timeout: float = 60.0) -> list[dict[str, Any]]:
+    def wait_for(self, count: int, timeout: float = PATIENCE_SECONDS) -> list[dict[str, Any]]:
         """The records, once there are so many."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.records) >= count, timeout), len(
@@ -67,7 +69,9 @@ class Receiver:
             )
             return list(self.records)
 
-    def wait_for_requests(self, count: int, timeout: float = 60.0) -> list[dict[str, Any]]:
+    def wait_for_requests(
+        self, count: int, timeout: float = PATIENCE_SECONDS
+    ) -> list[dict[str, Any]]:
         """What was asked, answered well or not, once there was so much."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.requests) >= count, timeout)

@@ -7,8 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-ANSWER_SECONDS_MAX = 60
-"""OPA itself stops after the ten seconds of a question; this is for a process that hangs."""
+from tests.patience import PATIENCE_SECONDS
 
 
 class Oracle:
@@ -24,7 +23,7 @@ class Oracle:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        watchdog = threading.Timer(ANSWER_SECONDS_MAX, process.kill)
+        watchdog = threading.Timer(PATIENCE_SECONDS, process.kill)
         watchdog.start()
         try:
             process.stdin.write(json.dumps(question).encode() + b"\n")

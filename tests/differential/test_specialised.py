@@ -21,7 +21,6 @@ REVIEWS = 6
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_every_case_of_opa_gives_the_same_with_its_input_in_the_code():
     """What is computed while code is written is what an evaluation finds."""
     compared = written = 0
@@ -36,7 +35,6 @@ def test_every_case_of_opa_gives_the_same_with_its_input_in_the_code():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_every_case_of_opa_gives_the_same_with_its_documents_known():
     """What is computed before the first evaluation is what an evaluation finds."""
     compared = 0
@@ -48,7 +46,6 @@ def test_every_case_of_opa_gives_the_same_with_its_documents_known():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_other_parameters_give_the_same_too():
     """Strange values where policies expect others: undefined, and errors, stay what they are."""
     chance = random.Random(SEED)
@@ -66,7 +63,6 @@ def test_other_parameters_give_the_same_too():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_reviews_that_share_a_constraint_s_code_get_what_opa_gives(opa: Oracle):
     """Each set of parameters, the library's and strange ones, against several objects."""
     chance = random.Random(SEED)

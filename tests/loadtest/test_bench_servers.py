@@ -9,10 +9,12 @@ from loadtest.bench.load import Generator, ask
 from loadtest.bench.measurement import BODIES, make_certificates, same_answer
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, floor, waddle
-from tests.programs import program
+from tests.programs import Programs
 
 
-def test_the_bare_application_answers_the_same_review_as_ours(tmp_path: Path) -> None:
+def test_the_bare_application_answers_the_same_review_as_ours(
+    program: Programs, tmp_path: Path
+) -> None:
     """It decodes the body and allows; where ours denies, the two are told apart."""
     program("loadgen")
     certificates = make_certificates(tmp_path / "certificates")
@@ -32,7 +34,7 @@ def test_the_bare_application_answers_the_same_review_as_ours(tmp_path: Path) ->
 
 
 def test_a_flame_graph_shows_what_an_admission_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program("loadgen")
     if not flame.PY_SPY.exists():

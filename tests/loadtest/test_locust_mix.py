@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from loadtest.locust.mix import LARGE_BYTES, MIB, POLICY_SETS, mix, standing_objects
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import Programs
 
 LOADTEST = Path(__file__).parents[2] / "loadtest"
 
@@ -20,7 +21,9 @@ def review_of(case: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("policies", POLICY_SETS)
-def test_gatekeeper_s_own_engine_gives_the_expected_messages(policies: str, tmp_path: Path) -> None:
+def test_gatekeeper_s_own_engine_gives_the_expected_messages(
+    program: Programs, policies: str, tmp_path: Path
+) -> None:
     """Each object of the mix, judged by gator with the set that is served."""
     cases = mix(policies)
     found: dict[str, list[tuple[str, str]]] = {}
@@ -44,7 +47,7 @@ def test_gatekeeper_s_own_engine_gives_the_expected_messages(policies: str, tmp_
         ],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     for result in json.loads(finished.stdout):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
 from tests.stalling import StallingWebhook, stalling_webhook
 
 ROOT = Path(__file__).parents[2]
 LOCUST = ROOT / ".venv-load" / "bin" / "locust"
 STALL_SECONDS = 1.0
-LIMIT_SECONDS = 100
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,18 +62,18 @@ def load(url: str, prefix: Path, *flags: str) -> subprocess.CompletedProcess[str
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=LIMIT_SECONDS,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
 
-@pytest.mark.parametrize("case", ["direct", "indirect"])
+@pytest.mark.parametrize("case", ["direct", pytest.param("indirect", marks=pytest.mark.programs)])
 def test_a_short_run_with_our_own_server_holds_and_leaves_reports(
-    case: str, tmp_path: Path
+    case: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Every kind of request is answered as Gatekeeper would, also through a real API server."""
     if case == "indirect":
-        program("testcluster")
+        request.getfixturevalue("program")("testcluster")
     finished = subprocess.run(
         [
             *(sys.executable, "-m", "loadtest.locust", f"--case={case}", f"--output={tmp_path}"),
@@ -86,7 +85,7 @@ def test_a_short_run_with_our_own_server_holds_and_leaves_reports(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=LIMIT_SECONDS,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

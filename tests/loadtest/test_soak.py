@@ -8,14 +8,15 @@ import pytest
 from loadtest.soak.clients import FORBIDDEN, FREE, wrong
 from loadtest.soak.run import Plan, soak
 from loadtest.soak.verdict import Memory, Tally, broken
-from tests.programs import program
+from tests.programs import Programs
 
 FLAT = Memory([(float(at), 60.0 if at < 300 else 70.0) for at in range(0, 1201, 5)])
 SHORT = Memory([(0.0, 60.0), (30.0, 90.0)])
 
 
-@pytest.mark.timeout(170)
-def test_replicas_end_and_policies_change_and_no_verdict_is_wrong(tmp_path: Path) -> None:
+def test_replicas_end_and_policies_change_and_no_verdict_is_wrong(
+    program: Programs, tmp_path: Path
+) -> None:
     plan = Plan(seconds=8, change_seconds=0.5, end_seconds=2, pause_seconds=0.05, ends_min=2)
     outcome = soak(plan, program("testcluster"), tmp_path, print)
     assert outcome.broken == [], plan

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.programs import program
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedObject
@@ -208,7 +207,7 @@ tests:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_the_real_gator_says_the_same(tmp_path, match, things, namespaces):
+def test_the_real_gator_says_the_same(program, tmp_path, match, things, namespaces):
     """One suite with a case for each object; gator tells the messages that it found."""
     folder = tmp_path
     given_namespaces = {ns["metadata"]["name"]: ns for ns in namespaces if ns}

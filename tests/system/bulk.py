@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from tests.cluster import Api, ApiError, obeying
+from tests.patience import PATIENCE_SECONDS
 
 WRITERS = 8
 """Requests at once: the API server has two cores here, and so has whoever measures."""
 
-REQUEST_SECONDS_MAX = 60
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ def create(api: Api, requests: Iterable[tuple[str, Object]]) -> None:
 
     def write() -> None:
         connection = http.client.HTTPSConnection(
-            api.server.removeprefix("https://"), context=api.context, timeout=REQUEST_SECONDS_MAX
+            api.server.removeprefix("https://"), context=api.context, timeout=PATIENCE_SECONDS
         )
         try:
             while not errors:

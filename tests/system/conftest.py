@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster
-from tests.programs import program
+from tests.programs import Programs, program
 from tests.system import audited
 from tests.system.proxy import Proxy
 from tests.system.replicas import NAMESPACE, Plane, Replica
@@ -33,6 +33,12 @@ def control_plane(
         yield plane
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs(program: Programs) -> Programs:
+    """Each test of this folder has a control plane."""
+    return program
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from loadtest.bench.gatekeeper import NAMESPACE, POD, install
-from loadtest.bench.servers import free_ports
 from tests.behaviour.serving import PATIENCE_SECONDS, unverified
+from tests.ports import free_ports
 from tests.programs import program
 from tests.system.replicas import Plane, config_map, review_of, try_request, until
 

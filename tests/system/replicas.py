@@ -357,21 +357,25 @@ class Plane:
             crds = self.api.request("GET", CRD_PATH)["items"]
             return not any(crd["spec"]["group"] == "constraints.gatekeeper.sh" for crd in crds)
 
-        until(are_gone, "the constraints' CRDs are collected", seconds=100)
+        until(are_gone, "the constraints' CRDs are collected")
 
     def by_pod(self, path: str) -> list[dict[str, Any]]:
         """``status.byPod`` of an object; empty where there is none."""
         found = try_request(self.api, "GET", path)
         return list(((found or {}).get("status") or {}).get("byPod") or ())
 
-    def writes(self, agent: str = "waddle/") -> list[str]:
-        """What the replicas, or another program, wrote so far, by the API server's own account."""
+    def writes(self, agent: str = "waddle/", replica: str = "") -> list[str]:
+        """What the replicas, one of them, or another program wrote, by the API server's account."""
         found = []
         for line in self.audit_log.read_text().splitlines():
             event = json.loads(line)
-            if event["verb"] in ("create", "update", "patch", "delete") and event.get(
-                "userAgent", ""
-            ).startswith(agent):
+            user = event.get("userAgent", "")
+            is_write = event["verb"] in ("create", "update", "patch", "delete")
+            if (
+                is_write
+                and user.startswith(agent)
+                and user.endswith(f"({replica})" * bool(replica))
+            ):
                 reference = event["objectRef"]
                 found.append(
                     f"{event['verb']} {reference['resource']}/{reference.get('subresource', '')}"

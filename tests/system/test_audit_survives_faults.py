@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.programs import program
 from tests.system.bulk import create
 from tests.system.conftest import control_plane
 from tests.system.gate import Gate
@@ -39,7 +38,6 @@ StartAudit = Callable[..., Replica]
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane that forgets, as any etcd does, with a policy and objects on six pages."""
-    program("testcluster")
     folder = tmp_path_factory.mktemp("audit-faults")
     with control_plane(folder, "-apiserver-args", FEATURES) as made:
         words = ["bad"] * BAD + ["good"] * GOOD

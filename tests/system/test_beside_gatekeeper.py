@@ -39,7 +39,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
     plane: Plane, tmp_path: Path
 ) -> None:

@@ -209,7 +209,7 @@ def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
             return "new" in version["properties"]["spec"]["properties"]["parameters"]["properties"]
 
         # The API server ends the old one in its own time.
-        until(is_new, "the newest schema is there again", seconds=150)
+        until(is_new, "the newest schema is there again")
         time.sleep(QUIET_SECONDS)
         assert is_new()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
@@ -27,8 +27,6 @@ from tests.system.replicas import (
     until,
 )
 from webhook.cluster.reflector import Settings
-
-pytestmark = pytest.mark.timeout(300)
 
 PAGES = 2
 OBJECTS = (PAGES - 1) * Settings().page_objects + 100
@@ -54,7 +52,6 @@ violation[{{"msg": msg}}] {{
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[Plane]:
     """A control plane without streamed lists."""
-    program("testcluster")
     with control_plane(tmp_path, "-apiserver-args", FEATURES) as own:
         yield own
         own.cluster.kill()  # told to stop it would wait for watches
@@ -90,7 +87,7 @@ class Compaction:
     def _ask(self, path: str, **body: Any) -> Any:
         url = f"{self._plane.cluster.etcd}/v3/kv/{path}"
         request = urllib.request.Request(url, json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
             return json.load(answer)
 
 

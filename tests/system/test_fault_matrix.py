@@ -39,12 +39,8 @@ from tests.system.replicas import (
     until,
 )
 
-pytestmark = pytest.mark.timeout(600)
-
 KINDS = [*BROKEN, *LASTING, "Errs", "Overruns"]
 PARAMETERS = ("--validate-templates=schema", "--kept-revisions=0", "--evaluation-budget=20ms")
-SETTLED_SECONDS = 180.0
-"""Three replicas write some four hundred statuses, on a machine that others use too."""
 
 
 class Matrix:
@@ -148,7 +144,7 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
         stack.enter_context(found)
         for kind, stage in LASTING.items():
             plane.put_template(faulty.broken(kind, stage))
-        until(lambda: _all_broken(found), "every replica says what is broken", SETTLED_SECONDS)
+        until(lambda: _all_broken(found), "every replica says what is broken")
         yield found
 
 
@@ -282,7 +278,7 @@ def test_a_broken_template_has_an_event_and_a_condition(matrix: Matrix) -> None:
         conditions = found.get("status", {}).get("conditions", [])
         return any(item["type"] == "Error" and item["status"] == "True" for item in conditions)
 
-    until(is_told, "the condition Error", SETTLED_SECONDS)
+    until(is_told, "the condition Error")
 
     def has_event() -> bool:
         events = [
@@ -326,7 +322,7 @@ def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
             for one in SUSPENDED_TRIES
         )
 
-    until(are_told, "statuses tell of the breakers", SETTLED_SECONDS)
+    until(are_told, "statuses tell of the breakers")
     statuses = matrix.statuses("constraintpodstatuses")
     for replica in matrix.replicas:
         for one in SUSPENDED_TRIES:

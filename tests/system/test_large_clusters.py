@@ -9,7 +9,6 @@ import pytest
 
 from loadtest.cluster import content
 from loadtest.cluster.content import CANARY, Content
-from tests.programs import program
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
@@ -26,8 +25,6 @@ from tests.system.replicas import (
     template,
     until,
 )
-
-pytestmark = pytest.mark.timeout(300)
 
 MEMORY_MIB_MAX = 120
 """What each of three replicas may take with 100 constraints."""
@@ -54,7 +51,6 @@ violation[{{"msg": msg}}] {{
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[Plane]:
     """A control plane of the test's own, which is thrown away with all that is in it."""
-    program("testcluster")
     with control_plane(tmp_path) as own:
         yield own
         own.cluster.kill()  # told to stop it would wait for watches

@@ -19,7 +19,6 @@ SERVE = ("--operation=webhook,status,generate", "--reports", "--report-debounce=
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 ALLOWED = "gatekeeper_validation_request_count_total"
 
-COLLECTED_SECONDS_MAX = 100
 
 Start = Callable[..., Replica]
 
@@ -99,7 +98,6 @@ def settle(plane: Plane) -> set[str]:
     until(
         lambda: not any(name.startswith("fence") for name in by_scope(plane, WORKLOADS)),
         "the fences are collected",
-        seconds=COLLECTED_SECONDS_MAX,
     )
     return uids
 
@@ -185,7 +183,6 @@ def test_writes_are_bounded_by_resources_and_not_by_admissions(plane, start):
     assert dict(after - before) == {"create": 30}
 
 
-@pytest.mark.timeout(240)
 def test_replicas_and_an_audit_that_write_the_same_reports_agree(plane, start):
     """Two replicas that both admitted each change, and an audit, race for every report."""
     first = start("first")

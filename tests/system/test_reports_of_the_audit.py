@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.system import reporting
 from tests.system.conftest import control_plane
 from tests.system.replicas import Plane, Replica, constraint, try_request, until
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.slow
 
 AUDIT = ("--operation=audit,status,generate", "--audit-interval=1", "--reports")
 AUDIT_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "audit"}
-COLLECTED_SECONDS_MAX = 100
 CONFIG = "/apis/config.gatekeeper.sh/v1alpha1/namespaces/waddle-system/configs/config"
 
 Start = Callable[..., Replica]
@@ -190,7 +190,6 @@ def test_no_stale_result_survives(plane, audit):
     until(says, "no policy is about the kind any more")
 
 
-@pytest.mark.timeout(300)
 def test_audits_that_share_a_cluster_share_its_reports(plane, audit):
     """Each writes those of its share and leaves the other's alone; one that is gone is missed."""
     spaces = [f"shared-{number}" for number in range(12)]
@@ -215,7 +214,6 @@ def test_audits_that_share_a_cluster_share_its_reports(plane, audit):
     until(
         lambda: all(set(by_scope(plane, space)) == {"worse"} for space in spaces),
         "the one that is left looks at everything",
-        seconds=COLLECTED_SECONDS_MAX,
     )
 
 
@@ -246,7 +244,6 @@ def test_what_somebody_changed_or_deleted_is_put_right(plane, audit):
     until(lambda: len(reports(plane, "edited")) == 1, "the report is back")
 
 
-@pytest.mark.timeout(240)
 def test_the_garbage_collector_removes_reports_of_deleted_resources(plane, audit):
     make_namespace(plane, "collected")
     put_config_map(plane, "collected", "bad", "no")
@@ -256,11 +253,7 @@ def test_the_garbage_collector_removes_reports_of_deleted_resources(plane, audit
     until(lambda: len(reports(plane, "collected")) == 2, "both have reports")
     replica.kill()  # nobody else could do it
     reporting.delete_config_map(plane, "collected", "bad")
-    until(
-        lambda: set(by_scope(plane, "collected")) == {"stays"},
-        "its report is collected",
-        seconds=COLLECTED_SECONDS_MAX,
-    )
+    until(lambda: set(by_scope(plane, "collected")) == {"stays"}, "its report is collected")
 
 
 def test_there_are_no_more_reports_than_allowed_and_it_is_said(plane, audit):
@@ -327,7 +320,7 @@ def test_waddle_report_shows_the_worst_whatever_the_mode(plane, audit, mode):
         command = [sys.executable, "-m", "webhook", "report", f"-n{namespace}", *options]
         command.append(f"--kubeconfig={plane.cluster.kubeconfig}")
         return subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=60
+            command, check=True, capture_output=True, text=True, timeout=PATIENCE_SECONDS
         ).stdout
 
     def total() -> dict[str, int]:
@@ -360,7 +353,6 @@ def test_passes_and_skips_are_stored_when_they_are_asked_for(plane, audit):
     assert report["summary"] == {"pass": 1, "fail": 0, "warn": 0, "error": 0, "skip": 1}
 
 
-@pytest.mark.timeout(240)
 def test_reports_of_a_policy_in_a_namespace_are_split_and_owned_by_the_constraint(plane, audit):
     make_namespace(plane, "packed")
     make_namespace(plane, "packed-too", owner="somebody")
@@ -406,7 +398,6 @@ def test_reports_of_a_policy_in_a_namespace_are_split_and_owned_by_the_constrain
     until(
         lambda: reports(plane, "packed") == [],
         "the garbage collector takes them with the constraint",
-        seconds=COLLECTED_SECONDS_MAX,
     )
 
 
@@ -441,7 +432,6 @@ def test_without_the_crds_nothing_but_the_log_speaks_of_reports(plane, audit):
     until(
         lambda: try_request(plane.api, "GET", f"{crds}/policyreports.wgpolicyk8s.io") is None,
         "the CRD is gone",
-        seconds=COLLECTED_SECONDS_MAX,
     )
     replica = audit()
     replica.wait_for("reports are not served: install their CRDs (manifests/reports)")

@@ -147,7 +147,7 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
 
     plane.delete_template("kept")
     until(lambda: kept(plane, "ConstraintTemplate", "kept") == [], "they go with the template")
-    until(lambda: kept(plane, "Kept", "words") == [], "and with the constraint", seconds=100)
+    until(lambda: kept(plane, "Kept", "words") == [], "and with the constraint")
     kill(replicas)
 
 

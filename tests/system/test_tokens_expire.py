@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.behaviour.serving import PATIENCE_SECONDS
@@ -24,8 +23,6 @@ from tests.system.replicas import (
     try_request,
     until,
 )
-
-pytestmark = pytest.mark.timeout(300)
 
 ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/expiring"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"

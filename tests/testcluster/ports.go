@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,7 +36,7 @@ func keptPorts(dir string, apiserver int) (ports, error) {
 		if *port != 0 {
 			continue
 		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := listen()
 		if err != nil {
 			return p, err
 		}
@@ -46,4 +48,20 @@ func keptPorts(dir string, apiserver int) (ports, error) {
 		return p, err
 	}
 	return p, os.WriteFile(file, content, 0o600)
+}
+
+// listen takes a port below those that the system gives to outgoing connections. While a server
+// that restarts is away, one of these would be taken by anybody's connection; a client that asks
+// for it again and again may even get the very port, and reach itself.
+func listen() (net.Listener, error) {
+	const first, last, attempts = 10_000, 32_000, 100
+	var listener net.Listener
+	var err error
+	for range attempts {
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		if listener, err = net.Listen("tcp", address); err == nil {
+			break
+		}
+	}
+	return listener, err
 }

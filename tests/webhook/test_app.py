@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
+from tests.patience import PATIENCE_SECONDS
 from webhook import metrics
 from webhook.api.gvk import gvk_of
 from webhook.app.files import Subject, fingerprint, watch
@@ -66,7 +67,7 @@ class Loads:
     def wait_for(self, number: int) -> None:
         """Wait until there have been so many."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.number >= number, timeout=60)
+            assert self._changed.wait_for(lambda: self.number >= number, timeout=PATIENCE_SECONDS)
 
 
 def test_a_look_reloads_only_what_has_changed_or_failed(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_changes_are_noticed_until_stopped(tmp_path: Path, interval_seconds: flo
         (tmp_path / "file").write_text("x" * number)
         loads.wait_for(number)
     stop.set()
-    thread.join(timeout=60)
+    thread.join(timeout=PATIENCE_SECONDS)
     assert not thread.is_alive()
 
 

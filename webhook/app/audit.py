@@ -88,7 +88,8 @@ class AuditThread:
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
-                async with Client(self._credentials) as client, asyncio.TaskGroup() as tasks:
+                client = Client(self._credentials, replica=self._settings.pod_name)
+                async with client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
                     sweeps = Sweeps(
                         self._settings,

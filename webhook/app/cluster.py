@@ -178,7 +178,8 @@ class ClusterThread:
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
-        async with Client(self._credentials) as client, asyncio.TaskGroup() as tasks:
+        client = Client(self._credentials, replica=self._settings.pod_name)
+        async with client, asyncio.TaskGroup() as tasks:
             if self._certificate is not None:
                 tasks.create_task(self._certificate.run(client))
             if self.reports is not None:

@@ -52,9 +52,10 @@ Object = dict[str, Any]
 class Client:
     """A session at one API server; use it as an async context manager."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str = "") -> None:
+    def __init__(self, credentials: Credentials, *, replica: str = "") -> None:
+        """``replica`` is the Pod's name, by which the API server's audit log tells replicas apart."""
         self.credentials = credentials
-        self._user_agent = user_agent or f"waddle/{__version__}"
+        self._user_agent = f"waddle/{__version__}" + (f" ({replica})" if replica else "")
         self._session: aiohttp.ClientSession | None = None
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self.requests = 0

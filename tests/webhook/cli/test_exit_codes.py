@@ -12,6 +12,7 @@ import click
 import pytest
 import yaml
 
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.cli import exit_codes
@@ -208,7 +209,7 @@ def test_an_interrupted_command_is_130():
         "main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
-    assert process.wait(timeout=60) in {exit_codes.INTERRUPTED, -signal.SIGINT}
+    assert process.wait(timeout=PATIENCE_SECONDS) in {exit_codes.INTERRUPTED, -signal.SIGINT}
     assert process.stdin is not None
     process.stdin.close()
 

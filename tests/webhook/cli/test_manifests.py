@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.programs import program
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
 
@@ -102,7 +101,7 @@ def test_standard_input_is_read_where_asked_and_where_nothing_else_is_given(poli
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output", ["text", "json", "yaml"])
-def test_gator_reports_the_same(policies, tmp_path, output):
+def test_gator_reports_the_same(program, policies, tmp_path, output):
     thing = manifest(tmp_path, pod(), pod("b", "default"), {**pod("d"), "spec": {"n": 1.5}})
     namespace = manifest(
         tmp_path,
@@ -127,7 +126,7 @@ def test_gator_reports_the_same(policies, tmp_path, output):
 
 
 @pytest.mark.slow
-def test_gator_expands_the_same(policies, tmp_path):
+def test_gator_expands_the_same(program, policies, tmp_path):
     cron = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -329,7 +328,7 @@ def test_what_is_piped_in_beside_files_is_checked_too(policies, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stdin", ["pipe", "file", "nothing"])
-def test_gator_reads_standard_input_the_same(policies, tmp_path, stdin):
+def test_gator_reads_standard_input_the_same(program, policies, tmp_path, stdin):
     thing = manifest(tmp_path, pod())
     found = []
     for gator in (program("gator"), Path(sys.executable).with_name("waddle")):

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-WAIT_SECONDS_MAX = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Recorder:
@@ -31,7 +31,7 @@ class Recorder:
 
     async def until(self, predicate):
         """Wait until what was told meets the predicate."""
-        async with asyncio.timeout(WAIT_SECONDS_MAX):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not predicate(self):
                 self._changed.clear()
                 await self._changed.wait()

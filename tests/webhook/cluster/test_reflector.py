@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.cluster import ApiError, Cluster
-from tests.programs import program
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
@@ -169,7 +168,7 @@ def test_a_kind_may_be_missing_come_go_and_come_back(cluster):
 
 
 @pytest.mark.slow
-def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(tmp_path):
+def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(program, tmp_path):
     """Away while objects change and the server restarts: its memory of events is gone, hence 410."""
     cluster = Cluster.start(program("testcluster"), tmp_path / "state", "-controllers=false")
     try:

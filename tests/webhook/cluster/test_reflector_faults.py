@@ -3,8 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import error_event, event, listed, obj, scripted, status
-from tests.webhook.cluster.recording import WAIT_SECONDS_MAX, Recorder, running
+from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.encoding import encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
@@ -30,7 +31,7 @@ def play(folder, *script, settings=PAGES):
             async with Client(credentials) as client:
                 seen = Recorder()
                 reflector = Reflector(client, CONFIG_MAP, seen, settings=settings)
-                async with running(reflector), asyncio.timeout(WAIT_SECONDS_MAX):
+                async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
                     await server.done.wait()
             return seen, reflector.statistics(), [query for _, query in server.requests]
 

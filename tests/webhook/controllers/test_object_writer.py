@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
@@ -37,9 +38,6 @@ ADDITIONS = {
     "since": "2026-01-01T00:00:00Z",
     "missingData": [{"group": "", "version": "v1", "kind": "Service"}],
 }
-SECONDS_MAX = 30
-# The garbage collector waits up to 30 s for kinds that another test has just removed.
-COLLECTED_SECONDS_MAX = 100
 
 
 def status_of(pod, template, generation=3, **options):
@@ -96,9 +94,9 @@ def namespace():
     return f"status-writer-{uuid.uuid4().hex[:8]}"
 
 
-async def until(condition, seconds_max=SECONDS_MAX):
+async def until(condition):
     """Wait for something that the API server or the writer will make true."""
-    async with asyncio.timeout(seconds_max):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await condition():  # noqa: ASYNC110  # the API server has no event for this
             await asyncio.sleep(0.02)
 
@@ -109,6 +107,17 @@ async def make_pod(client, namespace, name) -> Pod:
         manifest = yaml.safe_load(file.read_text())
         if manifest["kind"] == "CustomResourceDefinition":
             await client.apply(CRD, manifest)
+
+    async def served():
+        try:
+            await names_of(client, namespace)
+        except ApiError as error:
+            if error.is_absent:  # the CRD is there, and its kind in a moment
+                return False
+            raise
+        return True
+
+    await until(served)
     await client.apply(
         NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     )
@@ -187,8 +196,10 @@ def test_statuses_follow_what_is_wanted_and_then_rest(cluster, namespace, tmp_pa
         writer.want(by_name(newer), prune=True)
         writer.want(by_name(newer), prune=True)
         writer.synced()
-        await asyncio.sleep(0.2)  # nothing is to happen, for which no event can be awaited
-        assert writer.writes == writes
+        # All is compared when one more is wanted, and that one alone is written.
+        writer.want(by_name(newer, second), prune=True)
+        await until(both)
+        assert writer.writes == writes + 1
 
     run_with_writer(cluster, namespace, tmp_path / "log", work)
 
@@ -206,6 +217,6 @@ def test_a_deleted_pod_takes_its_statuses_along(cluster, namespace):
             async def gone():
                 return not await names_of(client, namespace)
 
-            await until(gone, COLLECTED_SECONDS_MAX)
+            await until(gone)
 
     event_loop.run(run())

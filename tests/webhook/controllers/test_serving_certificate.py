@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 from cryptography import x509
 
+from tests.patience import PATIENCE_SECONDS
 from webhook import certs
 from webhook.api.gvk import GroupVersionKind
 from webhook.certs import CertificatePair, SwappedContext
@@ -28,7 +29,6 @@ from webhook.controllers.serving_certificate import (
 from webhook.log import open_log
 
 NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
-SECONDS_MAX = 60
 REPLICAS = 3
 
 # An authority follows another every 3 seconds and a half: 9 before its end, and trusted for one.
@@ -126,7 +126,7 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
 
     async def run():
         log = open_log(str(log_file)).logger("certificate")
-        async with AsyncExitStack() as stack, asyncio.timeout(SECONDS_MAX):
+        async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_SECONDS):
             client = await stack.enter_async_context(Client(load_credentials(cluster.kubeconfig)))
             await prepare(client, place)
             try:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import orjson
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions import transport
 from webhook.decisions.configuration import ConfigurationError, parse
@@ -17,7 +18,6 @@ from webhook.decisions.settings import read_settings
 from webhook.decisions.unix import UnixTransport
 
 QUIET = log.Log(lambda _: None).logger("test")
-PATIENCE_SECONDS = 20.0
 
 
 def make(folder: Path, **settings: Any) -> Exporter:

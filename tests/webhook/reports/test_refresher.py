@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from tests.cluster import ApiError as Refused
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
@@ -19,7 +20,6 @@ from webhook.reports.refresher import Refresher
 from webhook.reports.writer import NotServedError
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
-SECONDS_MAX = 60
 
 
 class Everything:
@@ -78,7 +78,7 @@ def refreshed(cluster, store, *marks, assessor=None):
             refresher = Refresher(client, Discovery(client), assessor or Everything(), store, log)
             # Retries are waited for, but not for as long as in a cluster.
             refresher._backoff.initial_seconds = refresher._backoff.max_seconds = 0.05
-            async with asyncio.timeout(SECONDS_MAX), asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(refresher.run())
                 for subject in marks:
                     assert refresher.mark(subject)

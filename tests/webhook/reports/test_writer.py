@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster import ApiError as Refused
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
@@ -27,8 +28,6 @@ from webhook.reports.writer import NotServedError, ReportWriter
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "reports" / "wgpolicyk8s"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-SECONDS_MAX = 60
-PATIENCE_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def run(cluster, work, reports_max=1000):
                 capacity = Capacity(client, WGPOLICY, reports_max, log)
                 return ReportWriter(client, WGPOLICY, capacity, log)
 
-            async with asyncio.timeout(SECONDS_MAX):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 return await work(client, writer)
 
     return event_loop.run(with_client())

@@ -4,14 +4,13 @@ import json
 import subprocess
 from typing import Any
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import json_text
 from webhook.rego.run.values import UNDEFINED, RegoSet, make_object
-
-OPA_SECONDS_MAX = 100
 
 
 def call(name: str, *operands: Any, context: EvaluationContext | None = None) -> Any:
@@ -96,7 +95,7 @@ def opa_answers(opa: str, cases: list[Case], folder: Any) -> list[Answer]:
     module.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [opa, "eval", "--v0-compatible", "--show-builtin-errors", "-d", str(module)]
     done = subprocess.run(
-        [*command, "data.p.r"], capture_output=True, timeout=OPA_SECONDS_MAX, check=False
+        [*command, "data.p.r"], capture_output=True, timeout=PATIENCE_SECONDS, check=False
     )
     report = json.loads(done.stdout)
     assert "result" in report, done.stdout[:2000]

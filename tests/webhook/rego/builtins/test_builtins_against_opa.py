@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.programs import program
+from tests.programs import Programs
 from tests.webhook.rego.builtins.calling import Answer, Case, opa_answers, our_answer
 from tests.webhook.rego.builtins.operand_tables import CASES, mixed_cases
 
@@ -12,7 +12,9 @@ ALL = [*CASES, *mixed_cases()]
 
 
 @pytest.fixture(scope="module")
-def opas(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Case, Answer]]]:
+def opas(
+    program: Programs, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[tuple[Case, Answer]]]:
     """OPA's answers by built-in, all from one run."""
     answers = opa_answers(str(program("opa")), ALL, tmp_path_factory.mktemp("opa"))
     found = defaultdict(list)

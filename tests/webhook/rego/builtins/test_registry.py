@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.rego.builtins.calling import call, fault, members
 from webhook.rego.builtins.registry import BUILTINS, make_builtin
 from webhook.rego.errors import BuiltinError
@@ -13,10 +13,13 @@ from webhook.rego.run.numbers import Numeral
 from webhook.rego.types import NUMBER, STRING, type_from_json, type_text
 
 
-def test_the_table_is_that_of_opas_capabilities():
+def test_the_table_is_that_of_opas_capabilities(program):
     """Names, operands, results and properties are OPA's, deprecated built-ins included."""
     told = subprocess.run(
-        [program("opa"), "capabilities", "--current"], capture_output=True, check=True, timeout=60
+        [program("opa"), "capabilities", "--current"],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
     )
     declared = {}
     for builtin in json.loads(told.stdout)["builtins"]:

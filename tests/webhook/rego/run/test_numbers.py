@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
 from webhook.rego.errors import EvaluationError
 from webhook.rego.go import bigfloat
 from webhook.rego.run import numbers
@@ -138,7 +138,7 @@ UNARY = {
 
 
 @pytest.mark.slow
-def test_arithmetic_prints_what_opa_prints(tmp_path):
+def test_arithmetic_prints_what_opa_prints(program, tmp_path):
     """Every pair of numbers under every operation."""
     wanted, source = [], ["package p"]
     for a in TEXTS:
@@ -158,7 +158,7 @@ def test_arithmetic_prints_what_opa_prints(tmp_path):
         [program("opa"), "eval", "-d", module, "data.p.r", "-f", "raw"],
         capture_output=True,
         check=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
     )
     found = json.loads(told.stdout)
     assert {str(place): text for place, text in enumerate(wanted)} == found

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.programs import program
+from tests.patience import PATIENCE_SECONDS
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.numbers import number
@@ -88,7 +88,7 @@ PRECISIONS = ("", ".0", ".2", ".10")
 
 
 @pytest.mark.slow
-def test_every_verb_with_every_flag_prints_what_opa_prints(tmp_path):
+def test_every_verb_with_every_flag_prints_what_opa_prints(program, tmp_path):
     """Widths, precisions and arguments of all kinds, drawn anew each run with a seed shown."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
@@ -106,7 +106,7 @@ def test_every_verb_with_every_flag_prints_what_opa_prints(tmp_path):
         [program("opa"), "eval", *files, "data.p.r", "-f", "raw"],
         capture_output=True,
         check=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
     )
     found = [sprintf(template, list(map(decode, arguments))) for template, arguments in cases]
     wanted = json.loads(told.stdout)

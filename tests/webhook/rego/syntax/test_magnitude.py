@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-from tests.programs import program
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module
 
@@ -43,7 +42,7 @@ LITERALS = [
 @pytest.mark.parametrize(
     "literal", LITERALS, ids=lambda text: f"{text[:24]}-{len(text)}-{text[-1]}"
 )
-def test_a_policy_may_have_the_numbers_that_opa_holds(literal, tmp_path):
+def test_a_policy_may_have_the_numbers_that_opa_holds(program, literal, tmp_path):
     """And the first fault of any other is told in OPA's words."""
     source = f"package a\n\nx := {literal}\n"
     file = tmp_path / "x.rego"

@@ -1,0 +1,87 @@
+"""Two tiers: tests that need nothing but Python, and tests that run programs of others.
+
+`make test` runs the first, `make test-all` both. A test is in the second tier because it asks for
+the fixture `program`, itself or through another fixture, or because it is marked `programs`. In
+the first tier `tests.programs.build` fails, and a test of the second that runs no program fails
+too, so that no test stands in the wrong one unseen.
+
+Workers beside each other share no fixture. Tests that share a cluster, or a server of their
+module, go to one worker, so that it is started once.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import programs
+
+FIXTURE = "program"
+CHEAP = {
+    FIXTURE,
+    "programs",
+    "request",
+    "tmp_path_factory",
+    "pytestconfig",
+    "record_testsuite_property",
+    "worker_id",
+    "testrun_uid",
+}
+"""Fixtures of a whole run that cost nothing to have in each worker."""
+
+_users: set[pytest.FixtureDef[object]] = set()
+"""Fixtures in whose set-up a program was asked for."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if FIXTURE in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.programs)
+    if group := shared_by(item):
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The long ones first, or the last of them keeps one worker when the others have ended.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def shared_by(item: pytest.Item) -> str:
+    """Names the tests that should run in one worker with this one; "" where it may run anywhere."""
+    if not isinstance(item, pytest.Function):
+        return ""
+    found = item._fixtureinfo.name2fixturedefs.items()
+    scopes = {name: definitions[-1].scope for name, definitions in found if name not in CHEAP}
+    if sessions := [name for name, scope in scopes.items() if scope == "session"]:
+        return min(sessions)  # what the others are made from stands first in the alphabet
+    if "module" in scopes.values():
+        return item.path.name
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    in_second_tier = item.get_closest_marker("programs") is not None
+    with programs.refused_to("" if in_second_tier else item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+    before = programs.asked_count()
+    try:
+        return (yield)
+    finally:
+        if programs.asked_count() != before:
+            _users.add(fixturedef)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = programs.asked_count()
+    result = yield
+    if item.get_closest_marker("programs") is not None and isinstance(item, pytest.Function):
+        definitions = item._fixtureinfo.name2fixturedefs.values()
+        needed = any(one in _users for found in definitions for one in found)
+        assert needed or programs.asked_count() != before, (
+            "runs no program: it belongs to the first tier, without the fixture `program`"
+        )
+    return result
