@@ -309,6 +309,20 @@ violation[{"msg": msg, "details": {"u": input.review.userInfo.username}}] {
     assert result.details == {"u": "jane"}
 
 
+def test_a_request_without_a_namespace_has_an_empty_namespace_object():
+    """As Gatekeeper: ``object.get`` finds nothing in it, where null would be undefined."""
+    rego = """package p
+violation[{"msg": msg}] {
+  msg := object.get(input.review.namespaceObject, ["metadata", "labels", "t"], "none")
+}"""
+    subject = client(template(rego=rego), constraint())
+    request = read_request({"operation": "CREATE", "object": pod()})
+
+    (result,) = review(subject, AugmentedReview(request, None)).results
+
+    assert result.msg == "none"
+
+
 def test_an_object_outside_a_request_is_seen_as_one_with_empty_fields():
     rego = 'package p\nviolation[{"msg": msg}] { r := input.review; msg := json.marshal(r) }'
     subject = client(template(rego=rego), constraint())
@@ -318,7 +332,7 @@ def test_an_object_outside_a_request_is_seen_as_one_with_empty_fields():
 
     assert (
         result.msg
-        == '{"kind":{"group":"apps","kind":"D","version":"v1"},"name":"d","namespaceObject":null,'
+        == '{"kind":{"group":"apps","kind":"D","version":"v1"},"name":"d","namespaceObject":{},'
         '"object":{"apiVersion":"apps/v1","kind":"D","metadata":{"name":"d"}},"oldObject":null,'
         '"operation":"","options":null,"resource":{"group":"","resource":"","version":""},'
         '"uid":"","userInfo":{}}'

@@ -45,19 +45,20 @@ class AdmissionTarget:
         """Bring a request or an object into the form that policies and matchers read.
 
         On DELETE the old object stands for the object too. The Namespace is the
-        one given, or else the known one of the review's namespace.
+        one given, or else the known one of the review's namespace; where there is
+        none, policies see ``{}`` (frameworks' driver hands OPA an empty map).
         """
         if type(value) is AugmentedReview:
             request = value.request
             document = dict(request.document)
             namespace = value.namespace or namespaces.get(request.namespace)
-            document["namespaceObject"] = namespace
+            document["namespaceObject"] = namespace or {}
             operation: str | None = request.operation
             size = request.size
         elif type(value) is AugmentedObject:
             document = _request_of(value)
             namespace = value.namespace or namespaces.get(document.get("namespace", ""))
-            document["namespaceObject"] = value.namespace
+            document["namespaceObject"] = value.namespace or {}
             operation, size = value.operation, 0
         else:
             return None
