@@ -44,6 +44,11 @@ WATCH_ERRORS: Final = Metric(f"{_W}watch_errors", "counter", "Lists and watches 
 WATCH_SILENCES: Final = Metric(
     f"{_W}watch_silences", "counter", "Watches given up because nothing came, not even a bookmark."
 )
+WATCH_MALFORMED: Final = Metric(
+    f"{_W}watch_malformed",
+    "counter",
+    "Objects in lists and watches that were left out because they are none (no metadata, no name).",
+)
 OBJECT_FAULTS: Final = Metric(
     f"{_W}object_faults",
     "counter",
@@ -96,6 +101,7 @@ FOLLOWING_METRICS: Final = (
     WATCH_GONE,
     WATCH_ERRORS,
     WATCH_SILENCES,
+    WATCH_MALFORMED,
     OBJECT_FAULTS,
     OBJECTS_SPOILED,
     API_REQUESTS,

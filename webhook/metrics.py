@@ -305,6 +305,11 @@ AUDIT_SWEEPS: Final = Metric(
     ("outcome",),
 )
 AUDIT_OBJECTS: Final = Metric(f"{_W}audit_objects", "counter", "Objects that sweeps reviewed.")
+AUDIT_LEFT_OUT: Final = Metric(
+    f"{_W}audit_objects_left_out",
+    "counter",
+    "Objects that sweeps could not audit; the log names them, and statuses count them.",
+)
 AUDIT_LISTS: Final = Metric(
     f"{_W}audit_list_tokens_expired",
     "counter",
@@ -383,6 +388,7 @@ METRICS: Final = (
     AUDIT_VIOLATIONS,
     AUDIT_SWEEPS,
     AUDIT_OBJECTS,
+    AUDIT_LEFT_OUT,
     AUDIT_LISTS,
     AUDIT_UNREADABLE,
     AUDIT_UNDECIDED,

@@ -50,6 +50,7 @@ class AuditMetrics:
         registry.histogram(metrics.AUDIT_DURATION).observe(end.duration_ns / 1e9)
         registry.count(metrics.AUDIT_SWEEPS, "partial" if end.undecided else "complete")
         registry.count(metrics.AUDIT_OBJECTS, by=end.reviewed)
+        registry.count(metrics.AUDIT_LEFT_OUT, by=end.left_out)
         registry.set(metrics.AUDIT_UNREADABLE, len(end.unreadable))
         registry.set(metrics.AUDIT_UNDECIDED, len(end.undecided))
 

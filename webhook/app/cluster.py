@@ -178,7 +178,7 @@ class ClusterThread:
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
-        client = Client(self._credentials, replica=self._settings.pod_name)
+        client = Client(self._credentials, replica=self._settings.pod_name, log=self._log)
         async with client, asyncio.TaskGroup() as tasks:
             if self._certificate is not None:
                 tasks.create_task(self._certificate.run(client))

@@ -58,6 +58,7 @@ _COUNTED: Final = (
     ("events", following_metrics.WATCH_EVENTS),
     ("gone", following_metrics.WATCH_GONE),
     ("errors", following_metrics.WATCH_ERRORS),
+    ("malformed", following_metrics.WATCH_MALFORMED),
     ("silences", following_metrics.WATCH_SILENCES),
 )
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
-from webhook.cluster.errors import ApiError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.pages import check_object, read_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -29,6 +30,9 @@ API server keeps (1.5 MiB) could still be held."""
 PAGE_BYTES: Final = 1024 * 1024
 """What later pages should have. Decoded, Pods take some seven times their bytes."""
 
+PAGES_MAX: Final = 20_000
+"""Of a list. Pages of small objects have hundreds each, and of large ones a MiB."""
+
 LIST_SECONDS: Final = 60.0
 """Deadline of one page: the API server's own for a request."""
 
@@ -41,6 +45,7 @@ class ListStatistics:
     """What has happened to lists: ``continued`` and ``restarted`` after a token expired."""
 
     pages: int = 0
+    malformed: int = 0
     continued: int = 0
     restarted: int = 0
 
@@ -67,6 +72,7 @@ class Pages:
         self._last_key = ""
         self._skip_to = ""
         self._beginnings = 1
+        self._tokens: set[str] = set()
 
     async def __aiter__(self) -> AsyncGenerator[list[Object], None]:
         """Each page's objects, last first: whoever pops them lets go of each in its turn.
@@ -77,8 +83,10 @@ class Pages:
         limit = min(self._page_objects, FIRST_OBJECTS)
         while True:
             page = await self._page(limit)
-            objects: list[Object] = page["items"] or []
-            self._token = page["metadata"].get("continue") or ""
+            path = self._resource.collection()
+            items, _, self._token = read_page(page, path)
+            objects = [item for item in items if self._is_sound(item)]
+            self._turn_page(path)
             limit = _next_limit(objects, self._page_objects)
             del page
             if self._skip_to:
@@ -89,6 +97,24 @@ class Pages:
                 yield objects
             if not self._token:
                 return
+
+    def _is_sound(self, item: Any) -> bool:
+        """Whether this is an object that can be audited; one that is not is counted."""
+        try:
+            check_object(item)
+        except ValueError:
+            self._statistics.malformed += 1
+            return False
+        return True
+
+    def _turn_page(self, path: str) -> None:
+        """Go on to the next page; raises for a list that has no end."""
+        if self._token in self._tokens:
+            raise UnreachableError(f"{path}: the list goes in a circle")
+        if len(self._tokens) >= PAGES_MAX:
+            raise UnreachableError(f"{path}: a list of over {PAGES_MAX} pages")
+        if self._token:
+            self._tokens.add(self._token)
 
     async def _page(self, limit: int) -> dict[str, Any]:
         while True:
@@ -113,6 +139,7 @@ class Pages:
             self._beginnings += 1
             self._statistics.restarted += 1
             self._skip_to = self._last_key
+            self._tokens.clear()
 
     async def _ask(self, limit: int) -> dict[str, Any]:
         query = {"limit": str(limit)} if limit else {}

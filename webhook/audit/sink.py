@@ -103,7 +103,9 @@ class SweepEnd:
     ``undecided`` are the constraints, by kind and name, of which the sweep cannot
     tell a total: they can match a failed kind, or their template gave no verdict on
     an object. ``violations`` counts results, those of failed kinds too;
-    ``reviewed`` counts objects, ``passed_over`` those of excluded namespaces.
+    ``reviewed`` counts objects, ``passed_over`` those of excluded namespaces, ``left_out``
+    those that could not be audited; ``unaudited`` counts the latter by the constraints,
+    kind and name, that can match them: their totals are of all others.
     """
 
     audit_id: str
@@ -114,6 +116,8 @@ class SweepEnd:
     undecided: frozenset[tuple[str, str]] = frozenset()
     reviewed: int = 0
     passed_over: int = 0
+    left_out: int = 0
+    unaudited: Mapping[tuple[str, str], int] = field(default_factory=dict)
     violations: int = 0
     duration_ns: int = 0
 

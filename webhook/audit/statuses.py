@@ -37,6 +37,9 @@ WRITE_SECONDS: Final = 60.0
 
 VERSION: Final = "v1beta1"
 
+UNAUDITED: Final = "unauditedObjects"
+"""The field that says how many objects a total does not speak of; absent for none."""
+
 
 class ConstraintStatuses:
     """Writes totals into constraints. Used by one task."""
@@ -54,22 +57,24 @@ class ConstraintStatuses:
 
         async def work() -> None:
             for key, count in turns:
-                await self._write(constraints[key], end.audit_id, count)
+                await self._write(constraints[key], end, count)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(WRITES_AT_ONCE):
                 tasks.create_task(work())
 
-    async def _write(self, constraint: Constraint, audit_id: str, count: Count) -> None:
+    async def _write(self, constraint: Constraint, end: SweepEnd, count: Count) -> None:
         gvk = GroupVersionKind(GROUP, VERSION, constraint.kind)
         resource = Resource(gvk, constraint.kind.lower(), namespaced=False)
         expected = constraint.document.get("metadata") or {}
 
+        unaudited = end.unaudited.get(constraint.key, 0)
+
         def change(current: Object) -> Object | None:
-            return with_results(current, expected, audit_id, count)
+            return with_results(current, expected, end.audit_id, count, unaudited)
 
         backoff = Backoff(initial_seconds=1.0, max_seconds=10.0)
-        end = time.monotonic() + WRITE_SECONDS
+        until = time.monotonic() + WRITE_SECONDS
         while True:
             try:
                 if await self._client.update(
@@ -80,7 +85,7 @@ class ConstraintStatuses:
                 if isinstance(error, ApiError) and error.is_absent:
                     return  # it is gone, and its results with it
                 passes = not isinstance(error, ApiError) or error.is_conflict or is_passing(error)
-                if not passes or time.monotonic() > end:
+                if not passes or time.monotonic() > until:
                     self.failures += 1
                     self._log.error(
                         "audit results not written",
@@ -95,10 +100,15 @@ class ConstraintStatuses:
 
 
 def with_results(
-    current: Object, expected: Mapping[str, Any], audit_id: str, count: Count
+    current: Object,
+    expected: Mapping[str, Any],
+    audit_id: str,
+    count: Count,
+    unaudited: int = 0,
 ) -> Object | None:
     """The constraint with the audit's results, all else as it is.
 
+    ``unaudited`` are the objects that it can match and that could not be audited.
     None where it is another than the one whose metadata is ``expected``, or
     changed since: the results are not this one's.
     """
@@ -108,6 +118,10 @@ def with_results(
     status = dict(status_of(current))
     status["auditTimestamp"] = audit_id
     status["totalViolations"] = count.total
+    if unaudited:
+        status[UNAUDITED] = unaudited
+    else:
+        status.pop(UNAUDITED, None)
     documents = count.documents()
     if documents:
         status["violations"] = documents

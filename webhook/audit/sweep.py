@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import is_matchable, undecided
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from webhook.cluster.resource import Resource
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
+
+TOLD_MAX: Final = 100
+"""Objects that cannot be audited which one sweep names in the log; all are counted."""
 
 TURN_SECONDS: Final = 0.02
 """How long objects are reviewed before the event loop has a turn."""
@@ -66,6 +71,7 @@ class Sweep:
         self._left_out: list[GroupVersionKind] = []
         self._violations = 0
         self._passed_over = 0
+        self._spoiled: Counter[GroupVersionKind] = Counter()
         self._turn_ends = 0.0
 
     async def run(self) -> SweepEnd:
@@ -98,6 +104,8 @@ class Sweep:
             self._undecided(),
             reviewed=self._reviewer.reviewed,
             passed_over=self._passed_over,
+            left_out=self._spoiled.total(),
+            unaudited=self._unaudited(),
             violations=self._violations,
             duration_ns=time.monotonic_ns() - begun,
         )
@@ -113,6 +121,13 @@ class Sweep:
             reviewer.faulty_templates,
         ).union(reviewer.undecided)
 
+    def _unaudited(self) -> Counter[tuple[str, str]]:
+        found: Counter[tuple[str, str]] = Counter()
+        for gvk, count in self._spoiled.items():
+            for key in undecided(self._scope.snapshot, self._scope.expansion, [gvk], ()):
+                found[key] += count
+        return found
+
     async def _kind(self, resource: Resource) -> None:
         """Review a kind's objects; note whether that came to its end."""
         gvk = resource.gvk
@@ -120,7 +135,7 @@ class Sweep:
             async with aclosing(self._source.pages(self._scope.snapshot, resource)) as pages:
                 async for page in pages:
                     while page:
-                        await self._object(resource, page.pop())
+                        await self._one(resource, page.pop())
         except UnreadableKindError as error:
             self._unreadable.add(gvk)
             self._log.warning("kind not audited", kind=str(gvk), error=str(error))
@@ -139,6 +154,23 @@ class Sweep:
         if gvk not in self._failed:
             self._failed[gvk] = reason
             self._log.error("kind not wholly audited", kind=str(gvk), error=reason)
+
+    async def _one(self, resource: Resource, item: Object) -> None:
+        """Review one object and tell of it; what it raises that nobody foresaw ends here."""
+        try:
+            await self._object(resource, item)
+        except (ApiError, UnreachableError):
+            raise
+        except Exception as error:  # noqa: BLE001  # the object's boundary: named, counted, left out
+            self._spoiled[resource.gvk] += 1
+            if self._spoiled.total() <= TOLD_MAX:
+                self._log.fault(
+                    "an object cannot be audited; all others are",
+                    error,
+                    resource_kind=str(resource.gvk),
+                    resource_namespace=namespace_of(item),
+                    resource_name=name_of(item),
+                )
 
     async def _object(self, resource: Resource, item: Object) -> None:
         """Review one object and tell of it."""

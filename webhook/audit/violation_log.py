@@ -67,6 +67,7 @@ class ViolationLog:
             duration=f"{end.duration_ns / 1e9:.3f}s",
             reviewed=end.reviewed,
             passed_over=end.passed_over,
+            left_out=end.left_out,
             violations=end.violations,
             kinds=len(end.complete),
             kinds_failed=sorted(map(str, end.failed)),

@@ -53,8 +53,10 @@ def summary(outcome: Outcome) -> str:
     """How much was found, in how much."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
+    left_out = 0 if outcome.ended is None else outcome.ended.left_out
+    unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
-        f"{len(outcome.findings)} violations in {reviewed} objects; "
+        f"{len(outcome.findings)} violations in {reviewed} objects{unaudited}; "
         f"{clean} of {len(outcome.totals)} constraints are not violated"
     )
 
@@ -67,6 +69,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
         "auditTimestamp": end.audit_id,
         "policyDigest": end.snapshot.digest,
         "reviewed": end.reviewed,
+        "leftOut": end.left_out,
         "totals": [
             {"kind": kind, "name": name, "totalViolations": count.total}
             for (kind, name), count in sorted(outcome.totals.items())

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.cluster.credentials import Credentials
     from webhook.cluster.resource import Resource
+    from webhook.log import Logger
 
 FIELD_MANAGER: Final = "waddle"
 """Who owns the fields that server-side apply writes."""
@@ -39,8 +40,12 @@ IN_FLIGHT_MAX: Final = 32
 RETRY_AFTER_SECONDS_MAX: Final = 15.0
 """Longest wait that an answer may ask for; longer ones are a load balancer's idea."""
 
+ANSWER_BYTES_MAX: Final = 128 << 20
+"""Of a plain answer: the largest page there can be in earnest is 500 objects of 256 KiB."""
+
 _CONNECT_SECONDS: Final = 10.0
 _CONFLICT_TRIES: Final = 6
+_REFUSAL_BYTES_MAX: Final = 1 << 20
 _RETRIED: Final = frozenset((429, 503, 504))
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
@@ -52,9 +57,15 @@ Object = dict[str, Any]
 class Client:
     """A session at one API server; use it as an async context manager."""
 
-    def __init__(self, credentials: Credentials, *, replica: str = "") -> None:
-        """``replica`` is the Pod's name, by which the API server's audit log tells replicas apart."""
+    def __init__(
+        self, credentials: Credentials, *, replica: str = "", log: Logger | None = None
+    ) -> None:
+        """``replica`` is the Pod's name, by which the API server's audit log tells replicas apart.
+
+        ``log`` is told of lists and watches that fail.
+        """
         self.credentials = credentials
+        self.log = log
         self._user_agent = f"waddle/{__version__}" + (f" ({replica})" if replica else "")
         self._session: aiohttp.ClientSession | None = None
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
@@ -105,6 +116,31 @@ class Client:
         :class:`ApiError` for a refusal, :class:`UnreachableError` for no answer.
         """
         data = None if body is None else encode(body)
+        content = await self._answer(
+            method, path, query, data, content_type, accept, deadline_seconds=deadline_seconds
+        )
+        return _decoded(method, path, content)
+
+    async def page(
+        self, path: str, query: Mapping[str, str], *, deadline_seconds: float
+    ) -> tuple[Any, int]:
+        """A page of a list and its size in bytes; raises as :meth:`request`."""
+        content = await self._answer(
+            "GET", path, query, None, _JSON, _JSON, deadline_seconds=deadline_seconds
+        )
+        return _decoded("GET", path, content), len(content)
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        content_type: str,
+        accept: str,
+        *,
+        deadline_seconds: float,
+    ) -> bytes:
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         try:
             async with asyncio.timeout(deadline_seconds), self._in_flight:
@@ -133,20 +169,18 @@ class Client:
         data: bytes | None,
         content_type: str,
         accept: str,
-    ) -> Any:
+    ) -> bytes:
         headers = {"Accept": accept}
         if data is not None:
             headers["Content-Type"] = content_type
         async with self._respond(method, path, query, headers=headers, data=data) as response:
             try:
-                body = await response.read()
+                return await _read(response, ANSWER_BYTES_MAX)
+            except _TooLargeError:
+                message = f"{method} {path}: an answer of over {ANSWER_BYTES_MAX} bytes"
+                raise UnreachableError(message) from None
             except (aiohttp.ClientError, OSError) as error:
                 raise UnreachableError(f"{method} {path}: {_described(error)}") from error
-        try:
-            return decode(body) if body else None
-        except DecodeError as error:
-            # A proxy's page, or the body of a server that is going down.
-            raise UnreachableError(f"{method} {path}: the answer is no JSON: {error}") from error
 
     @asynccontextmanager
     async def _respond(
@@ -168,7 +202,7 @@ class Client:
                     self.credentials.reread()
                     continue
                 if response.status >= 400:
-                    body = await response.read()
+                    body = await _read_some(response, _REFUSAL_BYTES_MAX)
                     raise api_error(response.status, body, response.headers.get("Retry-After"))
                 yield response
                 return
@@ -318,6 +352,40 @@ class Client:
         except ApiError as error:
             if not error.is_absent:
                 raise
+
+
+class _TooLargeError(Exception):
+    """An answer is larger than any may be."""
+
+
+async def _read(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+    """The whole body; what is longer is not held."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > bytes_max:
+            raise _TooLargeError
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _read_some(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+    """As much of a body as is looked at."""
+    body = b""
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > bytes_max:
+            return body[:bytes_max]
+    return body
+
+
+def _decoded(method: str, path: str, content: bytes) -> Any:
+    try:
+        return decode(content) if content else None
+    except DecodeError as error:
+        # A proxy's page, or the body of a server that is going down.
+        raise UnreachableError(f"{method} {path}: the answer is no JSON: {error}") from error
 
 
 def _described(error: BaseException) -> str:

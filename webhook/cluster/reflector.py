@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
 
-from webhook.api.encoding import DecodeError, decode
+from webhook.api.gvk import text
+from webhook.api.shapes import object_of
 from webhook.cluster.backoff import Backoff
+from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, UnreachableError, status_error
-from webhook.cluster.lines import LineTooLongError, read_lines
+from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLongError, read_lines
+from webhook.cluster.pages import check_object, read_event, read_page
 from webhook.cluster.store import Change, Store, slim
 
 if TYPE_CHECKING:
@@ -46,6 +49,9 @@ class Settings:
 
     The watch's own timeout is drawn between the two, so that a thousand watches
     that begin together do not end together (client-go: 5 to 10 minutes).
+    ``list_bytes_max`` is what a whole list may have, as JSON: decoded it is some four
+    times as much, and a replica that should hold more has too little memory anyway.
+    A watch that goes on for ``overtime_seconds`` beyond its timeout is ended.
     """
 
     page_objects: int = 500
@@ -53,6 +59,9 @@ class Settings:
     watch_seconds_max: float = 600.0
     inactivity_seconds: float = 90.0
     list_seconds_max: float = 60.0
+    list_bytes_max: int = 256 << 20
+    overtime_seconds: float = 60.0
+    line_seconds_max: float = LINE_SECONDS_MAX
     missing_seconds: float = 10.0
     backoff_initial_seconds: float = 0.8
     backoff_max_seconds: float = 30.0
@@ -95,11 +104,16 @@ class Statistics:
     gone: int = 0
     errors: int = 0
     silences: int = 0
+    malformed: int = 0
     objects: int = 0
     synced: bool = False
     absent: bool = False
     last_error: str = ""
     last_event_at: float = field(default=0.0)
+
+
+TOLD_SECONDS: Final = 60.0
+"""How often the same failure is logged while it lasts."""
 
 
 class _GoneError(Exception):
@@ -139,6 +153,7 @@ class Reflector:
         self._wake = asyncio.Event()
         self._was_synced = asyncio.Event()
         self._statistics = Statistics()
+        self._told: dict[str, float] = {}
         self.store = Store()
 
     def statistics(self) -> Statistics:
@@ -176,6 +191,8 @@ class Reflector:
         """Note a failure; how many seconds to wait after it."""
         self._statistics.errors += 1
         self._statistics.last_error = str(error)
+        if not isinstance(error, ApiError) or not error.is_absent:
+            self._tell("a list or watch failed; it is tried again", str(error))
         if not isinstance(error, ApiError):
             return self._backoff.next_seconds()
         if error.status in _MISSING:
@@ -183,7 +200,16 @@ class Reflector:
                 self._take_absence()
             limit = self._settings.missing_seconds
             return self._random.uniform(limit / 2, limit)
-        return max(self._backoff.next_seconds(), error.retry_after_seconds or 0.0)
+        asked = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
+        return max(self._backoff.next_seconds(), asked)
+
+    def _tell(self, what: str, error: str) -> None:
+        """Log a failure, now and then while it is the same."""
+        now = time.monotonic()
+        if self._client.log is None or now - self._told.get(what, -TOLD_SECONDS) < TOLD_SECONDS:
+            return
+        self._told[what] = now
+        self._client.log.warning(what, kind=str(self._resource.gvk), error=error)
 
     def _take_absence(self) -> None:
         """The kind is gone, and with it every object."""
@@ -220,36 +246,60 @@ class Reflector:
         """The whole list; begun anew without pages where a page's place is forgotten."""
         limit = str(self._settings.page_objects)
         objects: list[Object] = []
+        tokens: set[str] = set()
+        size = 0
         query = {**self._query, "limit": limit}
         while True:
             try:
-                page = await self._client.request(
-                    "GET",
-                    self._path,
-                    query=query,
-                    deadline_seconds=self._settings.list_seconds_max,
+                page, page_bytes = await self._client.page(
+                    self._path, query, deadline_seconds=self._settings.list_seconds_max
                 )
             except ApiError as error:
                 if not error.is_expired or "limit" not in query:
                     raise
                 self._statistics.gone += 1
-                objects, query = [], dict(self._query)
+                objects, size, query = [], 0, dict(self._query)
                 continue
-            objects += self._items(page)
-            token = page["metadata"].get("continue")
+            size = self._weigh(size + page_bytes)
+            items, version, token = read_page(page, self._path)
+            objects += self._items(items)
             if not token:
-                return objects, page["metadata"]["resourceVersion"]
+                return objects, version
+            if token in tokens:
+                raise UnreachableError(f"{self._path}: the list goes in a circle")
+            tokens.add(token)
             query = {**self._query, "limit": limit, "continue": token}
 
-    def _items(self, page: dict[str, Any]) -> list[Object]:
+    def _weigh(self, size: int) -> int:
+        """The size of a list so far; raises where it is more than any may be."""
+        if size > self._settings.list_bytes_max:
+            raise UnreachableError(
+                f"{self._path}: a list of over {self._settings.list_bytes_max} bytes"
+            )
+        return size
+
+    def _items(self, items: Iterable[Any]) -> list[Object]:
         """A page's objects; lists do not repeat the kind in each, which changes must have."""
         gvk = self._resource.gvk
         found = []
-        for item in page["items"] or ():
-            item.setdefault("apiVersion", gvk.group_version)
-            item.setdefault("kind", gvk.kind)
-            found.append(self._transform(item))
+        for item in items:
+            if type(item) is dict:
+                item.setdefault("apiVersion", gvk.group_version)
+                item.setdefault("kind", gvk.kind)
+            if (obj := self._sound(item)) is not None:
+                found.append(obj)
         return found
+
+    def _sound(self, item: Any) -> Object | None:
+        """An object that can be followed, transformed; of any other, which is counted, None."""
+        try:
+            check_object(item)
+            return self._transform(item)
+        except Exception as error:  # noqa: BLE001  # the object's boundary: counted, logged, left out
+            self._statistics.malformed += 1
+            name = text(item, "metadata", "name")
+            self._tell("an object was left out that is none", f"{name!r:.200}: {error!r:.300}")
+            return None
 
     def _take_list(self, objects: Iterable[Object], version: str) -> None:
         self._statistics.lists += 1
@@ -270,18 +320,19 @@ class Reflector:
             "resourceVersion": "",
         }
         listed: list[Object] | None = []
+        size = 0
         async with aclosing(self._events(query)) as stream:
-            async for event in stream:
+            async for kind, item, event_bytes in stream:
                 if listed is None:
-                    self._take_event(event)
+                    self._take_event(kind, item)
                     continue
-                obj = event["object"]
-                if event["type"] != "BOOKMARK":
-                    listed.append(self._transform(obj))
+                size = self._weigh(size + event_bytes)
+                if kind != "BOOKMARK":
+                    if (obj := self._sound(item)) is not None:
+                        listed.append(obj)
                     continue
-                metadata = obj["metadata"]
-                if (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) == "true":
-                    self._take_list(listed, metadata["resourceVersion"])
+                if text(item, "metadata", "annotations", _INITIAL_EVENTS_END) == "true":
+                    self._take_list(listed, self._version(item))
                     listed = None
         if listed is not None:
             raise UnreachableError(f"{self._path}: the watch ended within its initial events")
@@ -293,13 +344,14 @@ class Reflector:
         begun, events = time.monotonic(), 0
         query = {"resourceVersion": self._resource_version}
         async with aclosing(self._events(query)) as stream:
-            async for event in stream:
+            async for kind, item, _ in stream:
                 events += 1
-                self._take_event(event)
+                self._take_event(kind, item)
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
             raise UnreachableError(f"{self._path}: the watch ended at once")
 
-    async def _events(self, query: dict[str, str]) -> AsyncGenerator[dict[str, Any], None]:
+    async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
+        """The events of a watch: type, object and size in bytes."""
         settings = self._settings
         seconds = self._random.uniform(settings.watch_seconds_min, settings.watch_seconds_max)
         query = {
@@ -310,18 +362,21 @@ class Reflector:
             **query,
         }
         self._statistics.watches += 1
+        ends = time.monotonic() + seconds + settings.overtime_seconds
         try:
             async with (
                 self._client.stream(
                     self._path, query, inactivity_seconds=settings.inactivity_seconds
                 ) as content,
-                aclosing(read_lines(content)) as lines,
+                aclosing(read_lines(content, settings.line_seconds_max)) as lines,
             ):
                 async for line in lines:
-                    event = decode(line)
-                    if event["type"] == "ERROR":
-                        raise self._event_error(event["object"])
-                    yield event
+                    kind, item = read_event(line, self._path)
+                    if kind == "ERROR":
+                        raise status_error(object_of(item), 500)
+                    yield kind, item, len(line)
+                    if time.monotonic() > ends:
+                        raise UnreachableError(f"{self._path}: the watch went on beyond its time")
         except ApiError as error:
             if error.is_expired:
                 raise _GoneError from error
@@ -330,23 +385,28 @@ class Reflector:
             self._statistics.silences += 1
             message = f"{self._path}: no byte within {settings.inactivity_seconds:g} s"
             raise UnreachableError(message) from error
-        except (aiohttp.ClientError, OSError, DecodeError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             message = f"{self._path}: the watch was torn: {str(error) or type(error).__name__}"
             raise UnreachableError(message) from error
 
-    def _event_error(self, status: dict[str, Any]) -> ApiError:
-        return status_error(status, 500)
-
-    def _take_event(self, event: dict[str, Any]) -> None:
-        obj, kind = event["object"], event["type"]
+    def _take_event(self, kind: str, item: Any) -> None:
         self._statistics.last_event_at = time.monotonic()
         if kind == "BOOKMARK":
             self._statistics.bookmarks += 1
-            self._resource_version = obj["metadata"]["resourceVersion"]
+            self._resource_version = self._version(item)
             return
         self._statistics.events += 1
-        obj = self._transform(obj)
-        changes = self.store.delete(obj) if kind == "DELETED" else self.store.set(obj)
-        if changes:
-            self._receiver.change(changes)
-        self._resource_version = obj["metadata"]["resourceVersion"]
+        obj = self._sound(item)
+        if obj is not None:
+            changes = self.store.delete(obj) if kind == "DELETED" else self.store.set(obj)
+            if changes:
+                self._receiver.change(changes)
+        # Behind one that is left out the watch goes on, if it says where that is.
+        self._resource_version = text(item, "metadata", "resourceVersion") or self._resource_version
+
+    def _version(self, item: Any) -> str:
+        """Where a watch may go on; raises where that is not said."""
+        version = text(item, "metadata", "resourceVersion")
+        if not version:
+            raise UnreachableError(f"{self._path}: no resourceVersion where there must be one")
+        return version

@@ -237,3 +237,28 @@ def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each()
     event_loop.run(run())
     assert counts[0] > 1
     assert counts[1] == 1
+
+
+def test_a_list_that_goes_in_a_circle_is_given_up() -> None:
+    def answer(query: Query) -> Answer:
+        return page([], {"": "x", "x": "y", "y": "x"}[query.get("continue", "")])
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            await read(client, ListStatistics())
+
+    with pytest.raises(UnreachableError, match="goes in a circle"):
+        asyncio.run(run())
+
+
+def test_what_is_no_object_is_left_out_of_a_page_and_counted() -> None:
+    strange: list[Any] = [5, {"metadata": {}}]
+    found = [*items(["a"]), *strange, *items(["b"])]
+    statistics = ListStatistics()
+
+    async def run() -> list[str]:
+        async with listing(lambda _: page(found)) as client:
+            return await read(client, statistics)
+
+    assert asyncio.run(run()) == ["a", "b"]
+    assert statistics.malformed == 2

@@ -265,3 +265,21 @@ def test_what_an_object_implies_is_reviewed_with_it() -> None:
     assert [len(item.responses.results) for item in told.all] == [3, 1], "its own stand"
     assert told.totals[("A", "pods")] == 1
     assert end.undecided == frozenset()
+
+
+def test_one_object_does_not_end_an_audit_and_totals_say_that_it_is_left_out() -> None:
+    """What is no object is named and counted; one that is deep is audited as any other."""
+    value: Any = "x"
+    for _ in range(3_000):
+        value = {"a": value}
+    (deep,) = items(["deep"], "space")
+    deep["metadata"]["annotations"] = {"a": "b"}
+    deep["spec"] = value
+    pods = [*items(["a"], "space"), {"metadata": 5}, 7, deep, *items(["b"], "space")]
+    source = Given({POD: pods, SECRET: items(["s"], "space")})
+    end, told = sweep(Scope(POLICIES), source)
+    assert {item.identity.name for item in told.all} == {"a", "b", "deep", "s"}
+    assert told.totals == {("A", "pods"): 3, ("A", "secrets"): 1, ("B", "all"): 4}
+    assert (end.reviewed, end.left_out) == (4, 2)
+    assert end.unaudited == {("A", "pods"): 2, ("B", "all"): 2}
+    assert end.complete == {POD, SECRET}

@@ -58,8 +58,8 @@ def status(code, message="scripted"):
 class FaultServer:
     """Answers from a script: (status, chunks, how it ends).
 
-    It ends with "end" (the body is whole), "tear" (the connection breaks) or
-    "hang" (nothing more comes, and the connection stays).
+    It ends with "end" (the body is whole), "tear" (the connection breaks), "hang"
+    (nothing more comes, and the connection stays) or "drip" (a byte comes now and then).
     """
 
     def __init__(self, script):
@@ -93,6 +93,10 @@ class FaultServer:
         for chunk in chunks:
             writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
             await writer.drain()
+        while ending == "drip":
+            writer.write(b"1\r\n \r\n")
+            await writer.drain()
+            await asyncio.sleep(0.01)
         if ending == "hang":
             await asyncio.Event().wait()
         if ending == "tear":

@@ -3,14 +3,18 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import error_event, event, listed, obj, scripted, status
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.encoding import encode
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.client import Client
+from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, Client
+from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import Reflector, Settings
 from webhook.cluster.resource import Resource
+from webhook.log import Log
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 PAGES = Settings(
@@ -236,3 +240,121 @@ def test_an_object_as_deep_as_the_api_server_keeps_it_is_followed_with_the_other
     )
     assert seen.objects.keys() == {"deep", "more"}
     assert found.lists == 1
+
+
+def small(**bounds):
+    return replace(PAGES, **bounds)
+
+
+def test_a_continue_token_that_comes_again_ends_the_list_which_is_tried_again(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        listed(obj("a", 1), version=1, token="x"),
+        listed(obj("b", 1), version=1, token="y"),
+        listed(obj("c", 1), version=1, token="x"),
+        listed(obj("d", 2), version=2),
+    )
+    assert seen.told == [("set", "d"), ("synced", "")]
+    assert found.errors == 1
+    assert "continue" not in requests[3]
+
+
+def test_a_list_without_end_is_given_up_at_its_bound(tmp_path):
+    pages = [listed(obj(f"a{number}", 1), version=1, token=f"t{number}") for number in range(40)]
+    seen, found, requests = play(
+        tmp_path, *pages[:21], listed(obj("z", 2), version=2), settings=small(list_bytes_max=4_000)
+    )
+    assert "z" in seen.objects
+    assert len(seen.objects) < 21
+    assert "a list of over 4000 bytes" in found.last_error
+    assert [query.get("continue") for query in requests].count(None) >= 2
+
+
+def test_initial_events_without_end_are_given_up_at_their_bound(tmp_path):
+    events = [event("ADDED", f"a{number}", 1) for number in range(100)]
+    last = event("ADDED", "z", 2), event("BOOKMARK", "", 2, **END)
+    seen, found, _ = play(
+        tmp_path,
+        (200, events, "hang"),
+        (200, list(last), "end"),
+        settings=small(watch_list=True, list_bytes_max=4_000),
+    )
+    assert seen.objects.keys() == {"z"}
+    assert "a list of over 4000 bytes" in found.last_error
+
+
+def test_a_watch_that_drips_is_given_up(tmp_path):
+    seen, found, requests = play(
+        tmp_path,
+        listed(version=1),
+        (200, [event("ADDED", "a", 2), b"{"], "drip"),
+        (200, [event("ADDED", "b", 3)], "end"),
+        settings=small(line_seconds_max=0.05, inactivity_seconds=60.0),
+    )
+    assert seen.objects.keys() == {"a", "b"}
+    assert "a line that takes over" in found.last_error
+    assert requests[2]["resourceVersion"] == "2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"5", b'"x"', b"[]", b"{}", b'{"type":5,"object":{}}', b'{"type":"ADDED"}', b"null"],
+)
+def test_an_event_of_the_wrong_shape_ends_the_watch_which_goes_on(tmp_path, line):
+    seen, found, requests = play(
+        tmp_path,
+        listed(obj("a", 1), version=1),
+        (200, [event("ADDED", "b", 2), line + b"\n"], "end"),
+        (200, [event("ADDED", "c", 3)], "end"),
+    )
+    assert seen.objects.keys() == {"a", "b", "c"}
+    assert found.errors == 1
+    assert requests[2]["resourceVersion"] == "2"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [b"5", b"[]", b"{}", b'{"items":5,"metadata":{"resourceVersion":"1"}}', b'{"metadata":5}'],
+)
+def test_a_page_of_the_wrong_shape_is_asked_for_again(tmp_path, page):
+    seen, found, _ = play(tmp_path, (200, [page], "end"), listed(obj("a", 1), version=1))
+    assert seen.objects.keys() == {"a"}
+    assert found.errors == 1
+
+
+STRANGE = [5, "x", None, {}, {"metadata": 5}, {"metadata": {"name": 5}}, {"metadata": {}}]
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=str)
+def test_what_is_no_object_is_left_out_and_the_others_are_followed(tmp_path, strange):
+    line = encode({"type": "ADDED", "object": strange}) + b"\n"
+    seen, found, _ = play(
+        tmp_path,
+        listed(obj("a", 1), strange, obj("b", 1), version=1),
+        (200, [line, event("ADDED", "c", 2)], "end"),
+    )
+    assert seen.objects.keys() == {"a", "b", "c"}
+    assert (found.malformed, found.errors) == (2, 0)
+
+
+def test_a_wait_of_an_hour_that_is_asked_for_is_not_waited_out():
+    reflector = Reflector(Client(None), CONFIG_MAP, Recorder(), settings=PAGES)
+    error = ApiError(429, "busy", retry_after_seconds=3_600.0)
+    assert reflector._after(error) <= RETRY_AFTER_SECONDS_MAX
+
+
+def test_what_fails_is_logged_once_while_it_lasts(tmp_path):
+    lines = []
+
+    async def run():
+        script = [status(500)] * 4 + [listed(obj("a", 1), version=1)]
+        async with scripted(tmp_path, *script) as (server, credentials):
+            log = Log(lines.append).logger("cluster")
+            async with Client(credentials, log=log) as client:
+                reflector = Reflector(client, CONFIG_MAP, Recorder(), settings=PAGES)
+                async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
+                    await server.done.wait()
+
+    asyncio.run(run())
+    assert len([line for line in lines if b"a list or watch failed" in line]) == 1
+    assert b"Kind=ConfigMap" in lines[0]

@@ -1,0 +1,57 @@
+"""What an API server sends of lists and watches, read as what it should be.
+
+A proxy in between, a server that is going down or an aggregated API may send anything. What
+is no page and no event at all ends the list or watch, which is tried again; an object that is
+none is left out by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.api.encoding import DecodeError, decode
+from webhook.api.gvk import text
+from webhook.api.shapes import object_of
+from webhook.cluster.errors import UnreachableError
+
+
+def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
+    """A page's items, resource version and continue token.
+
+    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no page.
+    """
+    found = object_of(page)
+    items = found.get("items")
+    version, token = text(found, "metadata", "resourceVersion"), text(found, "metadata", "continue")
+    if items is None:
+        items = []
+    if type(page) is not dict or type(items) is not list or not (version or token):
+        raise UnreachableError(f"{path}: the answer is no list")
+    return items, version, token
+
+
+def read_event(line: bytes, path: str) -> tuple[str, Any]:
+    """The type and the object of an event of a watch.
+
+    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is none.
+    """
+    try:
+        event = object_of(decode(line))
+    except DecodeError as error:
+        raise UnreachableError(f"{path}: the watch was torn: {error}") from error
+    kind = text(event, "type")
+    if not kind or "object" not in event:
+        raise UnreachableError(f"{path}: the watch was torn: {line[:100]!r} is no event")
+    return kind, event["object"]
+
+
+def check_object(item: Any) -> None:
+    """Raise ``ValueError`` for what is no object with a place: it could not be stored."""
+    if type(item) is not dict or type(item.get("metadata")) is not dict:
+        raise ValueError("no object with metadata")
+    metadata = item["metadata"]
+    if not text(metadata, "name") or type(metadata.get("namespace", "")) is not str:
+        raise ValueError("no object with a name")
+    for field in ("labels", "annotations"):
+        if type(metadata.get(field) or {}) is not dict:
+            raise ValueError(f"metadata.{field} is no object")
