@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -87,6 +87,12 @@ flame: setup ## flame graphs of a replica under load, in loadtest/results/
 fuzz: setup ## all compositions of literals (about an hour), then FUZZ_SECONDS of random questions, to our Rego engine and OPA
 	$(BIN)/python -m tests.differential.composition
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
+
+FUZZ_ROUNDS ?= 300
+FUZZ_SEED ?= $(shell date +%s)
+fuzz-cluster: setup ## write random objects of every watched kind while replicas run and restart (FUZZ_ROUNDS, about an hour)
+	WADDLE_FUZZ_ROUNDS=$(FUZZ_ROUNDS) WADDLE_FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) --timeout=0 \
+	  tests/system/test_whatever_is_written_replicas_follow.py -k random
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library

@@ -20,6 +20,7 @@ from typing import Any, Self
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
+from webhook.api.encoding import decode, encode
 
 RETRIES_MAX = 10  # client-go's
 
@@ -98,7 +99,7 @@ class Api:
         request = urllib.request.Request(
             self.server + path,
             method=method,
-            data=None if body is None else json.dumps(body).encode(),
+            data=None if body is None else encode(body),
             headers={"Content-Type": content_type, "Accept": "application/json"},
         )
         return obeying(lambda: self._once(request))
@@ -114,7 +115,7 @@ class Api:
                 after = error.headers.get("Retry-After")
                 raise ApiError(error.code, error.read().decode(), after) from error
         try:
-            return json.loads(content)
+            return decode(content)
         except ValueError:
             return content.decode()
 
