@@ -189,3 +189,25 @@ def test_links_between_documents_lead_somewhere() -> None:
             for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
                 if "://" not in link:
                     assert (ROOT / path.parent / link).exists(), f"{path}: {link}"
+
+
+def test_pages_that_code_and_documents_name_are_there() -> None:
+    """A page of ``docs`` is there, wherever its name is said."""
+    for path, text in texts().items():
+        for page in set(re.findall(r"\bdocs/[\w/-]+\.md\b", text)):
+            assert (ROOT / page).is_file(), f"{path}: {page}"
+
+
+UNIMPORTED = {"tzdata"}  # read by zoneinfo where the image has no time zones
+PACKAGES = {"google-re2": "re2", "graphql-core": "graphql", "pyyaml": "yaml"}
+
+
+def test_what_is_shipped_is_imported_by_what_is_shipped() -> None:
+    """A dependency that tests alone use belongs into their group."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[><=\[ ]", item)[0] for item in project["dependencies"]} - UNIMPORTED
+    code = "\n".join(text for path, text in texts().items() if path.parts[0] == "webhook")
+    for name in names:
+        package = PACKAGES.get(name, name.replace("-", "_"))
+        found = re.search(rf"^\s*(?:import|from) {re.escape(package)}\b", code, re.MULTILINE)
+        assert found, f"{name}: nothing in webhook/ imports {package}"

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.differential.agreement import Answer, Question, frozen_value, ours, theirs
+from tests.differential.opa_versions import DIFFERENCES, Difference
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import DIFFERENCES, GATEKEEPER, LATEST, Difference
+from webhook.rego.check.compatibility import GATEKEEPER, LATEST
 
 
 def question(line: Difference, level: str = LATEST) -> Question:

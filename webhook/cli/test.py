@@ -51,7 +51,14 @@ files besides policies are any documents: a Terraform plan for instance.
     multiple=True,
     help="A built-in that templates must not call. Repeatable.",
 )
-def command(
+@click.option(
+    "--http-send-host",
+    "http_hosts",
+    metavar="HOST",
+    multiple=True,
+    help="A host that policies may reach with http.send; without it none. Repeatable.",
+)
+def command(  # each is an option
     filenames: tuple[str, ...],
     output: str,
     *,
@@ -59,6 +66,7 @@ def command(
     target: str,
     verbose: bool,
     disabled_builtins: tuple[str, ...],
+    http_hosts: tuple[str, ...],
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -75,7 +83,7 @@ def command(
 
         admission = target == "admission"
         review = review_run.review_objects if admission else review_run.review_documents
-        client = new_client(disabled_builtins=disabled_builtins)
+        client = new_client(disabled_builtins=disabled_builtins, http_hosts=http_hosts)
         told = len(sources.warnings)
         outcome = replace(review(client, sources, printed), deny_only=deny_only)
         for warning in sources.warnings[told:]:

@@ -51,6 +51,13 @@ object under a constraint and says which violations are to be found.
     multiple=True,
     help="A built-in that templates must not call. Repeatable.",
 )
+@click.option(
+    "--http-send-host",
+    "http_hosts",
+    metavar="HOST",
+    multiple=True,
+    help="A host that policies may reach with http.send; without it none. Repeatable.",
+)
 def command(
     paths: tuple[str, ...],
     selected: str,
@@ -58,6 +65,7 @@ def command(
     verbose: bool,
     output: str,
     disabled_builtins: tuple[str, ...],
+    http_hosts: tuple[str, ...],
 ) -> int:
     """Run suites and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -76,7 +84,9 @@ def command(
     from webhook.policies.suite_result import summarize  # noqa: PLC0415
     from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
 
-    runner = SuiteRunner(lambda: new_client(disabled_builtins=disabled_builtins), wanted)
+    runner = SuiteRunner(
+        lambda: new_client(disabled_builtins=disabled_builtins, http_hosts=http_hosts), wanted
+    )
     results: list[SuiteResult] = []
     for suite, shown in suites:
         result = runner.run(suite, shown)

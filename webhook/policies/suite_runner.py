@@ -19,9 +19,10 @@ from webhook.constraint.expansion import (
     with_implied,
 )
 from webhook.constraint.limits import Limits
-from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
+from webhook.constraint.targets import json
 from webhook.policies.assertion import AssertionFailure
-from webhook.policies.manifests import UnreadableFile, read_file
+from webhook.policies.manifests import UnreadableFile, read_file, read_values
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 
 if TYPE_CHECKING:
@@ -154,6 +155,14 @@ def _read(path: Path, what: str) -> list[dict[str, Any]]:
         raise _Failure(f'reading {what} from "{path}": {error.fault.message}') from None
 
 
+def _read_any(path: Path) -> list[Any]:
+    """The documents of a file, of any type."""
+    try:
+        return [document.value for document in read_values(path)]
+    except UnreadableFile as error:
+        raise _Failure(f'reading object from "{path}": {error.fault.message}') from None
+
+
 def _expansion(folder: Path, name: str) -> Expansion:
     if not name:
         return Expansion()
@@ -177,7 +186,8 @@ def _check_case(
     if not case.assertions:
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
-    documents = _read(path, "object")
+    of_documents = any(entry.target.name == json.NAME for entry in client.snapshot.entries)
+    documents = _read_any(path) if of_documents else _read(path, "object")
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
     if len(documents) != 1:
@@ -187,7 +197,11 @@ def _check_case(
         )
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
-    responses = _review(client, expansion, documents[0], printed)
+    if of_documents:
+        # By its name in the suite; a template of this target is asked about nothing else.
+        responses = _ask(client, Document(documents[0], case.object), case.object, printed)
+    else:
+        responses = _review(client, expansion, documents[0], printed)
     messages = [result.msg for result in responses.results]
     for assertion in case.assertions:
         assertion.check(messages)

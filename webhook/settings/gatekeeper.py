@@ -42,7 +42,10 @@ def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
 _EITHER: Final = TRUE | FALSE
 _AUDIT_STATISTICS = "see the histogram gatekeeper_audit_duration_seconds at /metrics"
 _EVENTS = "use --log-denies: one structured log event for each violation"
-_EXPORT = "use --log-denies: one structured log event for each violation"
+_EXPORT = (
+    "use --decision-log-config: every decision leaves through a sidecar (docs/decisions.md), in "
+    "the form of Gatekeeper's export where a sink asks for it"
+)
 _MUTATION = "mutation is not served: keep Gatekeeper's mutating webhook beside this one"
 _OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
@@ -52,7 +55,7 @@ _ROTATION = (
     "one configuration gets the CA bundle (--validating-webhook-configuration-name): give --cert-dir "
     "a Secret that cert-manager renews, and have it write the others"
 )
-_CLUSTER = "no API server is contacted: templates, constraints and data come from --policies"
+_CLUSTER = "use --kubeconfig: the API server that it names is followed, wherever it is"
 _CONFIGURATIONS = "mutation is not served, and its configuration not written"
 
 FLAGS: Final[dict[str, ForeignFlag]] = {
@@ -78,7 +81,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         harmless=_EITHER,
     ),
     "enable-generator-resource-expansion": _switch(
-        "ExpansionTemplates are not applied: match the generated Pods themselves",
+        "the audit applies ExpansionTemplates, admissions do not: match the generated Pods themselves",
         harmless=_EITHER,
     ),
     "enable-k8s-native-validation": _switch(
@@ -87,7 +90,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     ),
     "enable-mutation": _switch(_MUTATION),
     "enable-referential-rules": _switch(
-        "data.inventory holds what --policies has: leave objects out to forbid them",
+        "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",
         harmless=TRUE,
     ),
     "enable-remote-cluster": _switch(_CLUSTER),

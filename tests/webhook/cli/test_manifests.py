@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -402,3 +404,55 @@ def test_check_names_a_mistyped_object_and_goes_on(policies, tmp_path):
     assert "resource typo has no version" in run.stderr
     assert "1 objects of the manifests" in run.stdout
     assert run.returncode == 0
+
+
+# --- http.send ------------------------------------------------------------------------------------
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Says yes to whoever asks."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(b'{"answer": "yes"}')
+
+    def log_message(self, *_):
+        """Standard error is the test's."""
+
+
+@pytest.fixture
+def answering():
+    """The port of a server on loopback."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "messages"),
+    [
+        ([], []),
+        (["127.0.0.1"], ["yes"]),
+        (["elsewhere"], []),
+        (["elsewhere", "127.0.0.1"], ["yes"]),
+    ],
+)
+def test_http_send_reaches_the_hosts_that_are_named_and_no_others(
+    tmp_path, answering, hosts, messages
+):
+    rego = f"""package p
+violation[{{"msg": found.body.answer}}] {{
+  found := http.send({{"method": "GET", "url": "http://127.0.0.1:{answering}/"}})
+}}"""
+    path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod())
+    flags = [f"--http-send-host={host}" for host in hosts]
+
+    run = waddle("test", "-f", path, *flags, "-o", "json")
+
+    assert [item["msg"] for item in json.loads(run.stdout) or []] == messages
+    assert run.returncode == (1 if messages else 0)

@@ -146,3 +146,34 @@ def test_a_built_in_can_be_taken_away(folder):
 
     assert run.returncode == 1
     assert "undefined function http.send" in run.stdout
+
+
+def test_a_template_for_documents_is_asked_about_the_document_and_nothing_else(tmp_path):
+    rego = """package plan
+violation[{"msg": sprintf("%v is public", [name])}] {
+  input.review[_].acl == "public-read"
+  name := input.review[_].name
+}"""
+    files = {
+        "template.yaml": yaml.safe_dump(template(rego=rego, target={"target": "json"})),
+        "constraint.yaml": yaml.safe_dump(constraint(match={"names": ["*.json"]})),
+        "public.json": json.dumps([{"name": "logs", "acl": "public-read"}]),
+        "private.json": json.dumps([{"name": "logs", "acl": "private"}]),
+        "two.yaml": "a: 1\n---\nb: 2\n",
+    }
+    expected = {"public.json": 1, "private.json": 0, "two.yaml": "no"}
+    cases = [
+        {"name": name, "object": name, "assertions": [{"violations": number}]}
+        for name, number in expected.items()
+    ]
+    test = {"name": "t", "template": "template.yaml", "constraint": "constraint.yaml"}
+    suite = {"kind": "Suite", "apiVersion": "test.gatekeeper.sh/v1alpha1"}
+    files["suite.yaml"] = yaml.safe_dump({**suite, "tests": [{**test, "cases": cases}]})
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    run = waddle("verify", tmp_path / "suite.yaml", "-o", "json")
+
+    found = json.loads(run.stdout)["suites"][0]["tests"][0]["cases"]
+    assert [case["error"] for case in found[:2]] == ["", ""]
+    assert "must contain exactly one object" in found[2]["error"]

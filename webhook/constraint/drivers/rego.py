@@ -68,14 +68,17 @@ class RegoDriver:
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
         on_engine_fault: Callable[[str, EngineFault], None] | None = None,
+        services: Mapping[str, Any] | None = None,
     ) -> None:
         """Without ``external_data`` a template that calls the built-in does not compile.
 
         ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
         generated source; ``specialiser`` has code of their own written for constraints.
         ``on_engine_fault`` is told, with the template's kind, of evaluations that end in a fault
-        of the engine's.
+        of the engine's. ``services`` are doors to the outside, for reviews without a budget: what
+        waits for a network must not wait in a server.
         """
+        self._services = services
         self._on_engine_fault = on_engine_fault
         self._specialiser = specialiser
         self._cache = cache
@@ -117,7 +120,10 @@ class RegoDriver:
             rules = Rules(violation, write, self._specialiser)
         told = self._on_engine_fault
         return RegoEvaluator(
-            violation.entry, rules, None if told is None else partial(told, template.kind)
+            violation.entry,
+            rules,
+            None if told is None else partial(told, template.kind),
+            self._services,
         )
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
@@ -175,15 +181,17 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
 class RegoEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_on_fault", "_rules", "_violation")
+    __slots__ = ("_on_fault", "_rules", "_services", "_violation")
 
     def __init__(
         self,
         violation: Entrypoint,
         rules: Rules | None = None,
         on_fault: Callable[[EngineFault], None] | None = None,
+        services: Mapping[str, Any] | None = None,
     ) -> None:
         """``rules`` gives single constraints rules of their own; ``on_fault`` is told of bugs."""
+        self._services = None if services is None else dict(services)
         self._violation = violation
         self._rules = rules
         self._on_fault = on_fault
@@ -197,7 +205,12 @@ class RegoEvaluator:
         data = {"inventory": inventory}
         budget = limits.budget
         if budget is None:
-            plain = EvaluationContext(limits.deadline, steps=limits.steps, print_=limits.print_)
+            plain = EvaluationContext(
+                limits.deadline,
+                steps=limits.steps,
+                print_=limits.print_,
+                services=self._services,
+            )
             return data, plain, 0
         context = BudgetedContext(limits.deadline, steps=budget.steps, print_=limits.print_)
         context.budget = budget

@@ -1,7 +1,7 @@
 """The door of ``http.send`` to the network, which a caller opens by lending it.
 
-It blocks its thread: the command line and tests lend it, and a server does only
-where an evaluation has a thread to itself. Only the hosts on its list are
+It blocks its thread: ``waddle test`` and ``verify`` lend it for the hosts of
+``--http-send-host``, and no server does. Only the hosts on its list are
 reached, redirections included, each attempt ends at its timeout, and responses
 are read up to a limit.
 """

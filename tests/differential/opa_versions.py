@@ -1,0 +1,187 @@
+"""Where OPA 1.17.1, which is inside Gatekeeper v3.23, and OPA 1.22 differ.
+
+ConstraintTemplates are compiled at the level 1.17.1, which changes what the lines with
+``applied`` say and nothing else. Each line carries a module and a query that show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from webhook.rego.syntax.ast import RegoVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: what it is about, what shows it, and what each program answers.
+
+    An answer is a JSON value of ``x``, ``undefined``, or the beginning of an
+    error's message.
+    """
+
+    subject: str
+    module: str
+    old: str
+    new: str
+    applied: bool
+    reason: str = ""
+    version: RegoVersion = "v1"
+    strict: bool = False
+
+
+def _rule(body: str) -> str:
+    return f"package a\np if {{ {body} }}"
+
+
+_MENDED: Final = "a fault of the older version, mended since"
+_SOUND: Final = "the older version refuses what is sound"
+
+DIFFERENCES: Final = (
+    Difference(
+        "logic: the keywords `and` and `or`",
+        "package a\nimport future.keywords.or\np := 1",
+        old="unexpected keyword, must be one of [contains every if in not]",
+        new="1",
+        applied=True,
+    ),
+    Difference(
+        "`import rego.v2`",
+        "package a\nimport rego.v2\np := 1",
+        old="invalid import `rego.v2`, must be `rego.v1`",
+        new="1",
+        applied=True,
+    ),
+    Difference(
+        "values of a complete rule in conflict",
+        "package a\np := 1\np := 2",
+        old="complete rules must not produce multiple outputs",
+        new="rule data.a.p produced conflicting values",
+        applied=True,
+    ),
+    Difference(
+        "values of a function in conflict",
+        "package a\nf(_) := 1\nf(_) := 2\np := f(1)",
+        old="functions must not produce multiple outputs for same inputs",
+        new="function data.a.f produced conflicting values for the same inputs",
+        applied=True,
+    ),
+    Difference(
+        "rules that cannot both be",
+        "package a\np.q := 1\np.q.r := 2",
+        old="rule data.a.p.q conflicts with [data.a.p.q.r]",
+        new="rule data.a.p.q conflicts with:\n  rule data.a.p.q.r at test-0.rego:3",
+        applied=True,
+    ),
+    Difference(
+        "unsafe variables in one of several rules on a line",
+        "package a\np if x == 1 q := 1",
+        old="var x is unsafe",
+        new="var x is unsafe in rule p",
+        applied=True,
+    ),
+    Difference(
+        "references into a collection that is empty",
+        _rule("obj := {}; obj.bar"),
+        old="undefined",
+        new="undefined ref: obj.bar",
+        applied=True,
+    ),
+    Difference(
+        "documents that a modifier replaces by another type",
+        'package a\nb := true\np if { x := data.a.b with data.a.b as "s"; lower(x) == "s" }',
+        old="lower: invalid argument(s)",
+        new="true",
+        applied=False,
+        reason=_SOUND,
+    ),
+    Difference(
+        "a variable of `some … in` within its own collection",
+        _rule("some i, x in [[0]][i]; x == 0"),
+        old="true",
+        new="var i assigned before",
+        applied=False,
+        reason="a declaration that uses itself is refused at both levels",
+    ),
+    Difference(
+        "semantic versions with leading zeros",
+        'package a\np := semver.is_valid("01.0.0")',
+        old="true",
+        new="false",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "comparison of semantic versions with leading zeros",
+        'package a\np := semver.compare("1.02.3", "1.2.3")',
+        old="0",
+        new='semver.compare: operand 1: string "1.02.3" is not a valid SemVer',
+        applied=False,
+        reason=_MENDED,
+        strict=True,
+    ),
+    Difference(
+        "networks of IPv6 with a prefix of more than 79 bits",
+        'package a\np := net.cidr_contains("::/80", "::/80")',
+        old="false",
+        new="true",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "patterns with an empty alternative",
+        'package a\np := glob.match("{**/,}x", null, "x")',
+        old="false",
+        new="true",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "`in` over a collection that cannot hold such an item",
+        _rule('"a" in [1]'),
+        old="undefined",
+        new="match error",
+        applied=True,
+    ),
+    Difference(
+        "types of what `with` replaces",
+        'package a\no := {"b": 1}\np if o.b == "c" with data.a.o as {"b": "c"}',
+        old="match error",
+        new="true",
+        applied=False,
+        reason=_SOUND,
+    ),
+    Difference(
+        "keys and values of `in` over a set",
+        _rule('"a", "a" in {"a", "b"}'),
+        old="undefined",
+        new="true",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "remainders of integers beyond 64 bits",
+        "package a\np := 18446744073709551626 % 18446744073709551616",
+        old="undefined",
+        new="10",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "YAML with content after its end",
+        'package a\np := yaml.is_valid("a: 1\\n...\\nb")',
+        old="true",
+        new="false",
+        applied=False,
+        reason=_MENDED,
+    ),
+    Difference(
+        "JSON numbers with exponents beyond what is supported",
+        'package a\np := count(json.unmarshal("[1e40000]"))',
+        old="1",
+        new="undefined",
+        applied=False,
+        reason=_MENDED,
+    ),
+)
