@@ -1,4 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: coverage
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -44,6 +45,14 @@ test-all: test test-programs ## those, and the tests against the real API server
 test-programs: setup .venv-load/.done ## the latter alone
 	-$(BIN)/python -m tests.programs
 	$(TIER) -m programs
+
+coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of each package; fails below its floor
+	$(BIN)/coverage erase
+	-$(BIN)/python -m tests.programs
+	$(BIN)/coverage run -m pytest --numprocesses=$(WORKERS) --dist=loadgroup
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet
+	$(BIN)/python -m tests.coverage_floors coverage.json
 
 check: setup lint types docs agreement ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA
 

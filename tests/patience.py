@@ -1,8 +1,18 @@
 """How long a test waits for what must come."""
 
 import os
+import time
+from collections.abc import Callable
 
 PATIENCE_SECONDS = float(os.environ.get("WADDLE_TEST_PATIENCE", "240"))
 """A wait ends as soon as what it waits for is there, so this costs time only where a test fails;
 on a machine with ten times the work that it has cores for, what takes 20 seconds alone may come
 late. Less than the end that pytest puts to each test (`timeout` in pyproject.toml)."""
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Ask again until it is so; the API server has no event for most of what is asked here."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"never came: {what}"
+        time.sleep(0.02)

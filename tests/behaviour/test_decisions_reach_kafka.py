@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.decisions.process import PATIENCE_SECONDS, Sidecar, run_replica
+from tests.patience import until
 from tests.ports import free_port
 from tests.programs import Programs
 
@@ -123,15 +124,12 @@ def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
         with Sidecar(tmp_path / "sidecar", [sink]) as sidecar:
 
             def enough() -> None:
-                for _ in range(2000):
-                    if sidecar.metric('sink_delivered_total{sink="kafka"}') >= 300:
-                        break
-                    time.sleep(0.05)
+                delivered, failed = (
+                    f'sink_{name}_total{{sink="kafka"}}' for name in ("delivered", "failures")
+                )
+                until(lambda: sidecar.metric(delivered) >= 300, "some are delivered")
                 broker.stop()
-                for _ in range(2000):
-                    if sidecar.metric('sink_failures_total{sink="kafka"}') >= 1:
-                        break
-                    time.sleep(0.05)
+                until(lambda: sidecar.metric(failed) >= 1, "the sink misses the broker")
                 broker.start()
 
             counters = run_replica(tmp_path / "replica", enough, sidecarURL=sidecar.url)

@@ -15,7 +15,7 @@ import yaml
 from tests.cluster import Api, ApiError, Cluster
 from tests.conformance.gatekeeper import waddle
 from tests.manifests import constraint_crd
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
 
@@ -125,13 +125,18 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 def retry(request: Any) -> Any:
     """What the API server will serve in a moment: it says 404 until then."""
-    for _ in range(1000):
+    found = []
+
+    def is_answered() -> bool:
         try:
-            return request()
+            found.append(request())
         except ApiError as error:
             if error.status != 404:
                 raise
-    raise AssertionError("it never came")
+        return bool(found)
+
+    until(is_answered, "the API server serves it")
+    return found[0]
 
 
 def test_wait_ends_when_the_last_replica_enforces(stage):

@@ -21,6 +21,7 @@ import pytest
 
 from tests.cluster import Api, ApiError, Cluster
 from tests.manifests import MANIFESTS, kustomized
+from tests.patience import until
 from webhook.certs import self_signed
 
 CONFIGURATION = ("ValidatingWebhookConfiguration", "", "waddle-validating-webhook-configuration")
@@ -135,16 +136,15 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 def until_in_force(stage: Stage, reviewer: Reviewer) -> None:
     """The API server reads a new configuration a moment after it was made."""
-    for number in range(1000):
+
+    def is_asked() -> bool:
         stage.api.request(
-            "POST",
-            stage.collection("configmaps") + "?dryRun=All",
-            {"metadata": {"name": f"tried-{number}"}},
+            "POST", stage.collection("configmaps") + "?dryRun=All", {"metadata": {"name": "tried"}}
         )
-        if reviewer.asked:
-            reviewer.asked.clear()
-            return
-    raise AssertionError("the configuration never came into force")
+        return bool(reviewer.asked)
+
+    until(is_asked, "the configuration is in force")
+    reviewer.asked.clear()
 
 
 LEASE = {"spec": {"holderIdentity": "me"}}
@@ -229,11 +229,8 @@ def test_fail_closed_refuses_workloads_and_lets_the_rest_go_on(stage, reviewer, 
         ports = {"spec": {"ports": [{"port": 1}]}}
         return stage.post(stage.collection("services") + "?dryRun=All", "Service", **ports)
 
-    for _ in range(1000):
-        if is_refused(service):
-            break
+    until(lambda: is_refused(service), "the configuration is in force")
     rbac = "rbac.authorization.k8s.io/v1"
-    assert is_refused(service)
     assert is_refused(lambda: stage.post(stage.collection("roles", rbac), "Role", rbac, rules=[]))
     # Another's scale, a ConfigMap, a lease and a namespace do not wait for an answer.
     scale = f"{stage.collection('deployments', 'apps/v1')}/{stage.name}-deployment/scale"

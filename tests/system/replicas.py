@@ -11,14 +11,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
-from tests.behaviour.serving import PATIENCE_SECONDS, Server, review
+from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster
+from tests.patience import until
 from webhook.certs import self_signed
 
 NAMESPACE = "waddle-system"
@@ -39,14 +40,6 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Ask again until it is so; the API server has no event for most of what is asked here."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"never came: {what}"
-        time.sleep(0.02)
 
 
 def try_request(api: Api, method: str, path: str, body: Any = None) -> Any:
@@ -363,6 +356,18 @@ class Plane:
         """``status.byPod`` of an object; empty where there is none."""
         found = try_request(self.api, "GET", path)
         return list(((found or {}).get("status") or {}).get("byPod") or ())
+
+    def rest(self, seconds: float) -> list[str]:
+        """Wait for so long a time in which no replica writes; all that they wrote so far.
+
+        It is to be longer than what may lie between two writes of one thing.
+        """
+        written = self.writes()
+        while True:
+            time.sleep(seconds)
+            before, written = written, self.writes()
+            if before == written:
+                return written
 
     def writes(self, agent: str = "waddle/", replica: str = "") -> list[str]:
         """What the replicas, one of them, or another program wrote, by the API server's account."""

@@ -2,7 +2,6 @@
 
 import itertools
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from subprocess import CompletedProcess
@@ -81,7 +80,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
 ) -> None:
     """By its turn at first; then because the kubelet's probes have made the Pod unready."""
     plane, (first, _, third) = empty_plane, ranked
-    until(lambda: is_quiet(plane), "what came with the constraint is written")
+    plane.rest(QUIET_SECONDS)  # what came with the constraint is written
     idle = by_pod_writes(plane, third)
     with stopped(first):
         plane.put_constraint(constraint("words", "second", "Hung"))
@@ -99,7 +98,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
     assert wait(plane, "60s").returncode == 0
-    until(lambda: is_quiet(plane), "nobody writes any more")
+    plane.rest(QUIET_SECONDS)  # nobody writes any more
     assert generations(plane) == [3, 3, 3]
     assert by_pod_writes(plane, third) == idle, "the one after the next never had a turn"
 
@@ -113,13 +112,6 @@ def wait(plane: Plane, timeout: str) -> CompletedProcess[str]:
 def by_pod_writes(plane: Plane, replica: Replica) -> int:
     """How often a replica wrote the constraint's status; its template's has an order of its own."""
     return plane.writes(replica=replica.name).count("update hung/status words")
-
-
-def is_quiet(plane: Plane) -> bool:
-    """Whether no replica writes anything for a while."""
-    before = len(plane.writes())
-    time.sleep(QUIET_SECONDS)
-    return plane.writes()[before:] == []
 
 
 @pytest.mark.slow

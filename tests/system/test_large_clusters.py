@@ -1,6 +1,5 @@
 """Clusters of a size, smaller than those of `python -m loadtest.cluster`, under a load of admissions."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,10 +132,7 @@ def test_three_replicas_with_100_constraints_are_small_and_then_rest(
         return len(found) == count
 
     until(all_is_said, "every replica has its statuses")
-    writes = -1
-    while (now := len(plane.writes())) != writes:
-        writes = now
-        time.sleep(QUIET_SECONDS)
+    plane.rest(QUIET_SECONDS)
     assert max(memory_mib(replica) for replica in three) <= MEMORY_MIB_MAX
 
 

@@ -2,11 +2,14 @@
 
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.log import Log, StandardHandler, encode_line, open_log
 
 
@@ -115,5 +118,28 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     assert json.loads(second)["msg"] == "after"
 
 
-def test_a_full_disk_does_not_stop_the_caller() -> None:
-    open_log("/dev/full").logger("x").info("lost")
+FULL = """
+import resource, sys
+from pathlib import Path
+from webhook.log import open_log
+
+file = Path(sys.argv[1])
+log = open_log(str(file)).logger("x")
+log.info("before")
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, most))
+log.info("lost")
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+log.info("after")
+"""
+
+
+def test_a_full_disk_does_not_stop_the_caller_and_what_comes_after_it_is_there(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    subprocess.run([sys.executable, "-c", FULL, path], check=True, timeout=PATIENCE_SECONDS)
+    assert [json.loads(line)["msg"] for line in path.read_text().splitlines()] == [
+        "before",
+        "after",
+    ]

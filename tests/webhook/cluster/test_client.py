@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.cluster import write_kubeconfig
+from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import CredentialsError, load_credentials
@@ -191,7 +192,7 @@ def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, tm
         renew("second")
         cluster.api.request("DELETE", "/api/v1/namespaces/default/secrets/first")
         # The API server believes a token that it knows for some seconds.
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not client.unauthorized:
                 await client.request("GET", "/api/v1/namespaces/default")
                 await asyncio.sleep(0.2)

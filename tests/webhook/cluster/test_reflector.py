@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.cluster import ApiError, Cluster
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.client import Client
@@ -71,7 +72,7 @@ DEFINITION_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widge
 async def put_widget(cluster, name):
     """Write a Widget, waiting until the kind is served."""
     body = {"apiVersion": "tests.waddle.dev/v1", "kind": "Widget", "metadata": {"name": name}}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 return await asyncio.to_thread(
@@ -85,7 +86,7 @@ async def put_widget(cluster, name):
 
 async def absence(reflector):
     """Wait until the reflector has found its kind missing, which it tells nobody by itself."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not reflector.statistics().absent:  # noqa: ASYNC110  # counters have no event
             await asyncio.sleep(0.05)
 

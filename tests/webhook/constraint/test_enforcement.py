@@ -10,7 +10,9 @@ from webhook.constraint import enforcement
 
 @pytest.mark.parametrize("action", ["deny", "warn", "dryrun"])
 def test_known_actions_are_valid(action):
-    enforcement.validate(constraint(enforcementAction=action))
+    document = constraint(enforcementAction=action)
+    enforcement.validate(document)
+    assert enforcement.action_of(document) == action
 
 
 def test_no_action_is_deny():

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.reports.delay_queue import DelayQueue
 
 
@@ -104,7 +105,7 @@ def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
         assert queue.add("b")
         assert not queue.add("c")
         assert queue.add("a")
-        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(queue.room())
             await asyncio.sleep(0)
             assert not waiting.done()
@@ -117,7 +118,7 @@ def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
 def test_a_worker_that_waits_is_woken_by_a_key():
     async def run():
         queue = DelayQueue(10)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             waiting = [tasks.create_task(queue.get()) for _ in range(2)]
             await asyncio.sleep(0)
             queue.add("a", 0.01)

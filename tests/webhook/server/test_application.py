@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log, Logger
 from webhook.metrics import Registry
@@ -49,7 +50,7 @@ async def exchange(application: Any, lines: Lines, *requests: bytes) -> list[byt
     bound.setblocking(False)
     listener = Listener(hub, application, bound)
     found: list[bytes] = []
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
         group.create_task(listener.serve())
         await listener.listening.wait()
         for request in requests:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.cluster import ApiError
+from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
@@ -25,7 +26,7 @@ async def managed(cluster):
     """A manager that runs."""
     async with Client(load_credentials(cluster.kubeconfig)) as client:
         manager = Manager(client, Discovery(client), settings=QUICK)
-        async with asyncio.timeout(100), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             task = tasks.create_task(manager.run())
             yield manager
             task.cancel()
@@ -121,7 +122,7 @@ def test_intents_may_come_before_the_manager_runs(cluster):
             manager = Manager(client, Discovery(client), settings=QUICK)
             registrar = manager.registrar("early")
             registrar.add_watch(CONFIG_MAP)
-            async with asyncio.timeout(100), asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
                 task = tasks.create_task(manager.run())
                 await until(registrar, "synced")
                 task.cancel()

@@ -11,19 +11,19 @@ from webhook.rego.engine import EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.syntax.parser import parse_module
 
-SECONDS_AT_MOST = 30  # a hundred times what is allowed: only a hang fails, no busy machine
+SECONDS_AT_MOST = 30  # of the processor: a hundred times what is allowed
 
 
 def run(source, input_value=None, version="v1", **limits):
     rule = compile_modules([parse_module(source, "m.rego", version)]).rule("data.a.p")
-    started = time.monotonic()
+    started = time.thread_time()
     try:
         return rule(input_value, {}, EvaluationContext(**limits))
     except EvaluationError as error:
-        print(f"stopped after {(time.monotonic() - started) * 1000:.1f} ms by: {error}")
+        print(f"stopped after {(time.thread_time() - started) * 1000:.1f} ms by: {error}")
         raise
     finally:
-        assert time.monotonic() - started < SECONDS_AT_MOST
+        assert time.thread_time() - started < SECONDS_AT_MOST
 
 
 ENDLESS = {
@@ -175,9 +175,10 @@ def test_deeply_nested_input_is_an_answer_or_an_error_of_our_own(depth):
 p := [count({input.x, input.y}), input.x == input.y, json.marshal(input.x) == ""]
 """
     try:
-        run(source, {"x": nested, "y": [nested]})
+        found = run(source, {"x": nested, "y": [nested]})
     except EvaluationError as error:
-        assert error.code == "eval_cancel_error"  # noqa: PT017  # either outcome is right
+        found = error.code
+    assert found in ([2, False, False], "eval_cancel_error")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,9 @@ def test_a_constant_nested_beyond_python_s_own_bounds_is_a_value_or_refused(dept
 def test_rules_that_name_another_twice_are_checked_to_their_end(first, one):
     """A type is a tree here, and would double with each of them."""
     rules = [one.format(number, number + 1) for number in range(60)]
-    compile_modules([parse_module("\n".join(["package a", *rules, first.format(60)]), "m", "v1")])
+    source = "\n".join(["package a", *rules, first.format(60), "p := count(input)"])
+    rule = compile_modules([parse_module(source, "m", "v1")]).rule("data.a.p")
+    assert rule([1, 2], {}, EvaluationContext()) == 2
 
 
 @pytest.mark.parametrize("first", ["1", "input.x"])

@@ -1,0 +1,77 @@
+"""What share of each package's lines and branches the tests reach, and whether it is enough.
+
+`python -m tests.coverage_floors REPORT` reads what `coverage json` wrote, prints a line for each
+package and ends with 1 where one is below its floor. `make coverage` makes the report, with the
+processes that tests start.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+FLOOR = 90.0
+"""Percent, of what is not named below."""
+
+FLOORS = {
+    "webhook/cluster": 95.0,
+    "webhook/constraint": 95.0,
+    "webhook/controllers": 95.0,
+    "webhook/decisions": 95.0,
+    "webhook/server": 95.0,
+    "webhook/watch": 95.0,
+}
+
+
+@dataclass(slots=True)
+class Share:
+    """How much of what could be reached was; lines and branches count alike."""
+
+    reached: int = 0
+    all: int = 0
+
+    @property
+    def percent(self) -> float:
+        """Of a package without code, everything."""
+        return 100.0 * self.reached / self.all if self.all else 100.0
+
+
+def package_of(file: str) -> str:
+    """`webhook/NAME` for what lies below it, the module for what lies beside the packages."""
+    return "/".join(Path(file).parts[:2])
+
+
+def shares(report: dict) -> dict[str, Share]:
+    """By package, from the JSON report."""
+    found: defaultdict[str, Share] = defaultdict(Share)
+    for file, entry in report["files"].items():
+        summary = entry["summary"]
+        share = found[package_of(file)]
+        share.reached += summary["covered_lines"] + summary["covered_branches"]
+        share.all += summary["num_statements"] + summary["num_branches"]
+    return dict(found)
+
+
+def below(found: dict[str, Share]) -> list[str]:
+    """Packages that are reached less than they should be; one that has a floor must be there."""
+    missing = [f"{package}: not measured" for package in FLOORS if package not in found]
+    return missing + [
+        f"{package}: {share.percent:.1f} %, at least {FLOORS.get(package, FLOOR):.0f} are asked for"
+        for package, share in sorted(found.items())
+        if share.percent < FLOORS.get(package, FLOOR)
+    ]
+
+
+def main(path: str) -> int:
+    """Print the table, then what is below its floor."""
+    found = shares(json.loads(Path(path).read_text()))
+    for package, share in sorted(found.items()):
+        print(f"{package:32} {share.percent:6.1f} % of {share.all}")
+    faults = below(found)
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
