@@ -49,10 +49,12 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A program whose sources are in this repository."""
+    """A program whose sources are in this repository, or a tool that a module there asks for."""
 
     path: str
     ldflags: tuple[str, ...] = ()
+    package: str = "."
+    tags: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ PROGRAMS: dict[str, Source] = {
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
     "loadgen": Folder("loadtest/loadgen"),
+    # Without service discovery, for which it would fetch every cloud's client.
+    "promtool": Folder(
+        "tests/promtool",
+        package="github.com/prometheus/prometheus/cmd/promtool",
+        tags="remove_all_sd",
+    ),
     "testcluster": Folder("tests/testcluster", _kubernetes_ldflags(KUBERNETES_VERSION)),
 }
 
@@ -216,8 +224,9 @@ def _install(source: Module, output: Path) -> None:
 
 def _compile(source: Folder, output: Path) -> None:
     flags = " ".join(("-s", "-w", *source.ldflags))
-    command = [str(go()), "build", "-buildvcs=false", f"-ldflags={flags}", "-o", str(output), "."]
-    _run(command, cwd=ROOT / source.path)
+    command = [str(go()), "build", "-buildvcs=false", f"-ldflags={flags}", "-o", str(output)]
+    tags = [f"-tags={source.tags}"] if source.tags else []
+    _run([*command, *tags, source.package], cwd=ROOT / source.path)
 
 
 def _fetch(source: Jars, output: Path) -> None:

@@ -1,5 +1,6 @@
 """What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -69,6 +70,69 @@ def test_the_chart_renders_what_the_components_of_reports_add(tmp_path):
     for name in ("waddle-audit", "waddle-webhook"):
         (container,) = pod_of(objects, name)["spec"]["containers"]
         assert read(container["args"][1:], ENVIRONMENT).reports
+
+
+PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"
+MONITORED = "alerts.enabled=true,podMonitor.enabled=true"
+DECISIONS = [
+    (("decisions/sidecar",), "decisions.mode=sidecar"),
+    (("decisions/exporter",), "decisions.mode=exporter"),
+    (
+        ("decisions/sidecar", "decisions/persistent"),
+        PERSISTENT,
+    ),
+    (
+        ("decisions/sidecar", "decisions/gatekeeper-format"),
+        "decisions.mode=sidecar,decisions.format=gatekeeper",
+    ),
+    (
+        (
+            *("components/alerts", "components/pod-monitor", "decisions/sidecar"),
+            *("decisions/persistent", "decisions/audit-report", "decisions/alerts"),
+        ),
+        f"{PERSISTENT},decisions.auditReport.enabled=true,{MONITORED}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("components", "values"), DECISIONS)
+def test_the_chart_renders_what_the_components_of_the_decision_log_add(
+    tmp_path, components, values
+):
+    objects = with_components(tmp_path, *components)
+    found = helmed("--include-crds", "--set", values)
+    assert read_texts(found) == read_texts(without_namespace(objects))
+    for name, of in (("waddle-webhook", "webhook"), ("waddle-audit", "audit")):
+        (container,) = pod_of(objects, name)["spec"]["containers"]
+        assert container["name"] == of
+        configuration = read(container["args"][1:], ENVIRONMENT).decision_log_config
+        assert configuration == "/etc/waddle/decisions/exporter.yaml"
+
+
+def read_texts(objects: Objects) -> Any:
+    """With what is in ConfigMaps read: comments and the form are each one's own."""
+    found = {}
+    for identity, item in objects.items():
+        if item["kind"] == "ConfigMap":
+            data = {name: yaml.safe_load(text) for name, text in item["data"].items()}
+            found[identity] = item | {"data": data}
+        else:
+            found[identity] = item
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ("decisions.mode=pigeon", "decisions.mode must be"),
+        ("decisions.mode=sidecar,decisions.format=prose", "decisions.format must be"),
+        ("decisions.mode=exporter,decisions.auditReport.enabled=true", "needs decisions.mode"),
+    ],
+)
+def test_the_chart_refuses_values_of_the_decision_log_that_make_nothing(values, complaint):
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        helmed("--set", values)
+    assert complaint in refused.value.stderr
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from webhook.api.pod_status import Pod, StatusError
 from webhook.settings.serve import read
 
 # Kinds that the test cluster does not serve: the Prometheus operator brings them.
-FOREIGN = {"PrometheusRule"}
+FOREIGN = {"PrometheusRule", "PodMonitor"}
 
 KUSTOMIZATION = "kustomization.yaml"
 
@@ -66,15 +66,16 @@ WHOLE = (
     "base",
     "overlays/fail-closed",
     "overlays/beside-gatekeeper",
-    "decisions/exporter",
 )
 """What is applied as it is."""
 
 ADDED = (
-    ("components/autoscaling", "components/alerts"),
+    ("components/autoscaling", "components/alerts", "components/pod-monitor"),
     ("reports/audit", "reports/admission"),
     ("decisions/sidecar",),
-    ("decisions/sidecar", "decisions/persistent"),
+    ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
+    ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
+    ("decisions/exporter",),
     ("decisions/vector",),
 )
 """What is added to the base."""

@@ -81,12 +81,18 @@ class Sidecar:
             connection.close()
 
     def metric(self, series: str) -> float:
-        """A series' value, without the prefix of its name; -1 where there is none."""
+        """A series' value, without the prefix of its name; -1 where there is none.
+
+        Of all the sidecar's queues together, unless ``series`` names one.
+        """
+        found = []
         for line in self.get("/metrics")[1].splitlines():
             name, _, value = line.rpartition(" ")
+            if "queue=" not in series:
+                name = re.sub(r'queue="[^"]*",?', "", name).removesuffix("{}")
             if name == f"waddle_decisions_{series}":
-                return float(value)
-        return -1.0
+                found.append(float(value))
+        return sum(found) if found else -1.0
 
     def await_metric(self, series: str, value: float) -> None:
         """Wait until a series has a value."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__, metrics
 from webhook.decisions.configuration import ConfigurationError, load
-from webhook.decisions.exporter import Exporter, origin_from_environment
+from webhook.decisions.exporter import DROP_REASONS, Exporter, origin_from_environment
 from webhook.decisions.recorder import AdmissionRecorder
 from webhook.decisions.settings import read_settings
 
@@ -96,7 +96,7 @@ class DecisionLog:
         ):
             registry.counters[metric] = {(): number}
         registry.counters[metrics.DECISIONS_DROPPED] = {
-            (reason,): number for reason, number in list(counters.dropped.items())
+            (reason,): counters.dropped.get(reason, 0) for reason in DROP_REASONS
         }
         registry.set(metrics.DECISIONS_QUEUED, exporter.queued)
         registry.set(metrics.DECISIONS_QUEUED_BYTES, exporter.queued_bytes)

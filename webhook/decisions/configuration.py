@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -38,6 +39,11 @@ class Section:
         self._values = values
         self._read: set[str] = set()
         self.place = place
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Everything, as it was read."""
+        return self._values
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string, with ``$(NAME)`` replaced from the environment; required without default."""
@@ -133,6 +139,21 @@ def load(path: Path) -> Section:
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None
     return parse(content, str(path))
+
+
+def load_all(paths: Sequence[Path]) -> Section:
+    """Several files as one: lists of later ones are added, other values take an earlier one's place.
+
+    Raises :class:`ConfigurationError`.
+    """
+    sections = [load(path) for path in paths]
+    values: dict[str, Any] = {}
+    for section in sections:
+        for key, value in section.values.items():
+            earlier = values.get(key)
+            added = type(value) is list and type(earlier) is list
+            values[key] = [*earlier, *value] if added and earlier is not None else value
+    return Section(values, ", ".join(section.place for section in sections))
 
 
 def parse(content: bytes, place: str) -> Section:

@@ -43,6 +43,12 @@ SEND_BYTES: Final = 256 * 1024
 
 GOODBYE_SECONDS: Final = 1.0
 
+DROP_REASONS: Final = (
+    *("queue_full", "rule", "sampled", "too_large"),
+    *("shutdown", "bug", "audit_timeout"),
+)
+"""Why records are dropped, each a series from the start: one that appears has no increase."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

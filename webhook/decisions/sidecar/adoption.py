@@ -11,9 +11,11 @@ import fcntl
 import os
 import shutil
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.sidecar import segment
+from webhook.decisions.sidecar.metrics import counts
 from webhook.decisions.sidecar.queue import Queue
 
 if TYPE_CHECKING:
@@ -84,6 +86,8 @@ class Adopter:
         self._lock: DirectoryLock | None = None
         self.queue: Queue | None = None
         self.adopted = 0
+        self.failures = 0
+        self.before: Counter[tuple[str, str]] = Counter()
 
     def step(self) -> None:
         """Look for an abandoned queue, or end the adoption of one that is drained."""
@@ -129,6 +133,7 @@ class Adopter:
         try:
             queue = Queue(self._disk, directory, settings.limits, settings.sinks, self._logger)
         except OSError as error:
+            self.failures += 1
             self._logger.fault("adoption failed", error, queue=directory.name)
             lock.release()
             return
@@ -146,6 +151,7 @@ class Adopter:
         drained = queue.drained
         queue.stop()
         self.queue = None
+        self.before.update(counts(queue))
         if drained:
             self._remove(directory)
             self._free_since.pop(directory.name, None)

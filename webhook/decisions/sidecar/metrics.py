@@ -6,19 +6,20 @@ Names begin with ``waddle_decisions_``; each is declared once, here.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import Collector
 
     from webhook.decisions.sidecar.intake import Intake
+    from webhook.decisions.sidecar.log import SegmentLog
     from webhook.decisions.sidecar.queue import Queue
     from webhook.decisions.sidecar.streams import Streams
 
@@ -29,8 +30,15 @@ class Observed(Protocol):
     """A running sidecar, as far as its metrics go."""
 
     intake: Intake
-    queue: Queue
     streams: Streams
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """The queues being drained: ``own``, and ``adopted`` while there is one."""
+
+    @property
+    def adopted_before(self) -> Mapping[tuple[str, str], int]:
+        """What became of the records of adopted queues that are gone, by sink and counter."""
 
     @property
     def connections(self) -> int:
@@ -43,6 +51,10 @@ class Observed(Protocol):
     @property
     def adopted(self) -> int:
         """Queues of other pods drained so far."""
+
+    @property
+    def adoption_failures(self) -> int:
+        """Attempts at that which failed."""
 
 
 class SidecarCollector:
@@ -75,6 +87,11 @@ class SidecarCollector:
                 intake.commit_failures,
             ),
             ("adopted_queues", "Queues of other pods drained and removed.", sidecar.adopted),
+            (
+                "adoption_failures",
+                "Attempts to drain another pod's queue that failed.",
+                sidecar.adoption_failures,
+            ),
         ):
             yield CounterMetricFamily(PREFIX + name, text, value=value)
         yield GaugeMetricFamily(
@@ -82,60 +99,108 @@ class SidecarCollector:
         )
 
     def _log(self) -> Iterator[Metric]:
-        log = self._sidecar.queue.log
-        limits = log.limits
-        for name, text, value in (
-            ("queue_bytes", "Bytes of the queue on disk.", log.size_bytes),
-            ("queue_bytes_max", "The queue's limit.", limits.max_bytes),
-            (
-                "queue_records",
-                "Records in the queue, delivered ones in its segments too.",
-                log.end - log.first,
-            ),
-            (
-                "queue_blocked",
-                "1 while the queue has no room and nothing is acknowledged.",
-                int(self._sidecar.intake.blocked),
-            ),
-            ("queue_torn_bytes", "Bytes cut off the queue's tail at start.", log.torn_bytes),
-        ):
-            yield GaugeMetricFamily(PREFIX + name, text, value=value)
+        queues = self._sidecar.queues
+        for name, text, value in _GAUGES:
+            family = GaugeMetricFamily(PREFIX + name, text, labels=["queue"])
+            for which, queue in queues.items():
+                family.add_metric([which], value(queue.log))
+            yield family
+        yield GaugeMetricFamily(
+            PREFIX + "queue_blocked",
+            "1 while the queue has no room and nothing is acknowledged.",
+            value=int(self._sidecar.intake.blocked),
+        )
 
     def _sinks(self) -> Iterator[Metric]:
-        drains = self._sidecar.queue.drains
         now = self._now()
-        counters = {
-            "delivered": "Records a sink has taken.",
-            "dead_lettered": "Records a sink refused for good, kept in its dead-letter file.",
-            "attempts": "Batches offered to a sink.",
-            "failures": "Attempts that failed and were tried again.",
-            "dropped": "Records dropped from the queue's old end before a sink had them.",
-            "corrupt": "Records lost to damage on the disk.",
+        families: list[CounterMetricFamily | GaugeMetricFamily] = [
+            CounterMetricFamily(PREFIX + "sink_" + name, text, labels=["queue", "sink"])
+            for name, text in COUNTERS.items()
+        ]
+        lag, age, failing = (
+            GaugeMetricFamily(PREFIX + "sink_" + name, text, labels=["queue", "sink"])
+            for name, text in (
+                ("lag_records", "Records a sink has yet to take."),
+                (
+                    "oldest_unsent_seconds",
+                    "Age of the oldest record that a sink has yet to take.",
+                ),
+                ("consecutive_failures", "Attempts failed since the last success."),
+            )
+        )
+        queues = self._sidecar.queues
+        totals: dict[tuple[str, str, str], int] = {
+            ("adopted", *key): value for key, value in self._sidecar.adopted_before.items()
         }
-        for name, text in counters.items():
-            family = CounterMetricFamily(PREFIX + "sink_" + name, text, labels=["sink"])
-            for drain in drains:
-                source = drain.reader if name in {"dropped", "corrupt"} else drain.counters
-                family.add_metric([drain.sink_name], getattr(source, name))
-            yield family
-        lag = GaugeMetricFamily(
-            PREFIX + "sink_lag_records", "Records a sink has yet to take.", labels=["sink"]
+        for which, queue in queues.items():
+            for (sink, name), value in counts(queue).items():
+                totals[which, sink, name] = totals.get((which, sink, name), 0) + value
+        for name, family in zip(COUNTERS, families, strict=True):
+            for (which, sink, counter), value in totals.items():
+                if counter == name:
+                    family.add_metric([which, sink], value)
+        for which, queue in queues.items():
+            for drain in queue.drains:
+                labels = [which, drain.sink_name]
+                lag.add_metric(labels, drain.lag)
+                age.add_metric(labels, _age(drain.head() if drain.lag else None, now))
+                failing.add_metric(labels, drain.counters.consecutive_failures)
+        yield from (*families, lag, age, failing)
+
+
+def counts(queue: Queue) -> dict[tuple[str, str], int]:
+    """What became of a queue's records, by sink and counter."""
+    return {
+        (drain.sink_name, name): getattr(
+            drain.reader if name in {"dropped", "corrupt"} else drain.counters, name
         )
-        age = GaugeMetricFamily(
-            PREFIX + "sink_oldest_unsent_seconds",
-            "Age of the oldest record that a sink has yet to take.",
-            labels=["sink"],
-        )
-        failing = GaugeMetricFamily(
-            PREFIX + "sink_consecutive_failures",
-            "Attempts failed since the last success.",
-            labels=["sink"],
-        )
-        for drain in drains:
-            lag.add_metric([drain.sink_name], drain.lag)
-            age.add_metric([drain.sink_name], _age(drain.head() if drain.lag else None, now))
-            failing.add_metric([drain.sink_name], drain.counters.consecutive_failures)
-        yield from (lag, age, failing)
+        for drain in queue.drains
+        for name in COUNTERS
+    }
+
+
+COUNTERS: Final = {
+    "delivered": "Records a sink has taken.",
+    "dead_lettered": "Records a sink refused for good, kept in its dead-letter file.",
+    "attempts": "Batches offered to a sink.",
+    "failures": "Attempts that failed and were tried again.",
+    "dropped": "Records dropped from the queue's old end before a sink had them.",
+    "corrupt": "Records lost to damage on the disk.",
+}
+
+
+def _free(log: SegmentLog) -> int:
+    try:
+        return log.disk.free_bytes(log.directory)
+    except OSError:
+        return -1
+
+
+_GAUGES: Final[tuple[tuple[str, str, Callable[[SegmentLog], float]], ...]] = (
+    ("queue_bytes", "Bytes of the queue on disk.", lambda log: log.size_bytes),
+    ("queue_bytes_max", "The queue's limit.", lambda log: log.limits.max_bytes),
+    (
+        "queue_records",
+        "Records in the queue, delivered ones in its segments too.",
+        lambda log: log.end - log.first,
+    ),
+    ("queue_torn_bytes", "Bytes cut off the queue's tail at start.", lambda log: log.torn_bytes),
+    (
+        "queue_damaged",
+        "Damaged places that were found in the queue at start.",
+        lambda log: log.damaged,
+    ),
+    (
+        "queue_free_bytes",
+        "Bytes free on the queue's volume; -1 where the disk does not say.",
+        _free,
+    ),
+    (
+        "queue_free_bytes_min",
+        "Bytes that are left free for others: with less, nothing is acknowledged.",
+        lambda log: log.limits.min_free_bytes,
+    ),
+)
 
 
 def _age(line: bytes | None, now: dt.datetime) -> float:

@@ -21,6 +21,8 @@ from webhook.decisions.sidecar.streams import Streams
 from webhook.decisions.sidecar.unix import UnixReceiver
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.decisions.sidecar.disk import Disk
     from webhook.decisions.sidecar.settings import Listener, SidecarSettings
     from webhook.log import Logger
@@ -68,8 +70,20 @@ class Sidecar:
         self._disk: Disk = OSDisk() if disk is None else disk
         self._receivers: list[Receiver] = []
         self._adopter: Adopter | None = None
+        self._adoption_failures = 0
         self._stop = asyncio.Event()
         self.ready = False
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """The queues being drained."""
+        adopted = None if self._adopter is None else self._adopter.queue
+        return {"own": self.queue} | ({} if adopted is None else {"adopted": adopted})
+
+    @property
+    def adopted_before(self) -> Mapping[tuple[str, str], int]:
+        """What became of the records of adopted queues that are gone, by sink and counter."""
+        return {} if self._adopter is None else self._adopter.before
 
     @property
     def connections(self) -> int:
@@ -85,6 +99,11 @@ class Sidecar:
     def adopted(self) -> int:
         """Queues of other pods drained so far."""
         return 0 if self._adopter is None else self._adopter.adopted
+
+    @property
+    def adoption_failures(self) -> int:
+        """Attempts at that which failed."""
+        return self._adoption_failures + (0 if self._adopter is None else self._adopter.failures)
 
     def stop(self) -> None:
         """Begin to shut down; call on the event loop."""
@@ -190,6 +209,7 @@ class Sidecar:
             try:
                 self._adopter.step()
             except OSError as error:
+                self._adoption_failures += 1
                 self._logger.warning("adoption failed", error=str(error))
             await self._sleep(ADOPT_POLL_SECONDS)
 

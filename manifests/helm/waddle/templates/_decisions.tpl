@@ -1,0 +1,121 @@
+{{- define "waddle.decisions.check" -}}
+{{- if not (has .Values.decisions.mode (list "" "sidecar" "exporter")) }}
+{{- fail "decisions.mode must be empty, sidecar or exporter" }}
+{{- end }}
+{{- if not (has .Values.decisions.format (list "decision" "gatekeeper")) }}
+{{- fail "decisions.format must be decision or gatekeeper" }}
+{{- end }}
+{{- if and .Values.decisions.auditReport.enabled (ne .Values.decisions.mode "sidecar") }}
+{{- fail "decisions.auditReport needs decisions.mode=sidecar" }}
+{{- end }}
+{{- end }}
+
+{{- define "waddle.decisions.sinks" -}}
+{{- $format := .Values.decisions.format }}
+{{- range .Values.decisions.sinks }}
+- {{- toYaml (merge (dict) . (dict "format" $format)) | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The sidecar of a pod: (list root "webhook" or "audit"). */}}
+{{- define "waddle.decisions.sidecar" -}}
+{{- $root := index . 0 }}
+{{- $of := index . 1 }}
+- name: decisions
+  image: "{{ $root.Values.image.repository }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}"
+  {{- with $root.Values.image.pullPolicy }}
+  imagePullPolicy: {{ . }}
+  {{- end }}
+  restartPolicy: Always
+  args:
+    - sidecar
+    - --config=/etc/waddle/decisions/sidecar.yaml
+    {{- if and $root.Values.decisions.auditReport.enabled (eq $of "audit") }}
+    - --config=/etc/waddle/audit-report/sidecar.yaml
+    {{- end }}
+  env:
+    - name: POD_UID
+      valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+    - {name: DECISIONS_OF, value: {{ $of }}}
+  ports:
+    - {name: decisions, containerPort: 8889, protocol: TCP}
+  livenessProbe:
+    httpGet: {path: /healthz, port: decisions}
+    periodSeconds: 10
+    timeoutSeconds: 5
+    failureThreshold: 6
+  resources:
+    {{- toYaml $root.Values.decisions.sidecarResources | nindent 4 }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  volumeMounts:
+    {{- if and $root.Values.decisions.auditReport.enabled (eq $of "audit") }}
+    - {name: audit-report, mountPath: /reports}
+    - {name: audit-report-configuration, mountPath: /etc/waddle/audit-report, readOnly: true}
+    {{- end }}
+    - {name: decisions-socket, mountPath: /run/waddle}
+    - {name: decisions-queue, mountPath: /queue}
+    - {name: decisions-configuration, mountPath: /etc/waddle/decisions, readOnly: true}
+    - {name: decisions-sinks, mountPath: /etc/waddle/sinks, readOnly: true}
+{{- end }}
+
+{{/* What the server's own container mounts. */}}
+{{- define "waddle.decisions.mounts" -}}
+{{- if eq .Values.decisions.mode "sidecar" }}
+- {name: decisions-socket, mountPath: /run/waddle}
+- {name: decisions-configuration, mountPath: /etc/waddle/decisions, readOnly: true}
+{{- else if eq .Values.decisions.mode "exporter" }}
+- {name: decisions-configuration, mountPath: /etc/waddle/decisions, readOnly: true}
+- {name: exporter-client, mountPath: /etc/waddle/exporter-client, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* A pod's volumes: (list root "webhook" or "audit"). */}}
+{{- define "waddle.decisions.volumes" -}}
+{{- $root := index . 0 }}
+{{- $of := index . 1 }}
+{{- $decisions := $root.Values.decisions }}
+{{- if and $decisions.auditReport.enabled (eq $of "audit") }}
+- name: audit-report
+  persistentVolumeClaim: {claimName: {{ $decisions.auditReport.existingClaim | default "waddle-audit-report" }}}
+- name: audit-report-configuration
+  configMap: {name: waddle-audit-report}
+{{- end }}
+{{- if eq $decisions.mode "sidecar" }}
+- name: decisions-queue
+  {{- if $decisions.queue.persistent }}
+  persistentVolumeClaim: {claimName: {{ $decisions.queue.existingClaim | default "waddle-decisions" }}}
+  {{- else }}
+  emptyDir: {sizeLimit: {{ $decisions.queue.sizeLimit }}}
+  {{- end }}
+- name: decisions-socket
+  emptyDir: {medium: Memory, sizeLimit: 1Mi}
+- name: decisions-configuration
+  configMap: {name: waddle-decisions}
+- name: decisions-sinks
+  secret: {secretName: {{ $decisions.sinksSecret }}, optional: true, defaultMode: 0440}
+{{- else if eq $decisions.mode "exporter" }}
+- name: decisions-configuration
+  configMap: {name: waddle-decisions}
+- name: exporter-client
+  secret: {secretName: {{ $decisions.exporter.clientSecret }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+
+{{- define "waddle.decisions.claim" -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+spec:
+  accessModes: [{{ .mode }}]
+  {{- with .storageClassName }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests: {storage: {{ .storage }}}
+{{- end }}
