@@ -44,3 +44,10 @@ def status_of(document: Mapping[str, Any] | None) -> Json:
 def conditions_of(status: Mapping[str, Any]) -> list[Json]:
     """The conditions in a status: objects whose type is a text."""
     return [item for item in objects_of(status.get("conditions")) if type(item.get("type")) is str]
+
+
+def is_deleted(document: Mapping[str, Any] | None) -> bool:
+    """Whether an object is being deleted: only its finalizers keep it."""
+    return document is not None and bool(
+        object_of(document.get("metadata")).get("deletionTimestamp")
+    )

@@ -70,6 +70,8 @@ def _shared_prefix(names: Sequence[str]) -> int:
 def _row(item: Convergence) -> list[str]:
     counted = item.counted
     enforcing = sum(standing.state == "enforced" for standing in counted)
+    if item.is_deleted:
+        enforcing = 0
     return [
         f"{item.kind}/{item.name}",
         str(item.generation),
@@ -98,7 +100,8 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def _faults(item: Convergence) -> list[str]:
-    return [
+    deleted = [f"{item.kind}/{item.name}: it is being deleted"] if item.is_deleted else []
+    return deleted + [
         f"{item.kind}/{item.name} on {standing.replica.name}: {standing.reason}"
         for standing in item.standings
         if standing.errors or standing.state == "rolledback"

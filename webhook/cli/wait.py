@@ -236,6 +236,8 @@ class _Wait:
 
 def _faults(state: Convergence) -> str:
     """What each replica lacks that does not enforce the object."""
+    if state.is_deleted:
+        return "it is being deleted"
     lacking = [standing for standing in state.counted if standing.state != "enforced"]
     if not lacking:
         return "no replica is ready"

@@ -9,7 +9,7 @@ so that any of them may write it. Four types, each ``True`` or ``False``:
 - ``Enforced``: ``N/M replicas at generation G``.
 
 Active, Degraded and Error exclude one another. None of them holds while the
-object is rolled back by annotation, which the reason of all says. A replica that
+object is rolled back by annotation, or is being deleted, which the reason of all says. A replica that
 has merely not followed yet is given :data:`BEHIND_SECONDS`: nothing is said of a
 generation before it is settled, and an ``observedGeneration`` below the object's
 tells that.
@@ -48,7 +48,9 @@ REPLICAS_SHOWN: Final = 5
 FAULT_CHARACTERS_MAX: Final = 300
 """Of one replica's fault in a message; its own status has the whole."""
 
-State: TypeAlias = Literal["Active", "Degraded", "Error", "RolledBack", "Progressing"]
+State: TypeAlias = Literal[
+    "Active", "Degraded", "Error", "RolledBack", "Progressing", "Terminating"
+]
 
 _GOOD: Final = frozenset({"enforced", "rolledback"})
 
@@ -59,6 +61,8 @@ _REASONS: Final = {
     "engine": "EngineMissing",
 }
 """Of a fault that is the only one there is, by the code of its status error."""
+
+_DELETED: Final = "it is being deleted: no replica enforces it any more"
 
 _LABELS: Final = dict(item.split("=") for item in POD_LABELS.split(","))
 
@@ -174,6 +178,8 @@ def judge(
     With ``overdue`` those that are behind have been for long enough.
     """
     found = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
+    if found.is_deleted:
+        return Verdict("Terminating", found.generation, "Terminating", _DELETED, "")
     if not any(standing.observed_generation for standing in found.standings):
         return None
     good = [item for item in found.standings if item.state in _GOOD]

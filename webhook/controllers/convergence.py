@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from webhook.api import pod_status
 from webhook.api.gvk import text
 from webhook.api.pod_status import LABEL_PREFIX
-from webhook.api.shapes import conditions_of, integer_of, objects_of, status_of, texts_of
+from webhook.api.shapes import (
+    conditions_of,
+    integer_of,
+    is_deleted,
+    objects_of,
+    status_of,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -97,6 +104,8 @@ class Convergence:
     uid: str
     generation: int
     standings: tuple[Standing, ...]
+    is_deleted: bool = False
+    """Whether it is being deleted: replicas take it for gone, whatever they still say."""
 
     @property
     def counted(self) -> tuple[Standing, ...]:
@@ -107,7 +116,9 @@ class Convergence:
     def enforced(self) -> bool:
         """Whether every replica that may answer enforces the object as it is now, and one does."""
         counted = self.counted
-        return bool(counted) and all(standing.state == "enforced" for standing in counted)
+        return bool(counted and not self.is_deleted) and all(
+            standing.state == "enforced" for standing in counted
+        )
 
     @property
     def since(self) -> str:
@@ -163,6 +174,7 @@ def converge(
         metadata["uid"],
         metadata.get("generation", 0),
         tuple(_standing(item, by_pod.get(item.uid), metadata, kind) for item in replicas),
+        is_deleted=is_deleted(document),
     )
 
 

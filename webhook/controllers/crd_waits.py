@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.shapes import conditions_of, status_of
+from webhook.api.shapes import conditions_of, is_deleted, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -47,6 +47,8 @@ def _reason(crd: Json | None) -> str:
     """Why a CRD is not established; an empty text where it is."""
     if crd is None:
         return "there is no such CRD: no replica with --operation=generate has made it"
+    if is_deleted(crd):
+        return "the CRD is being deleted, and every constraint of its kind with it"
     conditions = {item["type"]: item for item in conditions_of(status_of(crd))}
     if conditions.get("Established", {}).get("status") == "True":
         return ""

@@ -4,7 +4,8 @@ Two parties want kinds: one for policy (templates, their constraints, Config,
 SyncSets, Namespaces), one for referential data, since a kind may be both. Each
 event is taken to its end before the next is looked at: a template that goes
 takes its kind's watch with it at once, and with that every event of it that
-still waits, so that nothing stale is ever applied.
+still waits, so that nothing stale is ever applied. As in Gatekeeper, an object
+with a ``deletionTimestamp`` is gone, whatever finalizer still keeps it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.shapes import is_deleted
 from webhook.constraint import constraint
 from webhook.controllers import policies, sync
 from webhook.controllers.policies import constraint_kind
@@ -115,6 +117,8 @@ class Reconciler:
     def _take_object(self, event: Event, key: Key) -> None:
         name = key.name
         document = event.object if event.kind == "set" else None
+        if event.gvk != NAMESPACE and is_deleted(document):
+            document = None
         if event.gvk == TEMPLATE:
             self._template(name, document)
         elif event.gvk == NAMESPACE:
@@ -180,6 +184,8 @@ class Reconciler:
             return
         assert event.key is not None
         document = event.object if event.kind == "set" else None
+        if is_deleted(document):
+            document = None
         with self._spoiled.object("data", str(event.gvk), *event.key):
             self._data.data(event.gvk, event.key, document)
 

@@ -277,3 +277,20 @@ def test_conditions_that_are_not_ours_tell_no_state():
 )
 def test_trouble_is_news_and_so_is_its_end(old, new, news):
     assert is_news(old, new) is news
+
+
+def test_an_object_that_is_being_deleted_is_enforced_by_nobody():
+    """Whatever replicas still say, or say no more: the rule is to assume the worst."""
+    ending = template()
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    for statuses in ([says("a"), says("b")], []):
+        found = verdict(*statuses, document=ending, pods=[pod("a", ready=True)])
+
+        assert found is not None
+        conditions = merged([], found, "now")
+        assert {item["type"]: item["status"] for item in conditions} == dict.fromkeys(
+            TYPES, "False"
+        )
+        assert {item["reason"] for item in conditions} == {"Terminating"}
+        assert state_of(conditions) == ("Terminating", 2)

@@ -128,3 +128,11 @@ def test_statuses_are_found_by_what_they_are_about():
         ("ConstraintTemplate", "k"): entries[:1],
         ("K", "c"): entries[1:],
     }
+
+
+def test_an_object_that_is_being_deleted_is_not_enforced():
+    ending = changed(CONSTRAINT, deletionTimestamp="2026-01-01T00:00:00Z")
+
+    enforced, _ = states(ending, [status("a", CONSTRAINT)], pod("a"))
+
+    assert not enforced

@@ -160,6 +160,18 @@ def test_a_crd_is_awaited_once_it_has_been_wanted_for_a_while(found, reason):
     assert waits.look((), found) == {}
 
 
+def test_a_crd_that_is_being_deleted_is_not_established_any_more():
+    now = [100.0]
+    waits = CrdWaits(lambda: now[0])
+    ending = crd(NamesAccepted="True", Established="True")
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    waits.look({CRD}, [ending])
+    now[0] += WAIT_SECONDS
+
+    assert "is being deleted" in waits.look({CRD}, [ending])[CRD]
+
+
 @pytest.mark.parametrize("wait_for_broken", [False, True])
 def test_a_template_without_its_engine_says_so_and_so_do_its_constraints(wait_for_broken):
     """Its constraints have their CRD, and readiness does not wait for what cannot come."""

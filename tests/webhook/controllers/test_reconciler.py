@@ -177,6 +177,33 @@ def test_a_template_that_goes_takes_its_kind_s_watch_with_it_so_that_a_new_one_i
     ]
 
 
+def test_an_object_that_is_being_deleted_is_gone_whatever_finalizer_keeps_it():
+    """As in Gatekeeper: what somebody has deleted decides no more, and no readiness waits for it."""
+    bench = Bench()
+    bench.set(TEMPLATE, template())
+    bench.set(KIND, constraint("kept"))
+    bench.set(KIND, constraint("gone"))
+    bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET, KIND)
+    bench.reconciler.published()
+    assert len(bench.client.snapshot.constraints) == 2
+
+    bench.set(KIND, deleted(constraint("gone")))
+    bench.reconciler.published()
+
+    assert [one.name for one in bench.client.snapshot.constraints] == ["kept"]
+    assert bench.tracker.satisfied
+    bench.set(TEMPLATE, deleted(template()))
+    bench.reconciler.published()
+    assert not bench.client.snapshot.constraints
+    assert bench.reconciler.statuses() == {}
+
+
+def deleted(document):
+    return document | {
+        "metadata": document["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    }
+
+
 def test_a_config_elsewhere_or_of_another_name_has_no_effect():
     bench = Bench()
     bench.set(CONFIG, config(CONFIG_MAP), "elsewhere")
