@@ -163,6 +163,15 @@ CLOSED: Final = Metric(
     "Connections that the server closed for a reason of its own.",
     ("reason",),
 )
+HANDSHAKES: Final = Metric(
+    f"{_W}handshakes", "gauge", "Connections to the webhook that are in their TLS handshake."
+)
+HANDSHAKES_FAILED: Final = Metric(
+    f"{_W}handshakes_failed",
+    "counter",
+    "TLS handshakes that came to nothing, by reason (error, timeout, too_many_connections).",
+    ("reason",),
+)
 LAG: Final = Metric(
     f"{_W}event_loop_lag_seconds",
     "gauge",
@@ -356,6 +365,8 @@ METRICS: Final = (
     UNDECIDABLE,
     CONNECTIONS,
     CLOSED,
+    HANDSHAKES,
+    HANDSHAKES_FAILED,
     LAG,
     LAG_MAX,
     LAG_SECONDS,

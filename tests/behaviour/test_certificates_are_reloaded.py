@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.behaviour.authority import Authority
 from tests.behaviour.serving import (
     REQUIRED_LABELS,
     Server,
@@ -134,50 +134,6 @@ def test_a_self_signed_certificate_is_one_that_a_client_can_be_told_to_trust(
         connection.close()
 
 
-class Authority:
-    """A certificate authority for clients."""
-
-    def __init__(self) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "clients")])
-        self.pem = self._sign(self.name, self.key.public_key(), authority=True)
-
-    def _sign(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool
-    ) -> bytes:
-        now = dt.datetime.now(tz=dt.UTC)
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self.name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(hours=1))
-            .not_valid_after(now + dt.timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .sign(self.key, hashes.SHA256())
-        )
-        return certificate.public_bytes(serialization.Encoding.PEM)
-
-    def client(self, name: str, folder: Path) -> ssl.SSLContext:
-        """A client's context with a certificate of this common name."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-        pem = self._sign(subject, key.public_key(), authority=False)
-        path = folder / f"{name}.pem"
-        path.write_bytes(
-            pem
-            + key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-        context = unverified()
-        context.load_cert_chain(path)
-        return context
-
-
 def is_served(server: Server, context: ssl.SSLContext) -> bool:
     """Whether a client gets an answer; with TLS 1.3 a refusal comes after its handshake."""
     try:
@@ -203,10 +159,30 @@ def test_clients_must_come_from_the_authority_and_have_the_name(
         assert is_served(server, good)
         assert not is_served(server, unverified())
         assert not is_served(server, authority.client("somebody", tmp_path))
+        assert not is_served(server, authority.client("kube-apiserver", tmp_path, "somebody"))
+        assert not is_served(server, authority.client("somebody", tmp_path, "kube-apiserver"))
         assert not is_served(server, other.client("kube-apiserver", tmp_path))
         refused = 'waddle_connections_closed_total{reason="client_certificate"}'
-        assert server.metric(refused) == 1
+        assert server.metric(refused) == 3
         # The authorities are reloaded too, and the ones before no longer count.
         (secret / "ca.crt").write_bytes(other.pem)
         await_true(lambda: is_served(server, other.client("kube-apiserver", tmp_path)))
         assert not is_served(server, good)
+
+
+def offered(server: Server, ciphers: str) -> bool:
+    """Whether a client of TLS 1.2 that has these cipher suites is served."""
+    context = unverified()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(f"{ciphers}:@SECLEVEL=0")
+    return is_served(server, context)
+
+
+def test_tls_1_2_offers_no_suite_with_cbc(policies: Path, secret: Path) -> None:
+    flags = (f"--cert-dir={secret}", "--tls-min-version=1.2")
+    with Server(policies, *flags) as server:
+        server.ready()
+        assert offered(server, "ECDHE-ECDSA-AES128-GCM-SHA256")
+        assert offered(server, "ECDHE-ECDSA-CHACHA20-POLY1305")
+        for name in ("ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"):
+            assert not offered(server, name)

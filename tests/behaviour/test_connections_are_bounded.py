@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
+from webhook.server.acceptor import HANDSHAKES_MAX
 
 HEAD = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
@@ -179,7 +181,8 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served(tmp_path:
         first, second = server.connect(), server.connect()
         assert server.post(review(pod()), connection=first).status == 200
         assert server.post(review(pod()), connection=second).status == 200
-        with server.raw() as third:
+        address = ("127.0.0.1", server.ports["admission"])
+        with socket.create_connection(address, 60) as third:
             assert read_all(third) == b""
         assert server.post(review(pod()), connection=first).status == 200
         first.close()
@@ -218,3 +221,38 @@ def test_bytes_that_wait_are_bounded_together(tmp_path: Path) -> None:
         assert found.startswith(b"HTTP/1.1 429 ")
         assert b"retry-after: 1" in found
         await_true(lambda: server.metric("waddle_waiting_bytes") == 0)
+
+
+def test_handshakes_that_never_begin_are_bounded_and_told_of(tmp_path: Path) -> None:
+    """5,000 connections that said nothing held 5,000 descriptors and 330 MiB."""
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies, "--handshake-timeout=60s") as server, ExitStack() as stack:
+        server.ready()
+        address = ("127.0.0.1", server.ports["admission"])
+        for _ in range(600):
+            stack.enter_context(socket.create_connection(address, 60))
+        given_up = 'waddle_handshakes_failed_total{reason="too_many_connections"}'
+        await_true(lambda: (server.metric(given_up) or 0) >= 600 - HANDSHAKES_MAX)
+        descriptors = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+        assert descriptors < HANDSHAKES_MAX + 50
+        assert server.metric("waddle_handshakes") == HANDSHAKES_MAX
+        assert server.post(review(pod())).status == 200
+        told = [event for event in server.events if event["msg"] == "handshake failed"]
+        assert 1 <= len(told) < 10
+
+
+def test_handshakes_count_as_connections(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with (
+        Server(policies, "--max-connections=5", "--handshake-timeout=60s") as server,
+        ExitStack() as stack,
+    ):
+        server.ready()
+        address = ("127.0.0.1", server.ports["admission"])
+        silent = [stack.enter_context(socket.create_connection(address, 60)) for _ in range(20)]
+        await_true(lambda: server.metric("waddle_handshakes") == 5)
+        assert [read_all(one) for one in silent[:15]] == [b""] * 15
+        assert server.post(review(pod())).status == 200
+        silent[-1].sendall(b"this is no TLS at all")
+        failed = 'waddle_handshakes_failed_total{reason="error"}'
+        await_true(lambda: server.metric(failed) == 1)

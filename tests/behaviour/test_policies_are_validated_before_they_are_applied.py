@@ -1,5 +1,9 @@
 """What a policy would do is told before it is applied: at admission, by request, in a pipeline."""
 
+import datetime as dt
+import http.client
+import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.behaviour.authority import Authority
 from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
 from tests.webhook.cli.in_process import waddle
+from webhook.certs import self_signed
 
 PATH = "/v1/validate-policy"
 TEMPLATE = yaml.safe_load(REQUIRED_LABELS)
@@ -40,13 +46,59 @@ def named(label: str, name: str = "new") -> dict[str, Any]:
     return document
 
 
+class Certified(Server):
+    """A server whose clients show a certificate."""
+
+    client: ssl.SSLContext
+
+    def connect(self, context: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
+        """As the API server does."""
+        return super().connect(context or self.client)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a constraint in force."""
+    """A server with a constraint in force, that validates policies for who shows a certificate."""
     folder = tmp_path_factory.mktemp("policies")
-    policies = write_policies(folder, REQUIRED_LABELS, constraint("x", "owner"), SYNCED)
-    with Server(policies, "--evaluation-budget=100ms") as started:
+    policies = write_policies(folder / "p", REQUIRED_LABELS, constraint("x", "owner"), SYNCED)
+    pair, authority = self_signed(["localhost"], dt.datetime.now(tz=dt.UTC)), Authority()
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
+    (folder / "ca.crt").write_bytes(authority.pem)
+    flags = (f"--cert-dir={folder}", "--client-ca-name=ca.crt", "--enable-validate-policy")
+    with Certified(policies, "--evaluation-budget=100ms", *flags) as started:
+        started.client = authority.client("kube-apiserver", folder)
         yield started.ready()
+
+
+def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> None:
+    """Whoever reached the port could ask what is in synced objects, letter by letter."""
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("x", "owner"))
+    with Server(policies) as plain:
+        answer = plain.ready().post({"items": [named("team")]}, PATH)
+        assert answer.status == 404
+        assert answer.json()["message"].endswith("there are /v1/admit and /v1/admitlabel")
+
+
+def test_templates_are_admitted_while_a_large_source_is_validated(server: Server) -> None:
+    """One request of 1.35 MB held the only thread for 20 s, and every template timed out."""
+    rules = "\n".join(
+        f'violation[{{"msg": "m"}}] {{ x{n} := {n}; x{n} > 1 }}' for n in range(30_000)
+    )
+    large = yaml.safe_load(REQUIRED_LABELS)
+    large["metadata"]["name"] = "large"
+    large["spec"]["crd"]["spec"]["names"]["kind"] = "Large"
+    large["spec"]["targets"][0]["rego"] = f"package large\n{rules}"
+    connection = server.connect()
+    try:
+        connection.request("POST", PATH, json.dumps(large))
+        template = yaml.safe_load(REQUIRED_LABELS.replace("label <%v>", "the label <%v>"))
+        assert server.admit(template)["allowed"] is True
+        broken = yaml.safe_load(REQUIRED_LABELS.replace("msg := sprintf", "msg := sprintff"))
+        assert server.admit(broken)["allowed"] is False
+        assert connection.getresponse().status in (200, 504)  # it ends with its time
+    finally:
+        connection.close()
 
 
 def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:

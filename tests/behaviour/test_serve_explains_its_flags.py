@@ -64,6 +64,14 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"--port: cannot listen on 127.0.0.1:{port}" in found.stderr
 
 
+def test_an_address_that_is_not_ours_is_not_blamed_on_the_port(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS)
+    for host in ("192.0.2.1", "no-such-host.invalid"):
+        found = run(f"--policies={policies}", f"--host={host}", "--port=0")
+        assert found.returncode == 1
+        assert f"--host: cannot listen on {host}:0" in found.stderr
+
+
 def test_the_flags_of_gatekeeper_s_chart_start_it(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
     flags = [

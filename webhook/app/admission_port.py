@@ -17,6 +17,7 @@ from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
+from webhook.server.validation import ValidationEndpoint
 
 if TYPE_CHECKING:
     import socket
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from webhook.app.certificates import CertificateLoader
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
+    from webhook.app.policy_validation import ValidationThread
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics import Registry
     from webhook.server.admission import Recorder
     from webhook.server.serving import Serving
+    from webhook.server.validation import Callers
     from webhook.settings.serve import ServeSettings
 
 STALLED_SECONDS: Final = 60.0
@@ -67,13 +70,15 @@ class AdmissionPort:
             self._hub.peer_check = lambda transport: certs.check_client_name(
                 transport, settings.client_cn_name
             )
+        self._serving = serving
+        self._make_plain_client = make_plain_client
+        self._validation: ValidationThread | None = None
         self._compilation = (
-            CompileThread(make_plain_client, serving, settings.evaluation_budget_seconds)
+            CompileThread(self._in_force, settings.evaluation_budget_seconds)
             if settings.validate_templates == "compile"
             else None
         )
         seconds = settings.evaluation_budget_seconds
-        self._serving = serving
         self._log = log
         self._series_max = settings.max_constraint_series
         guard = serving.guard
@@ -99,7 +104,7 @@ class AdmissionPort:
             registry,
             log,
             body_max=settings.max_body_bytes,
-            validator=self._compilation,
+            validation=self._validation_endpoint(settings, cluster),
         )
         self.listener = Listener(
             self._hub,
@@ -110,8 +115,35 @@ class AdmissionPort:
             measures_lag=True,
         )
 
+    def _in_force(self) -> Client:
+        """A client with the policies in force, for trying others on top of them."""
+        client, revision = self._make_plain_client(), self._serving.revision
+        if revision is not None:
+            client.adopt(revision.snapshot)
+        return client
+
+    def _validation_endpoint(
+        self, settings: ServeSettings, cluster: ClusterThread | None
+    ) -> ValidationEndpoint | None:
+        """What validates policies for pipelines, where that is on."""
+        if not settings.enable_validate_policy:
+            return None
+        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.callers import CertifiedCallers, ClusterCallers  # noqa: PLC0415
+        from webhook.app.policy_validation import ValidationThread  # noqa: PLC0415
+
+        callers: Callers = CertifiedCallers()
+        if not settings.client_ca_name:
+            assert cluster is not None  # The settings were checked.
+            callers = ClusterCallers(cluster, self._serving)
+        seconds = settings.evaluation_budget_seconds
+        self._validation = ValidationThread(self._in_force, seconds)
+        return ValidationEndpoint(self._validation, callers, self._registry, self._log)
+
     def stop_compiling(self) -> None:
         """End the threads beside admission's: of templates being admitted, of slow reviews."""
+        if self._validation is not None:
+            self._validation.stop()
         self._application.stop()
         self._slow_reviews.stop()
         if self._compilation is not None:
@@ -130,6 +162,7 @@ class AdmissionPort:
         registry.set(metrics.IN_FLIGHT, hub.in_flight)
         registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
         registry.set(metrics.CONNECTIONS, len(hub.connections))
+        registry.set(metrics.HANDSHAKES, len(hub.handshakes))
         guard, revision = self._serving.guard, self._serving.revision
         if revision is not None and guard.breakers:
             guard.keep(constraint.key for constraint in revision.snapshot.constraints)

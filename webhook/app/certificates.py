@@ -75,9 +75,8 @@ class CertificateLoader:
             certs.make_context(pair, self._min_version)
         except InvalidCertificate as error:
             if str(error) != self._fault:
-                self._log.error(
-                    "certificate cannot be used; the one before stays", error=str(error)
-                )
+                stays = "" if self._installed is None else "; the one before stays"
+                self._log.error(f"certificate cannot be used{stays}", error=str(error))
             self._fault = str(error)
             self._registry.count(metrics.RELOADS, "certificate", "error")
             self._registry.set(metrics.RELOAD_FAULT, 1, "certificate")

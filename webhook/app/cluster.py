@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from webhook import metrics
 from webhook.api.pod_status import Pod
@@ -41,7 +41,8 @@ from webhook.settings.serve import SERVED
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from typing import Any
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Json
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
+
+Answer = TypeVar("Answer")
 
 NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 
@@ -157,6 +160,15 @@ class ClusterThread:
             return answer
         return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
+    def ask(self, question: Callable[[Client], Coroutine[Any, Any, Answer]]) -> Future[Answer]:
+        """Ask the API server something; any thread may. The error is an UnreachableError."""
+        following, loop = self._following, self._thread.loop
+        if following is None or loop is None:
+            answer: Future[Answer] = Future()
+            answer.set_exception(UnreachableError("the cluster is not followed"))
+            return answer
+        return asyncio.run_coroutine_threadsafe(question(following.client), loop)
+
     def start(self) -> None:
         """Begin."""
         self._thread.start()
@@ -250,7 +262,7 @@ class Following:
         """``tell`` takes why the replica is not ready, and what is wrong."""
         self._tell = tell
         self._certificate = certificate
-        self._client = client
+        self.client = client
         self._generates = "generate" in operations
         spoiled = Spoiled(log, registry)
         self._crds = ObjectWriter(
@@ -311,7 +323,7 @@ class Following:
             return NamespaceAnswer(known)
         try:
             async with asyncio.timeout(seconds):
-                return NamespaceAnswer(slim(await self._client.get(NAMESPACES, name)))
+                return NamespaceAnswer(slim(await self.client.get(NAMESPACES, name)))
         except ApiError as error:
             return NamespaceAnswer(None, "" if error.is_absent else str(error))
         except (UnreachableError, TimeoutError) as error:

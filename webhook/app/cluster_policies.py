@@ -188,4 +188,5 @@ class ClusterPolicies:
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
         before, self.faults = self.faults, self.policy.faults()
         for fault in sorted(set(self.faults) - set(before)):
-            self._log.error("policy cannot be used; what was in force before stays", fault=fault)
+            stays = "; what was in force before stays" if self.is_serving else ""
+            self._log.error(f"policy cannot be used{stays}", fault=fault)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.app.priority import stand_behind
-from webhook.policies.effect import concerned, effect_on_data, only
 from webhook.policies.validation import validate
 from webhook.rego.write.generate import compile_parts
 from webhook.server import submission
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.log import Logger
-    from webhook.server.serving import Serving
 
 LARGE_CHARACTERS: Final = 1500
 """Source of a function from which on it is compiled elsewhere. CPython's compiler took 0.37 µs a
@@ -88,22 +86,15 @@ def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
     return codes
 
 
-EFFECT_SECONDS: Final = 5.0
-"""For the comparison of synced objects, in one call."""
-
-
 class CompileThread:
     """One thread: policies are admitted seldom, and the requests that wait are bounded already."""
 
-    def __init__(
-        self, make_client: Callable[[], Client], serving: Serving, evaluation_seconds: float
-    ) -> None:
-        """``make_client`` gives an empty client, which is thrown away after one call.
+    def __init__(self, make_in_force: Callable[[], Client], evaluation_seconds: float) -> None:
+        """``make_in_force`` gives a client with the policies in force, thrown away after a call.
 
         ``evaluation_seconds`` is what one evaluation of one constraint may take.
         """
-        self._make_client = make_client
-        self._serving = serving
+        self._make_in_force = make_in_force
         self._seconds = evaluation_seconds
         self._executor = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="compile", initializer=stand_behind
@@ -113,19 +104,9 @@ class CompileThread:
         """What is wrong with a template or constraint, tried on what is in force; or an empty text."""
         return self._executor.submit(self._check, document)
 
-    def validate(self, documents: list[dict[str, Any]]) -> Future[dict[str, Any]]:
-        """What is wrong with policies, and how many violations of synced objects they change."""
-        return self._executor.submit(self._validate, documents)
-
     def stop(self) -> None:
         """Compile nothing more; what is being compiled is not waited for."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _in_force(self) -> Client:
-        client, revision = self._make_client(), self._serving.revision
-        if revision is not None:
-            client.adopt(revision.snapshot)
-        return client
 
     def _check(self, document: Mapping[str, Any]) -> str:
         try:
@@ -135,23 +116,8 @@ class CompileThread:
 
     def _fault_of(self, document: Mapping[str, Any]) -> str:
         subject = (gvk_of(document).kind, name_of(document))
-        for problem in validate(self._in_force(), [document], self._seconds):
+        for problem in validate(self._make_in_force(), [document], self._seconds):
             if problem.severity == "error":
                 own = (problem.kind, problem.name) == subject
                 return problem.message if own else str(problem)
         return ""
-
-    def _validate(self, documents: list[dict[str, Any]]) -> dict[str, Any]:
-        before, after = self._in_force(), self._in_force()
-        problems = validate(after, documents, self._seconds)
-        keys = concerned(
-            documents,
-            [item.key for client in (before, after) for item in client.snapshot.constraints],
-        )
-        snapshots = only(before, keys), only(after, keys)
-        effect, is_whole = effect_on_data(*snapshots, keys, EFFECT_SECONDS)
-        return {
-            "valid": not any(problem.severity == "error" for problem in problems),
-            "problems": [problem.document() for problem in problems],
-            "effect": {**effect.document(examples=False), "complete": is_whole},
-        }

@@ -126,10 +126,11 @@ class PolicyLoader:
         seconds = time.monotonic() - began
         excluded = excluded_namespaces(report.configuration)
         revision = Revision(self._client.snapshot, self._client, wildcard.any_of(excluded))
-        if self._serving.revision is not None or self._good_enough(report):
+        was_serving = self._serving.revision is not None
+        if was_serving or self._good_enough(report):
             self._publish(revision, report, seconds)
         # Only now: that nothing is wrong any more is to be read when it is so for reviews, too.
-        self._tell(report)
+        self._tell(report, was_serving=was_serving)
         self._count(report, seconds)
         return not report.faults
 
@@ -170,7 +171,7 @@ class PolicyLoader:
             if self._idle:
                 self._log.warning("no constraint is in force: every request is allowed")
 
-    def _tell(self, report: PolicyReport) -> None:
+    def _tell(self, report: PolicyReport, *, was_serving: bool) -> None:
         """Log each fault when it is new, and not at every look."""
         if report.skipped and report.skipped != self._skipped:
             self._log.info(
@@ -182,7 +183,8 @@ class PolicyLoader:
         self._faults = tuple(str(fault) for fault in report.faults)
         for text in self._faults:
             if text not in self._told:
-                self._log.error("policy cannot be used; what was in force before stays", fault=text)
+                stays = "; what was in force before stays" if was_serving else ""
+                self._log.error(f"policy cannot be used{stays}", fault=text)
         if self._told and not self._faults:
             self._log.info("all policies can be used again")
         self._told = frozenset(self._faults)

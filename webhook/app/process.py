@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
@@ -53,6 +54,9 @@ before. Nothing else runs during one, and reviews leave hardly any cycles: it is
 compiled for whose garbage a review may wait. That was 11.6 ms with 20,000 allocations (median of
 600 changes, of which 60 were of templates), 1.5 ms with 5,000, and 3.8 ms for the second generation
 after five of the first, in all two thirds of the time. All objects are looked through after 20 million allocations."""
+
+
+_HOST_FLAGS: Final = {"--port": "--host", "--prometheus-port": "--prometheus-host"}
 
 
 class PolicySource(Protocol):
@@ -386,7 +390,12 @@ def _bind(host: str, port: int, flag: str) -> socket.socket:
             bound = socket.create_server(("", port), backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         where_ = f"{host}:{port}" if host else f":{port}"
-        raise StartupError(f"{flag}: cannot listen on {where_}: {error}") from None
+        # No other port would help where the address is not ours, or no name is known.
+        unknown = isinstance(error, socket.gaierror) or (
+            isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+        )
+        blamed = _HOST_FLAGS.get(flag, flag) if unknown else flag
+        raise StartupError(f"{blamed}: cannot listen on {where_}: {error}") from None
     bound.setblocking(False)
     return bound
 

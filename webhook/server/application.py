@@ -12,7 +12,7 @@ from webhook.server import namespace_label
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
-from webhook.server.validation import ValidationEndpoint
+from webhook.server.validation import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.metrics import Registry
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
-    from webhook.server.validation import PolicyValidator
+    from webhook.server.validation import ValidationEndpoint
 
 
 Endpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
@@ -38,11 +38,11 @@ def make_application(
     log: Logger,
     *,
     body_max: int,
-    validator: PolicyValidator | None = None,
+    validation: ValidationEndpoint | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
-    Policies are validated where there is a ``validator``.
+    Policies are validated where ``validation`` is given.
     """
 
     def admit_label(
@@ -53,10 +53,8 @@ def make_application(
         return namespace_label.decide(request, exemptions)
 
     others: dict[str, Endpoint] = {}
-    if validator is not None:
-        others["/v1/validate-policy"] = ValidationEndpoint(
-            validator, registry, log, body_max=body_max
-        )
+    if validation is not None:
+        others[PATH] = validation
     decoding = Decoding(body_max=body_max)
     reviews = {
         path: ReviewEndpoint(decide, registry, log, body_max=body_max, decoding=decoding)
@@ -108,6 +106,6 @@ class AdmissionApplication(Starlette):
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    message = f"no such path: {scope['path']}; there are /v1/admit, /v1/admitlabel and /v1/validate-policy"
+    message = f"no such path: {scope['path'][:256]}; there are /v1/admit and /v1/admitlabel"
     response = Response(failure(404, message), 404, media_type="application/json")
     await response(scope, receive, send)

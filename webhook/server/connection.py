@@ -102,7 +102,8 @@ class Connection(asyncio.Protocol):
         """A client has connected, and finished its TLS handshake."""
         self._transport = cast("asyncio.Transport", transport)
         self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
-        if not self.hub.joined(self):
+        socket = transport.get_extra_info("socket")
+        if not self.hub.joined(self, -1 if socket is None else socket.fileno()):
             self.abort("too_many_connections")
             return
         fault = self.hub.peer_check(transport) if self.hub.peer_check is not None else None

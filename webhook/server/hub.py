@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webhook import metrics
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Mapping
 
     from webhook.log import Logger
@@ -75,6 +76,8 @@ class Hub:
         self.registry = registry
         self.log = log
         self.connections: set[Member] = set()
+        self.handshakes: dict[int, socket.socket] = {}
+        """Connections that are in their handshake, the oldest first, by descriptor."""
         self.waiting: deque[Waiting] = deque()
         self.in_flight = 0
         """Requests queued, and neither answered nor without their client: connections count down."""
@@ -187,8 +190,9 @@ class Hub:
         """Count a connection that this side closed."""
         self.registry.count(metrics.CLOSED, reason)
 
-    def joined(self, connection: Member) -> bool:
-        """Take in a connection; False when there are too many."""
+    def joined(self, connection: Member, descriptor: int) -> bool:
+        """Take in a connection after its handshake; False when there are too many."""
+        self.handshakes.pop(descriptor, None)
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)

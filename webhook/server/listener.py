@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from webhook import metrics
+from webhook.server.acceptor import Acceptor
 from webhook.server.connection import Connection
-from webhook.server.limits import CLOSE_SECONDS, LAST_CHANCE_SECONDS
+from webhook.server.limits import LAST_CHANCE_SECONDS
 
 if TYPE_CHECKING:
     import socket
@@ -49,6 +50,7 @@ class Listener(uvicorn.Server):
         self.hub = hub
         self._socket = socket
         self._tls = tls
+        self._acceptor: Acceptor | None = None
         self._grace_seconds = grace_seconds
         self.listening = asyncio.Event()
         """Set when the port is open."""
@@ -76,28 +78,14 @@ class Listener(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        """Listen, with a deadline for the handshake, which uvicorn does not set."""
-        limits = self.hub.limits
-        handshake: dict[str, Any] = (
-            {}
-            if self._tls is None
-            else {
-                "ssl": self._tls,
-                "ssl_handshake_timeout": limits.handshake_timeout_seconds,
-                "ssl_shutdown_timeout": CLOSE_SECONDS,
-            }
-        )
+        """Listen, with bounds for handshakes, which uvicorn does not set."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            functools.partial(
-                self.config.http_protocol_class,
-                config=self.config,  # type: ignore[call-arg]  # uvicorn's way to make a protocol
-            ),
-            sock=self._socket,
-            backlog=BACKLOG,
-            **handshake,
+        make_protocol = functools.partial(
+            self.config.http_protocol_class,
+            config=self.config,  # type: ignore[call-arg]  # uvicorn's way to make a protocol
         )
-        self.servers = [server]
+        self._acceptor = Acceptor(self.hub, self._socket, make_protocol, self._tls)
+        self._acceptor.start(BACKLOG)
         self.started = True
         if self._measures_lag:
             due = loop.time() + LAG_INTERVAL_SECONDS
@@ -153,8 +141,8 @@ class Listener(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
         """Close the port; answer what is under way, and what open connections still send."""
-        for server in self.servers:
-            server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         # Handshakes that are under way become connections meanwhile.
         await asyncio.sleep(LAST_CHANCE_SECONDS / 2)
         for connection in tuple(self.hub.connections):

@@ -9,6 +9,7 @@ from webhook.api.encoding import encode
 # metav1.StatusReason of each code that is answered here.
 REASONS: Final = {
     400: "BadRequest",
+    401: "Unauthorized",
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",

@@ -1,14 +1,16 @@
 """``POST /v1/validate-policy``: what admission would say of policies, and what they would change.
 
-For pipelines that can reach a replica. Nothing is kept. The body is a template,
-a constraint, a list of them, or YAML documents. Of objects in the cluster the
-answer has counts alone: whoever reaches this port need not have the right to
-read them. ``waddle check --cluster`` shows more, to those who have.
+For pipelines that can reach a replica, where it is enabled. Nothing is kept. The body
+is a template, a constraint, a list of them, or YAML documents. Who calls is asked
+first. What policies would change is told, in counts, only to who may read all that
+policies can: a template can be written to count what it likes, one letter of a secret
+after the other. ``waddle check --cluster`` shows more, with the caller's own rights.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
@@ -18,7 +20,7 @@ from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.policies.validation import is_policy
-from webhook.server.exchange import JSON_ALONE
+from webhook.server.exchange import JSON, JSON_ALONE
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -26,21 +28,50 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics import Registry
-    from webhook.server.exchange import Receive, Send
+    from webhook.server.exchange import Header, Receive, Send
+
+PATH: Final = "/v1/validate-policy"
 
 ANSWER_SECONDS: Final = 20.0
-"""Compiling, trying and comparing are bounded apart; this is for what waits before it."""
+"""For one call, and then what it began ends. A library of 34 templates takes a second or two."""
 
 POLICIES_MAX: Final = 200
+BODY_BYTES_MAX: Final = 2 * 1024 * 1024
+"""A policy is no larger than what etcd holds, 1.5 MiB."""
+
 WAITING_MAX: Final = 2
-"""Calls at a time: one is worked at, one waits. Templates being admitted use the same thread."""
+"""Calls at a time, of those who are known and of those who are asked about, each."""
+
+TOKEN_BYTES_MAX: Final = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a caller may: 200, or the code and message of a refusal."""
+
+    code: int
+    message: str = ""
+    reads: bool = False
+    """Whether they may read every object that policies can."""
+
+
+class Callers(Protocol):
+    """Knows who may have policies validated."""
+
+    def ask(self, token: str) -> Future[Access]:
+        """What a caller with this bearer token may; empty for none. Called by any thread."""
 
 
 class PolicyValidator(Protocol):
     """Validates policies on top of those in force."""
 
-    def validate(self, documents: list[dict[str, Any]]) -> Future[dict[str, Any]]:
-        """The answer as JSON; called by any thread."""
+    def validate(
+        self, documents: list[dict[str, Any]], *, with_effect: bool
+    ) -> Future[dict[str, Any]]:
+        """The answer as JSON; called by any thread. Raises :class:`RefusedError`."""
+
+
+WITHHELD: Final = "told to who may list every kind that is synced, in all namespaces"
 
 
 class RefusedError(Exception):
@@ -55,50 +86,78 @@ class ValidationEndpoint:
     """Takes policies and answers what is wrong with them, as plain ASGI."""
 
     def __init__(
-        self, validator: PolicyValidator, registry: Registry, log: Logger, *, body_max: int
+        self, validator: PolicyValidator, callers: Callers, registry: Registry, log: Logger
     ) -> None:
         self._validator = validator
+        self._callers = callers
         self._registry = registry
         self._log = log
-        self._body_max = body_max
+        self._asking = 0
         self._waiting = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one call."""
+        headers: tuple[Header, ...] = JSON_ALONE
         try:
+            access = await self._access(scope)
             body = await self._body(receive)
-            code, content = 200, await self._answer(scope, body)
+            code, content = 200, await self._answer(body, reads=access.reads)
         except RefusedError as refusal:
             code, content = refusal.code, failure(refusal.code, str(refusal))
+            if code == 401:
+                headers = (JSON, (b"www-authenticate", b"Bearer"))
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._registry.count(metrics.REFUSED, "bug")
             self._log.fault("bug while validating policies", error)
             code, content = 500, failure(500, "internal error: see the webhook's log")
-        await send({"type": "http.response.start", "status": code, "headers": JSON_ALONE})
+        await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": content})
+
+    async def _access(self, scope: dict[str, Any]) -> Access:
+        """What the caller may; raises :class:`RefusedError`."""
+        if scope["method"] != "POST":
+            raise RefusedError(405, f"method {scope['method']} is not allowed: POST policies")
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+        shown = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
+        if len(shown) > TOKEN_BYTES_MAX:
+            raise RefusedError(401, "the bearer token is not valid")
+        if self._asking >= WAITING_MAX:
+            raise RefusedError(429, "other callers are being asked about: try again in a moment")
+        self._asking += 1
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                access = await asyncio.wrap_future(self._callers.ask(shown))
+        except TimeoutError:
+            raise RefusedError(504, "who calls could not be asked in time") from None
+        finally:
+            self._asking -= 1
+        if access.code != 200:
+            raise RefusedError(access.code, access.message)
+        return access
 
     async def _body(self, receive: Receive) -> bytes:
         body: bytes = b""
         while True:
             message = await receive()
             body += message.get("body", b"")
-            if len(body) > self._body_max:
-                raise RefusedError(413, f"body larger than {self._body_max} bytes")
+            if len(body) > BODY_BYTES_MAX:
+                raise RefusedError(413, f"body larger than {BODY_BYTES_MAX} bytes")
             if not message.get("more_body"):
                 return body
 
-    async def _answer(self, scope: dict[str, Any], body: bytes) -> bytes:
-        if scope["method"] != "POST":
-            raise RefusedError(405, f"method {scope['method']} is not allowed: POST policies")
+    async def _answer(self, body: bytes, *, reads: bool) -> bytes:
         documents = read_policies(body)
         if self._waiting >= WAITING_MAX:
             raise RefusedError(429, "other policies are being validated: ask again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                future = self._validator.validate(documents)
-                content: bytes = encode(await asyncio.wrap_future(future))
-                return content
+                future = self._validator.validate(documents, with_effect=reads)
+                found = await asyncio.wrap_future(future)
+            if not reads:
+                found = {**found, "effect": None, "effectWithheld": WITHHELD}
+            return encode(found)
         except TimeoutError:
             raise RefusedError(504, "not validated in time") from None
         finally:

@@ -213,7 +213,10 @@ class ServeSettings(ReportSettings):
         group=_LIMITS,
     )
     max_connections: int = flag(
-        2000, "Connections open at a time; more are closed at once.", group=_LIMITS
+        2000,
+        "Connections at a time, counted from their first moment on; more are closed at once. At "
+        "most 256 may be in their TLS handshake: of more the oldest is given up.",
+        group=_LIMITS,
     )
     max_header_bytes: int = flag(
         64 * 1024,
@@ -301,6 +304,13 @@ class ServeSettings(ReportSettings):
         "appears in the template's status.",
         group=_DECIDING,
         choices=("compile", "schema"),
+    )
+    enable_validate_policy: bool = flag(
+        False,
+        "Answer POST /v1/validate-policy: what admission would say of policies, and what they would "
+        "change. Callers show a certificate (--client-ca-name), or with --kubernetes a bearer token "
+        "whose user may post to that path; effects are told to who may list all that is synced.",
+        group=_DECIDING,
     )
     disable_enforcementaction_validation: bool = flag(
         False, "Admit constraints with any enforcementAction.", gatekeeper=True, group=_DECIDING

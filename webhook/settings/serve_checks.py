@@ -54,6 +54,10 @@ def validate(settings: ServeSettings) -> None:
             raise InvalidFlag(f"--{shown} must be at least {least:g}")
     if settings.client_ca_name and not settings.cert_dir:
         raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
+    if settings.enable_validate_policy and not (settings.client_ca_name or settings.in_cluster):
+        raise InvalidFlag(
+            "--enable-validate-policy needs --client-ca-name, or --kubernetes, to know who calls"
+        )
 
 
 def _check_source(settings: ServeSettings) -> None:

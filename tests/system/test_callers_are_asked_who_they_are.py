@@ -1,0 +1,94 @@
+"""Policies are validated for those whom the cluster lets, and effects told to who may read all."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.behaviour.serving import Answer
+from tests.system.conftest import ALL_OPERATIONS
+from tests.system.replicas import WORKLOADS, Plane, Replica, config_map, constraint, template, until
+
+PATH = "/v1/validate-policy"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNTS = f"/api/v1/namespaces/{WORKLOADS}/serviceaccounts"
+SYNC = "/apis/config.gatekeeper.sh/v1alpha1/namespaces/waddle-system/configs/config"
+
+
+def account(plane: Plane, name: str, *rules: dict[str, Any]) -> str:
+    """A token of a service account with these rights."""
+    api = plane.api
+    meta = {"name": name, "namespace": WORKLOADS}
+    api.apply(
+        f"{ACCOUNTS}/{name}", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    )
+    group, version = "rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1"
+    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}}
+    api.apply(f"{RBAC}/clusterroles/{name}", {**role, "rules": list(rules)})
+    binding = {"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name}}
+    binding["roleRef"] = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    subject = {"kind": "ServiceAccount", **meta}
+    api.apply(f"{RBAC}/clusterrolebindings/{name}", {**binding, "subjects": [subject]})
+    spec = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    found: str = api.request("POST", f"{ACCOUNTS}/{name}/token", spec)["status"]["token"]
+    return found
+
+
+POSTS = {"nonResourceURLs": [PATH], "verbs": ["post"]}
+READS = {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": ["list"]}
+
+
+@pytest.fixture(scope="module")
+def replica(empty_plane: Plane) -> Iterator[Replica]:
+    """A replica that validates policies, with ConfigMaps synced."""
+    plane = empty_plane
+    sync = {"syncOnly": [{"group": "", "version": "v1", "kind": "ConfigMap"}]}
+    config = {"apiVersion": "config.gatekeeper.sh/v1alpha1", "kind": "Config"}
+    name = {"name": "config", "namespace": "waddle-system"}
+    plane.api.apply(SYNC, {**config, "metadata": name, "spec": {"sync": sync}})
+    path = f"/api/v1/namespaces/{WORKLOADS}/configmaps/secretive"
+    plane.api.apply(path, config_map("hunter2", "secretive"))
+    with Replica(plane, "asked", *ALL_OPERATIONS, "--enable-validate-policy") as made:
+        made.wait_ready()
+        yield made
+    plane.delete_pod("asked")
+    plane.api.request("DELETE", SYNC)
+    plane.api.request("DELETE", path)
+
+
+def asked(replica: Replica, token: str | None) -> Answer:
+    """What a caller is told about a template that counts what it wants to know."""
+    rego = """
+    package guessing
+    violation[{"msg": "yes"}] { startswith(input.review.object.data.deny, input.parameters.word) }
+    """
+    policies = [template("Guessing", rego), constraint("guess", "hunter", "Guessing")]
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return replica.post(json.dumps({"items": policies}).encode(), PATH, headers=headers)
+
+
+def test_a_caller_is_told_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
+    """Nothing, whether policies are valid, or their effects too."""
+    plane = empty_plane
+    assert asked(replica, None).status == 401
+    refused = asked(replica, "nonsense")
+    assert refused.status == 401
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+    nobody = asked(replica, account(plane, "nobody", READS))
+    assert nobody.status == 403
+    assert PATH in nobody.json()["message"]
+
+    poster = asked(replica, account(plane, "poster", POSTS)).json()
+    assert poster["valid"] is True
+    assert poster["effect"] is None
+    assert "list" in poster["effectWithheld"]
+
+    token = account(plane, "reader", POSTS, READS)
+
+    def found() -> int:
+        counted: int = asked(replica, token).json()["effect"]["constraints"][0]["violationsAfter"]
+        return counted
+
+    until(lambda: found() == 1, "the synced ConfigMap is counted")

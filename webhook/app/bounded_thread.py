@@ -1,0 +1,102 @@
+"""A thread whose work ends with its deadline, whatever it is."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import queue
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from webhook.app.priority import stand_behind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_Work = tuple["Callable[[], object]", float, "Future[object]"]
+
+
+class TimeIsOverError(BaseException):
+    """Work that was ended by its deadline. No ``except Exception`` of the work may stop it."""
+
+
+class BoundedThread:
+    """Does one thing after the other, each for so many seconds at most.
+
+    What takes longer gets :class:`TimeIsOverError` raised in it: between two bytecodes, so it
+    must be work of Python's own that changes nothing others see, as compiling is. (A process
+    that is killed would have to be given all policies and data first.)
+    """
+
+    def __init__(self, name: str, *, waiting_max: int) -> None:
+        self._name = name
+        self._queue: queue.Queue[_Work | None] = queue.Queue(waiting_max)
+        self._lock = threading.Lock()
+        self._busy = False
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def submit(self, work: Callable[[], T], seconds: float) -> Future[T]:
+        """Do this within so many seconds; the error is TimeoutError. Raises ``queue.Full``."""
+        future: Future[object] = Future()
+        self._queue.put_nowait((work, seconds, future))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        return cast("Future[T]", future)
+
+    def stop(self) -> None:
+        """Do nothing more, and end what is being done."""
+        self._stopped = True
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(None)
+        self._end()
+
+    def _run(self) -> None:
+        stand_behind()
+        while not self._stopped:
+            # It may come a moment after the work has ended.
+            with contextlib.suppress(TimeIsOverError):
+                taken = self._queue.get()
+                if taken is None:
+                    return
+                self._carry_out(*taken)
+
+    def _carry_out(
+        self, work: Callable[[], object], seconds: float, future: Future[object]
+    ) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        timer = threading.Timer(seconds, self._end)
+        timer.daemon = True
+        self._busy = True
+        timer.start()
+        try:
+            found = work()
+        except TimeIsOverError:
+            future.set_exception(TimeoutError(f"not done within {seconds:g} s"))
+        except Exception as error:  # noqa: BLE001  # told to whoever waits for it
+            future.set_exception(error)
+        else:
+            future.set_result(found)
+        finally:
+            with self._lock:
+                self._busy = False
+            timer.cancel()
+
+    def _end(self) -> None:
+        """Raise in the thread, if it works."""
+        thread = self._thread
+        with self._lock:
+            if self._busy and thread is not None and thread.ident is not None:
+                _raise_in(thread.ident)
+
+
+def _raise_in(thread: int) -> None:
+    _SET(ctypes.c_ulong(thread), ctypes.py_object(TimeIsOverError))
+
+
+_SET: Final = ctypes.pythonapi.PyThreadState_SetAsyncExc

@@ -1,0 +1,126 @@
+"""Who may have policies validated, and may be told what they would change."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind, split_group_version
+from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.resource import Resource
+from webhook.server.validation import PATH, Access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.app.cluster import ClusterThread
+    from webhook.cluster.client import Client
+    from webhook.server.serving import Serving
+
+ASK_SECONDS: Final = 5.0
+"""For all questions to the API server about one caller."""
+
+NAMESPACES: Final = GroupVersionKind("", "v1", "Namespace")
+
+TOKEN_REVIEWS: Final = Resource(
+    GroupVersionKind("authentication.k8s.io", "v1", "TokenReview"),
+    "tokenreviews",
+    namespaced=False,
+)
+ACCESS_REVIEWS: Final = Resource(
+    GroupVersionKind("authorization.k8s.io", "v1", "SubjectAccessReview"),
+    "subjectaccessreviews",
+    namespaced=False,
+)
+
+
+class CertifiedCallers:
+    """Who has reached the port has shown a certificate that says who they are: trusted with all."""
+
+    def ask(self, token: str) -> Future[Access]:
+        """Anybody may."""
+        del token
+        found: Future[Access] = Future()
+        found.set_result(Access(200, reads=True))
+        return found
+
+
+class ClusterCallers:
+    """Whom the cluster lets: tokens are reviewed by the API server, and rights asked of it."""
+
+    def __init__(self, cluster: ClusterThread, serving: Serving) -> None:
+        self._cluster = cluster
+        self._serving = serving
+
+    def ask(self, token: str) -> Future[Access]:
+        """What a caller with this token may; called by any thread."""
+        return self._cluster.ask(lambda client: self._ask(client, token))
+
+    async def _ask(self, client: Client, token: str) -> Access:
+        if not token:
+            return Access(401, "a bearer token is needed")
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                return await self._access(client, token)
+        except (ApiError, UnreachableError, TimeoutError, UnknownKindError) as error:
+            why = str(error) or "no answer in time"
+            return Access(503, f"who you are, and what you may, could not be asked: {why}")
+
+    async def _access(self, client: Client, token: str) -> Access:
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        }
+        status = (await client.create(TOKEN_REVIEWS, body)).get("status") or {}
+        user = status.get("user") or {}
+        if not status.get("authenticated") or not user.get("username"):
+            return Access(401, "the bearer token is not valid")
+        path = {"nonResourceAttributes": {"path": PATH, "verb": "post"}}
+        if not await _may(client, user, path):
+            name = user["username"]
+            return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
+        return Access(200, reads=await self._reads(client, user))
+
+    async def _reads(self, client: Client, user: Mapping[str, Any]) -> bool:
+        """Whether a user may list, everywhere, each kind that policies can read."""
+        discovery = Discovery(client)
+        for gvk in self._kinds():
+            resource = await discovery.resource(gvk)
+            attributes = {"group": gvk.group, "resource": resource.plural, "verb": "list"}
+            if not await _may(client, user, {"resourceAttributes": attributes}):
+                return False
+        return True
+
+    def _kinds(self) -> list[GroupVersionKind]:
+        revision = self._serving.revision
+        synced = () if revision is None else _kinds_of(revision.snapshot.inventory)
+        # Policies see the Namespace of what is reviewed, too.
+        return sorted({NAMESPACES, *synced})
+
+
+def _kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
+    """The kinds that are in ``data.inventory``."""
+    for place in (inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()):
+        for api_version, kinds in place.items():
+            for kind in kinds:
+                yield GroupVersionKind(*split_group_version(api_version), kind)
+
+
+async def _may(client: Client, user: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether the API server allows a user this."""
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": user["username"],
+            "uid": user.get("uid", ""),
+            "groups": user.get("groups") or [],
+            "extra": user.get("extra") or {},
+            **attributes,
+        },
+    }
+    status = (await client.create(ACCESS_REVIEWS, body)).get("status") or {}
+    return status.get("allowed") is True

@@ -1,0 +1,64 @@
+"""Policies are validated for pipelines, on a thread of its own and never beyond its time."""
+
+from __future__ import annotations
+
+import queue
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.app.bounded_thread import BoundedThread
+from webhook.policies.effect import concerned, effect_on_data, only
+from webhook.policies.validation import validate
+from webhook.server.validation import ANSWER_SECONDS, WAITING_MAX, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from webhook.constraint.client import Client
+
+EFFECT_SECONDS: Final = 5.0
+"""For the comparison of synced objects, in one call."""
+
+
+class ValidationThread:
+    """Validates policies on top of those in force."""
+
+    def __init__(self, make_in_force: Callable[[], Client], evaluation_seconds: float) -> None:
+        """``make_in_force`` gives a client with the policies in force, thrown away after a call."""
+        self._make_in_force = make_in_force
+        self._seconds = evaluation_seconds
+        self._thread = BoundedThread("validate", waiting_max=WAITING_MAX)
+
+    def validate(
+        self, documents: list[dict[str, Any]], *, with_effect: bool
+    ) -> Future[dict[str, Any]]:
+        """What is wrong with policies, and how many violations of synced objects they change."""
+        try:
+            return self._thread.submit(
+                lambda: self._validate(documents, with_effect=with_effect), ANSWER_SECONDS
+            )
+        except queue.Full:
+            raise RefusedError(429, "other policies are being validated: try later") from None
+
+    def stop(self) -> None:
+        """Validate nothing more."""
+        self._thread.stop()
+
+    def _validate(self, documents: list[dict[str, Any]], *, with_effect: bool) -> dict[str, Any]:
+        after = self._make_in_force()
+        problems = validate(after, documents, self._seconds)
+        answer: dict[str, Any] = {
+            "valid": not any(problem.severity == "error" for problem in problems),
+            "problems": [problem.document() for problem in problems],
+        }
+        if not with_effect:
+            return answer
+        before = self._make_in_force()
+        keys = concerned(
+            documents,
+            [item.key for client in (before, after) for item in client.snapshot.constraints],
+        )
+        snapshots = only(before, keys), only(after, keys)
+        effect, is_whole = effect_on_data(*snapshots, keys, EFFECT_SECONDS)
+        answer["effect"] = {**effect.document(examples=False), "complete": is_whole}
+        return answer
