@@ -36,9 +36,9 @@ class Prepared:
     real: Any
 
     @property
-    def path(self) -> str:
+    def path(self) -> tuple[str, str]:
         """Which document is asked for."""
-        return f"data.t.{self.asked.name}"
+        return "t", self.asked.name
 
 
 def prepared(oracle: Oracle, asked: Iterable[Asked]) -> Iterator[Prepared]:

@@ -1,0 +1,199 @@
+"""Faults to put into the generator: small wrong changes to its syntax trees.
+
+They are the kinds that make verdicts wrong: ``and`` for ``or``, a dropped ``not``, a parenthesis
+less, a kind narrowed too much, in the generator's own conditions and in the text that it writes.
+They know no form by name, so that they need no change when a form is added.
+"""
+
+import ast
+import copy
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+PAYING: Final = re.compile(
+    r"charge|spend|work\b|made\b|called\b|_turn\b|pay|price|free|straight|effects|quiet|bodies"
+    r"|refuse|NotImplementedError"
+)
+"""In a statement of what an evaluation pays, or of what is refused: no verdict depends on it, and
+tests of their own hold it (tests/webhook/rego/write/test_payment.py)."""
+
+KINDS: Final = ("STRING", "INT", "BOOL", "LIST", "DICT", "SET", "NULL")
+
+NARROWED: Final = {"ANY": ("STRING", "LIST", "INT")}
+
+TEXTS: Final = (
+    ("and for or", re.compile(r" or "), " and "),
+    ("or for and", re.compile(r" and "), " or "),
+    ("a dropped not", re.compile(r"\bis not\b"), "is"),
+    ("a dropped not", re.compile(r"\bnot "), ""),
+)
+
+Change = Callable[[ast.AST], ast.AST | None]
+"""Gives the changed node, which replaces the one it is given a copy of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One fault in one module."""
+
+    module: str
+    line: int
+    what: str
+    source: str
+    """The line as it is without the fault."""
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """For a list of those that survive; lines move, their text seldom does."""
+        return f"{self.module} | {self.what} | {self.source}"
+
+
+def mutants(module: str, text: str) -> Iterator[Mutant]:
+    """All mutants of a module's source."""
+    tree = ast.parse(text)
+    lines = text.splitlines()
+    skipped = _skipped(tree)
+    for at, node in enumerate(ast.walk(tree)):
+        if id(node) in skipped or not hasattr(node, "lineno"):
+            continue
+        for what, change in _changes(node):
+            copied = copy.deepcopy(tree)
+            target = next(one for number, one in enumerate(ast.walk(copied)) if number == at)
+            replaced = _Replace(target, change(target)).visit(copied)
+            ast.fix_missing_locations(replaced)
+            source = lines[node.lineno - 1].strip()
+            yield Mutant(module, node.lineno, what, source, replaced)
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST | None) -> None:
+        self._old = old
+        self._new = new
+
+    def visit(self, node: ast.AST) -> ast.AST | None:
+        if node is self._old:
+            return self._new
+        return self.generic_visit(node)
+
+
+def _skipped(tree: ast.Module) -> set[int]:
+    """Nodes in docstrings, annotations, assertions, and statements about what is paid."""
+    found: set[int] = set()
+
+    def leave_out(node: ast.AST | None) -> None:
+        if node is not None:
+            found.update(map(id, ast.walk(node)))
+
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or isinstance(node, ast.Assert | ast.Raise) or (
+            isinstance(node, ast.Expr | ast.Assign | ast.AugAssign)
+            and PAYING.search(ast.unparse(node))
+        ) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            leave_out(node)
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            leave_out(node.annotation)
+        elif isinstance(node, ast.FunctionDef):
+            leave_out(node.returns)
+            if PAYING.search(node.name):
+                leave_out(node)
+    return found
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
+    if isinstance(node, ast.BoolOp):
+        other = ast.Or if isinstance(node.op, ast.And) else ast.And
+        what = "or for and" if other is ast.Or else "and for or"
+        yield what, lambda one: ast.BoolOp(other(), one.values)  # type: ignore[attr-defined]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "a dropped not", lambda one: one.operand  # type: ignore[attr-defined]
+    elif isinstance(node, ast.Call):
+        yield from _calls(node)
+    elif isinstance(node, ast.JoinedStr):
+        yield from _formatted(node)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield from _texts(node.value)
+    elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+        yield from _kinds(node)
+    elif isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
+        yield from _untyped(node)
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[str, Change]]:
+    """``all_of`` for ``any_of``, and what a negation or a parenthesis is made with."""
+    called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    swapped = {"all_of": "any_of", "any_of": "all_of", "all": "any", "any": "all"}.get(called)
+    if swapped:
+        what = "or for and" if swapped.startswith("any") else "and for or"
+
+        def swap(one: ast.AST) -> ast.AST:
+            assert isinstance(one, ast.Call)
+            return ast.Call(ast.Name(swapped, ast.Load()), one.args, one.keywords)
+
+        yield what, swap
+    if called in ("negation", "_negation") and node.args:
+        yield "a dropped not", lambda one: one.args[0]  # type: ignore[attr-defined]
+    if called == "proving" and isinstance(node.func, ast.Attribute):
+        return  # a proof less is only slower
+
+
+def _kinds(node: ast.Attribute | ast.Name) -> Iterator[tuple[str, Change]]:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id
+    owner = getattr(node.value, "id", "") if isinstance(node, ast.Attribute) else ""
+    if owner == "Binds":
+        for other in ("WALRUS", "ATOM"):
+            if other != name:
+                yield "a parenthesis less", _renamed(node, other)
+    if owner == "Kind" or (not owner and name in KINDS):
+        for other in NARROWED.get(name, ("LIST" if name == "STRING" else "STRING",)):
+            yield f"{other} for {name}", _renamed(node, other)
+
+
+def _renamed(node: ast.Attribute | ast.Name, name: str) -> Change:
+    if isinstance(node, ast.Name):
+        return lambda _: ast.Name(name, ast.Load())
+    return lambda one: ast.Attribute(one.value, name, ast.Load())  # type: ignore[attr-defined]
+
+
+def _untyped(node: ast.Tuple) -> Iterator[tuple[str, Change]]:
+    """A source with no kind, given one."""
+    if len(node.elts) != 2:
+        return
+    kind = node.elts[1]
+    if isinstance(kind, ast.Constant) and kind.value == "":
+        for other in ("s", "l", "i"):
+
+            def narrowed(one: ast.AST, other: str = other) -> ast.AST:
+                assert isinstance(one, ast.Tuple)
+                return ast.Tuple([one.elts[0], ast.Constant(other)], ast.Load())
+
+            yield f"{other} for no kind", narrowed
+
+
+def _texts(text: str) -> Iterator[tuple[str, Change]]:
+    for what, pattern, other in TEXTS:
+        for found in pattern.finditer(text):
+            changed = text[: found.start()] + other + text[found.end() :]
+            yield what, lambda _, changed=changed: ast.Constant(changed)  # type: ignore[misc]
+    if text.startswith("(") and text.endswith(")") and text.count("(") == 1:
+        yield "a parenthesis less", lambda _: ast.Constant(text[1:-1])
+
+
+def _formatted(node: ast.JoinedStr) -> Iterator[tuple[str, Change]]:
+    """A text in parentheses, without them."""
+    first, last = node.values[0], node.values[-1]
+    if not (isinstance(first, ast.Constant) and isinstance(last, ast.Constant)):
+        return
+    if str(first.value).startswith("(") and str(last.value).endswith(")") and first is not last:
+
+        def bare(one: ast.AST) -> ast.AST:
+            assert isinstance(one, ast.JoinedStr)
+            begin, end = one.values[0], one.values[-1]
+            assert isinstance(begin, ast.Constant)
+            assert isinstance(end, ast.Constant)
+            begin.value, end.value = str(begin.value)[1:], str(end.value)[:-1]
+            return one
+
+        yield "a parenthesis less", bare
