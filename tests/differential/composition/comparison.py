@@ -1,5 +1,6 @@
 """Many rules in one module, asked of both engines at once, and in what their answers differ."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,14 +10,27 @@ from tests.differential.agreement import frozen_tagged, frozen_value
 from tests.differential.composition import values
 from tests.differential.composition.forms import HELPERS, OTHER
 from tests.differential.oracle import Oracle
-from webhook.rego.engine import EvaluationContext, compile_modules, specialise_modules
+from webhook.rego.check.compatibility import LATEST
+from webhook.rego.engine import (
+    CompileOptions,
+    EvaluationContext,
+    compile_modules,
+    specialise_modules,
+)
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.values import UNDEFINED
 from webhook.rego.syntax.parser import parse_module
 
-HEADER: Final = (
-    "package t\nimport future.keywords.and\nimport future.keywords.or\nimport future.keywords.not\n"
-)
+HEADER: Final = "package t\n"
+IMPORTS: Final = "".join(f"import future.keywords.{word}\n" for word in ("and", "or", "not"))
+"""They make ``not`` another literal, so that most modules are to be without them."""
+
+NEW: Final = re.compile(r"\} (?:or|and) \{|not \{")
+"""What needs the imports."""
+
+NEWER: Final = re.compile(r'\$"')
+"""What else OPA 1.17 does not know."""
+
 RULES: Final = 40
 """Rules of a module: what a module costs by itself is shared, and what is refused is soon found."""
 
@@ -28,6 +42,11 @@ class Asked:
     name: str
     place: str
     text: str
+
+    @property
+    def imports(self) -> bool:
+        """Whether the module is to have the imports: where it must, and sometimes elsewhere."""
+        return bool(NEW.search(self.text)) or self.name.endswith("7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +77,27 @@ class Batch:
 
     asked: list[Asked]
     terms: tuple[str, ...] = field(default_factory=values.terms)
+    level: str = LATEST
+    """The OPA that is asked."""
+
+    @property
+    def header(self) -> str:
+        """What stands before the rules."""
+        return (
+            HEADER
+            + (IMPORTS if self.level == LATEST and any(one.imports for one in self.asked) else "")
+            + HELPERS
+        )
 
     def modules(self) -> tuple[str, str]:
         """The sources."""
         text = "\n".join(one.text for one in self.asked)
         # The package beside comes first: OPA finds out about types in the order of files.
-        return OTHER, f"{HEADER}{HELPERS}{text}\n"
+        return OTHER, f"{self.header}{text}\n"
 
     def at(self, row: int) -> Asked | None:
         """Whose line it is."""
-        line = (HEADER + HELPERS).count("\n") + 1
+        line = self.header.count("\n") + 1
         for one in self.asked:
             line += 1 + one.text.count("\n")
             if row < line:
@@ -75,15 +105,22 @@ class Batch:
         return None
 
 
-def batches(asked: Iterable[Asked], size: int = RULES) -> Iterator[Batch]:
-    """The rules in modules, each of one place: what is replaced in one is replaced in all of it."""
-    waiting: dict[str, list[Asked]] = {}
+def batches(asked: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
+    """The rules in modules, each of one place: what is replaced in one is replaced in all of it.
+
+    What is too new for the level is left out.
+    """
+    waiting: dict[tuple[str, bool], list[Asked]] = {}
     for one in asked:
-        some = waiting.setdefault(one.place, [])
+        imports = level == LATEST and one.imports
+        if level != LATEST and (NEW.search(one.text) or NEWER.search(one.text)):
+            continue
+        some = waiting.setdefault((one.place, imports), [])
         some.append(one)
-        if len(some) == size:
-            yield Batch(waiting.pop(one.place))
-    yield from map(Batch, waiting.values())
+        if len(some) == RULES:
+            yield Batch(waiting.pop((one.place, imports)), level=level)
+    for some in waiting.values():
+        yield Batch(some, level=level)
 
 
 Refused = dict[str, tuple[Asked, str]]
@@ -95,7 +132,7 @@ def refused_here(batch: Batch) -> Refused:
     found: Refused = {}
     while batch.asked:
         try:
-            compile_modules(parsed(batch))
+            compile_modules(parsed(batch), options=CompileOptions(level=batch.level))
         except RegoErrors as errors:
             rows = [(error.location.row, error.code) for error in errors.errors]
             _leave_out(batch, rows, found, str(errors))
@@ -179,7 +216,7 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     there = refused_there(oracle, batch)
     if here:
         # What we refuse OPA is to refuse as well.
-        alone = Batch([one for one, _ in here.values()], batch.terms)
+        alone = Batch([one for one, _ in here.values()], batch.terms, batch.level)
         there |= refused_there(oracle, alone)
     for name in here.keys() | there.keys():
         mine, real = here.get(name), there.get(name)
@@ -195,8 +232,9 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     real_answers = answers_there(oracle, batch)
     input_value = values.input_value(batch.terms)
     parameters = input_value["parameters"]
-    program = compile_modules(parsed(batch))
-    own = specialise_modules(parsed(batch), parameters)
+    options = CompileOptions(level=batch.level)
+    program = compile_modules(parsed(batch), options=options)
+    own = specialise_modules(parsed(batch), parameters, options=options)
     for one in batch.asked:
         real = real_answers[one.name]
         counted["asked"] += 1

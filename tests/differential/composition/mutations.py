@@ -88,10 +88,15 @@ def _skipped(tree: ast.Module) -> set[int]:
             found.update(map(id, ast.walk(node)))
 
     for node in ast.walk(tree):
-        if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or isinstance(node, ast.Assert | ast.Raise) or (
-            isinstance(node, ast.Expr | ast.Assign | ast.AugAssign)
-            and PAYING.search(ast.unparse(node))
-        ) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        if (
+            (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            or isinstance(node, ast.Assert | ast.Raise)
+            or (
+                isinstance(node, ast.Expr | ast.Assign | ast.AugAssign)
+                and PAYING.search(ast.unparse(node))
+            )
+            or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        ):
             leave_out(node)
         elif isinstance(node, ast.arg | ast.AnnAssign):
             leave_out(node.annotation)

@@ -6,7 +6,7 @@ into it, begins here.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tests.differential.composition import values
 from tests.differential.composition.comparison import (
@@ -22,6 +22,7 @@ from tests.differential.oracle import Oracle
 from webhook.rego.engine import CompileOptions
 from webhook.rego.program import Compiled, compile_rules, specialise
 
+GENERAL_OPTIONS: Final = CompileOptions()
 GENERAL, FOR_PARAMETERS = "general", "written for the parameters"
 
 
@@ -41,9 +42,11 @@ class Prepared:
         return "t", self.asked.name
 
 
-def prepared(oracle: Oracle, asked: Iterable[Asked]) -> Iterator[Prepared]:
+def prepared(
+    oracle: Oracle, asked: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
+) -> Iterator[Prepared]:
     """Those that both engines accept, for the general code and for a constraint's own."""
-    for batch in batches(asked):
+    for batch in batches(asked, options.level):
         refused_here(batch)
         refused_there(oracle, batch)
         if not batch.asked:
@@ -51,13 +54,13 @@ def prepared(oracle: Oracle, asked: Iterable[Asked]) -> Iterator[Prepared]:
         answers = answers_there(oracle, batch)
         input_value = values.input_value(batch.terms)
         for way in (GENERAL, FOR_PARAMETERS):
-            compiled = _compiled(batch, way, input_value)
+            compiled = _compiled(batch, way, input_value, options)
             for one in batch.asked:
                 yield Prepared(one, way, compiled, input_value, answers[one.name])
 
 
-def _compiled(batch: Batch, way: str, input_value: Any) -> Compiled:
-    compiled = compile_rules(parsed(batch), CompileOptions())
+def _compiled(batch: Batch, way: str, input_value: Any, options: CompileOptions) -> Compiled:
+    compiled = compile_rules(parsed(batch), options)
     if way == FOR_PARAMETERS:
         specialise(compiled, input_value["parameters"])
     return compiled

@@ -9,17 +9,18 @@ from tests.differential.composition.comparison import Asked, Difference, batches
 from tests.differential.composition.known import reason
 from tests.differential.composition.questions import some_bodies, some_pairs
 from tests.differential.oracle import Oracle
+from webhook.rego.check.compatibility import GATEKEEPER, LATEST
 
 # The same questions in every run, so that a failure is a change's; `make fuzz` asks others.
 SEED = 20261122
-PAIRS, BODIES = 2400, 800
-"""As many as take about half a minute of CPU."""
+PAIRS, BODIES, OLDER = 2000, 700, 500
+"""As many as take about 40 s of CPU."""
 
 
-def differences(oracle: Oracle, asked, counted: Counter[str]) -> list[str]:
+def differences(oracle: Oracle, asked, counted: Counter[str], level: str = LATEST) -> list[str]:
     """What differs and is not known; what is known is counted."""
     found = []
-    for batch in batches(asked):
+    for batch in batches(asked, level):
         for one in compared(oracle, batch, counted):
             why = reason(one)
             counted[f"known: {why}"] += bool(why)
@@ -36,6 +37,15 @@ def test_pairs_of_literals_in_every_place_give_what_opa_gives(opa: Oracle):
     assert differences(opa, some_pairs(SEED, PAIRS), counted) == []
     assert counted["asked"] > 0.7 * PAIRS
     assert counted["other"] > 0.5 * counted["asked"], "most have an answer that shows something"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_pairs_of_literals_give_what_gatekeeper_s_opa_gives(older_opa: Oracle):
+    """At the level at which templates are compiled."""
+    counted: Counter[str] = Counter()
+    assert differences(older_opa, some_pairs(SEED + 1, OLDER), counted, GATEKEEPER) == []
+    assert counted["asked"] > 0.6 * OLDER
 
 
 @pytest.mark.slow
