@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
-.PHONY: coverage
+.PHONY: coverage coverage-generator mutants
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -93,6 +93,14 @@ bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an ho
 flame: setup ## flame graphs of a replica under load, in loadtest/results/
 	$(BIN)/python -m loadtest.flame
 
+coverage-generator: setup ## which lines and branches of the Rego generator nothing compared with OPA reaches, 2 minutes
+	$(BIN)/python -m tests.differential.composition.reached
+
+MUTANTS ?=
+mutants: setup ## faults put into the Rego generator, of which compositions must find 95 %; half an hour; MUTANTS="--share 0.1"
+	$(BIN)/python -m tests.differential.composition.mutants $(MUTANTS)
+
+FUZZ_SECONDS ?= 600
 fuzz: setup ## all compositions of literals (about an hour), then FUZZ_SECONDS of random questions, to our Rego engine and OPA
 	$(BIN)/python -m tests.differential.composition
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)

@@ -111,6 +111,7 @@ def batches(asked: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
     What is too new for the level is left out.
     """
     waiting: dict[tuple[str, bool], list[Asked]] = {}
+    about = values.terms(large=level == LATEST)
     for one in asked:
         imports = level == LATEST and one.imports
         if level != LATEST and (NEW.search(one.text) or NEWER.search(one.text)):
@@ -118,9 +119,9 @@ def batches(asked: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
         some = waiting.setdefault((one.place, imports), [])
         some.append(one)
         if len(some) == RULES:
-            yield Batch(waiting.pop((one.place, imports)), level=level)
+            yield Batch(waiting.pop((one.place, imports)), about, level)
     for some in waiting.values():
-        yield Batch(some, level=level)
+        yield Batch(some, about, level)
 
 
 Refused = dict[str, tuple[Asked, str]]
