@@ -23,6 +23,7 @@ from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoEr
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import to_json
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
+from webhook.rego.run.weight import FREE_STEPS, text_steps
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.generate import compile_parts
 
@@ -225,6 +226,7 @@ class RegoEvaluator:
         rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
             found = rule({"review": review, "parameters": parameters}, data, context)
+            return _violations(found, context) if found is not UNDEFINED and len(found) else ()
         except EvaluationError as error:
             if self._on_fault is not None and isinstance(error, EngineFault):
                 self._on_fault(error)
@@ -233,17 +235,15 @@ class RegoEvaluator:
                 overrun=error.code == "eval_cancel_error",
                 too_deep=type(error) is DepthError,
             ) from None
-        try:
-            return _violations(found) if found is not UNDEFINED and len(found) else ()
         except RecursionError:
             raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
 
 
-def _violations(found: Value) -> list[Violation]:
+def _violations(found: Value, context: EvaluationContext) -> list[Violation]:
     """What the rule holds as messages with details.
 
     Of a set its members count, of an object its keys, as Rego's ``violation[r]``
-    has it. Those without ``msg`` are none.
+    has it. Those without ``msg`` are none. What is written of them is paid for like all else.
     """
     items: dict[Any, tuple[Any, str]] = {}
     if type(found) is RegoObject:
@@ -264,6 +264,10 @@ def _violations(found: Value) -> list[Violation]:
             )
         details = member.get("details", _MISSING)
         details = {} if details is _MISSING else details
+        if details:
+            steps = text_steps(details)
+            if steps > FREE_STEPS:
+                context.charge(steps)
         items[key(details), msg] = (details, msg)
     pairs = list(items.values())
     if len(pairs) > 1:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.objects import lookup
 from webhook.rego.builtins.registry import builtin, wrong_operand
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key, type_name
+from webhook.rego.run.weight import WALKED_STEPS, afford_tree
 from webhook.rego.types import ANY, ARRAY, SET, any_of, array_of, object_of, set_of, static_array
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def _extend(
 @builtin("walk", ANY, result=static_array(ARRAY, ANY), context=True, relation=True)
 def walk(context: Context, x: Value) -> Iterator[list[Value]]:
     """Return ``[path, value]`` for the value and each within it, outer before inner."""
+    if type_name(x) in {"array", "object", "set"}:
+        afford_tree(x, WALKED_STEPS)
     stack: list[tuple[list[Value], Value]] = [([], x)]
     while stack:
         path, value = stack.pop()

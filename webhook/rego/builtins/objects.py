@@ -20,6 +20,7 @@ from webhook.rego.run.values import (
     make_object,
     type_name,
 )
+from webhook.rego.run.weight import afford_smaller
 from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_of
 
 if TYPE_CHECKING:
@@ -109,19 +110,24 @@ def _is_object(value: Value) -> bool:
 
 def merged(context: Context, a: Value, b: Value) -> Value:
     """``a`` with ``b`` over it: objects in both are merged, else ``b`` wins."""
+    afford_smaller(a, b)
+    return _merged(context, a, b)
+
+
+def _merged(context: Context, a: Value, b: Value) -> Value:
     context.charge(1 + len(a) + len(b))
     if type(a) is dict and type(b) is dict:
         result = dict(a)
         for name, value in b.items():
             ours = result.get(name, UNDEFINED)
             both = _is_object(ours) and _is_object(value)
-            result[name] = merged(context, ours, value) if both else value
+            result[name] = _merged(context, ours, value) if both else value
         return result
     pairs = {key(k): (k, v) for k, v in a.items()}
     for name, value in b.items():
         entry = pairs.get(key(name))
         if entry is not None and _is_object(entry[1]) and _is_object(value):
-            pairs[key(name)] = (entry[0], merged(context, entry[1], value))
+            pairs[key(name)] = (entry[0], _merged(context, entry[1], value))
         else:
             pairs[key(name)] = (name, value)
     return make_object(pairs.values())
@@ -151,6 +157,7 @@ def union_n(context: Context, objects: list[Value]) -> Value:
 @builtin("object.subset", COLLECTION, COLLECTION, result=BOOLEAN, context=True)
 def subset(context: Context, super_: Value, sub: Value) -> bool:
     """Tell whether ``sub`` is contained in ``super_``: nested, and arrays as a run of items."""
+    afford_smaller(super_, sub)
     found = _subset(context, super_, sub)
     if found is not None:
         return found

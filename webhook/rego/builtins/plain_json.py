@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.run.text import json_items
-from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.values import RegoObject, RegoSet, ordered_affordable
+from webhook.rego.run.weight import afford_text
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
@@ -20,13 +21,18 @@ _STEPS_A_NODE: Final = 4
 
 def plain(context: Context, value: Value) -> Any:
     """The value with sets as arrays and with string keys only; a copy all through."""
+    afford_text(value)
+    return _plain(context, value)
+
+
+def _plain(context: Context, value: Value) -> Any:
     context.charge(_STEPS_A_NODE)
     if isinstance(value, list):
-        return [plain(context, item) for item in value]
+        return [_plain(context, item) for item in value]
     if isinstance(value, dict):
-        return {name: plain(context, item) for name, item in value.items()}
+        return {name: _plain(context, item) for name, item in value.items()}
     if isinstance(value, RegoSet):
-        return [plain(context, item) for item in ordered(value)]
+        return [_plain(context, item) for item in ordered_affordable(value)]
     if isinstance(value, RegoObject):
-        return {name: plain(context, item) for name, item in json_items(value)}
+        return {name: _plain(context, item) for name, item in json_items(value)}
     return value

@@ -23,6 +23,7 @@ from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run.numbers import float_text, number, number_text
 from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
+from webhook.rego.run.weight import afford_text
 from webhook.rego.types import ANY, BOOLEAN, STRING
 
 if TYPE_CHECKING:
@@ -383,12 +384,14 @@ def _natural(pair: tuple[str, Value]) -> Any:
 @builtin("yaml.marshal", ANY, result=STRING, context=True)
 def marshal(context: Context, x: Value) -> str:
     """Return the value as YAML."""
+    afford_text(x)
     stream = io.StringIO()
     emitter = _Emitter(stream)
     emitter.emit(yaml.StreamStartEvent())
     emitter.emit(yaml.DocumentStartEvent(explicit=False))
     for event in _events(x):
-        context.charge(200)
+        # PyYAML writes character by character.
+        context.charge(200 + 20 * len(getattr(event, "value", "")))
         emitter.emit(event)
     emitter.emit(yaml.DocumentEndEvent(explicit=False))
     emitter.emit(yaml.StreamEndEvent())

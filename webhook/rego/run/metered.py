@@ -1,9 +1,9 @@
 """Steps of generated code that take as long as their values are large.
 
 A loop is paid for by its turns, and one that compares large values, or makes
-their keys, may take a thousand times as long as another. What such a step was is
-known once it has ended: a long one is paid for then, and after the longest the
-clock is looked at.
+their keys, may take a thousand times as long as another: those weigh what they get
+(:mod:`webhook.rego.run.weight`). What a search took is known once it has ended: a long
+one is paid for then, and after the longest the clock is looked at.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ from webhook.rego.run.runtime import (
     LONG_TEXT,
     PAYING,
     index,
-    less,
-    less_equal,
     too_long,
     values,
 )
 from webhook.rego.run.text import argument_text
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, key
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, compare, equal, key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from webhook.rego.run.runtime import State
     from webhook.rego.run.values import Value
 
@@ -48,20 +44,6 @@ LONGEST_SECONDS: Final = 1e-3
 MANY_MEMBERS: Final = 64
 """Members from which on seeking one of them is paid for: half a microsecond of strings."""
 
-_SCALARS: Final = frozenset({str, int, bool, float, type(None)})
-
-
-def _metered(compare: Callable[[Value, Value], bool]) -> Callable[[State, Value, Value], bool]:
-    def metered(state: State, a: Value, b: Value) -> bool:
-        if type(a) in _SCALARS:
-            return compare(a, b)
-        began = monotonic()
-        found = compare(a, b)
-        _pay(state, monotonic() - began)
-        return found
-
-    return metered
-
 
 def _pay(state: State, seconds: float) -> None:
     if seconds > LONG_SECONDS:
@@ -70,24 +52,24 @@ def _pay(state: State, seconds: float) -> None:
             state[CONTEXT].check()
 
 
-same: Final = _metered(equal)
-"""``a == b``."""
-
-before: Final = _metered(less)
-"""``a < b``."""
-
-not_after: Final = _metered(less_equal)
-"""``a <= b``."""
+def same(_state: State, a: Value, b: Value) -> bool:
+    """``a == b``."""
+    return equal(a, b)
 
 
-def member_key(state: State, member: Value) -> Any:
+def before(_state: State, a: Value, b: Value) -> bool:
+    """``a < b``."""
+    return compare(a, b) < 0
+
+
+def not_after(_state: State, a: Value, b: Value) -> bool:
+    """``a <= b``."""
+    return compare(a, b) <= 0
+
+
+def member_key(_state: State, member: Value) -> Any:
     """Under what a set keeps a member."""
-    if type(member) in _SCALARS:
-        return key(member)
-    began = monotonic()
-    found = key(member)
-    _pay(state, monotonic() - began)
-    return found
+    return key(member)
 
 
 def member(state: State, item: Value, collection: Value) -> bool:
@@ -102,21 +84,20 @@ def member(state: State, item: Value, collection: Value) -> bool:
         if length > MANY_MEMBERS:
             state[CONTEXT].charge(length // 4)
         return item in (collection if kind is list else collection.values())
-    began = monotonic()
     if kind is RegoSet:
-        found = item in collection
-    else:
-        if length > MANY_MEMBERS:
-            state[CONTEXT].charge(length * 2)
-        found = any(equal(item, other) for other in values(collection))
+        return item in collection
+    if length > MANY_MEMBERS:
+        state[CONTEXT].charge(length * 2)
+    began = monotonic()
+    found = any(equal(item, other) for other in values(collection))
     _pay(state, monotonic() - began)
     return found
 
 
-def member_at(state: State, name: Value, item: Value, collection: Value) -> bool:
+def member_at(_state: State, name: Value, item: Value, collection: Value) -> bool:
     """``name, item in collection``."""
     found = index(collection, name)
-    return found is not UNDEFINED and same(state, found, item)
+    return found is not UNDEFINED and equal(found, item)
 
 
 # --- texts ---------------------------------------------------------------------------------------

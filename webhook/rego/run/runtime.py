@@ -18,7 +18,6 @@ from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
-    compare,
     equal,
     key,
     make_object,
@@ -422,13 +421,20 @@ def print_values(state: State, operands: Sequence[list[Value]], place: Location)
         state[CONTEXT].charge(len(lines) * len(texts))
         lines = [[*line, text] for line in lines for text in texts]
     for line in lines:
+        size = sum(map(len, line))
+        if size > MAX_CHARACTERS:
+            raise text_too_large()
+        state[CONTEXT].charge(size // 8)
         sink(place, " ".join(line))
 
 
 def template(parts: Sequence[Any], place: Location) -> str:
     """A template string: each part text, or the list of values of its expression."""
     out = []
+    size = 0
     for part in parts:
+        if size > MAX_CHARACTERS:
+            raise text_too_large()
         if type(part) is str:
             out.append(part)
         elif not part:
@@ -441,6 +447,7 @@ def template(parts: Sequence[Any], place: Location) -> str:
             )
         else:
             out.append(printed_text(part[0]))
+        size += len(out[-1])
     return "".join(out)
 
 
@@ -455,13 +462,3 @@ def too_long(state: State, text: str) -> str:
         raise text_too_large()
     state[CONTEXT].charge(len(text) // 8)
     return text
-
-
-def less(a: Value, b: Value) -> bool:
-    """``a < b`` in Rego's order."""
-    return compare(a, b) < 0
-
-
-def less_equal(a: Value, b: Value) -> bool:
-    """``a <= b`` in Rego's order."""
-    return compare(a, b) <= 0

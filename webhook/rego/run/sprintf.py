@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.go.bigfloat import int_text
 from webhook.rego.go.strings import quote, quote_ascii, utf8
 from webhook.rego.run.numbers import float_text, number_text
-from webhook.rego.run.text import MAX_CHARACTERS, argument_text, display, text_too_large
+from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
+from webhook.rego.run.weight import afford_text
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Value
@@ -25,6 +26,7 @@ MAX_NUMBER: Final = 1_000_000
 
 def sprintf(template: str, arguments: list[Value]) -> str:
     """The formatted text. Raises ``eval_cancel_error`` when it grows too large."""
+    afford_text(arguments)
     simple = simple_format(template)
     if simple is not None and len(simple[1]) == len(arguments):
         pieces, verbs = simple
@@ -38,7 +40,7 @@ def sprintf(template: str, arguments: list[Value]) -> str:
             elif kind is float and verb == "v":
                 shown.append(float_text(value))
             elif verb != "d" and not isinstance(value, float | str) and kind is not int:
-                shown.append(display(value))
+                shown.append(display_of_affordable(value))
             else:
                 break
         else:
@@ -75,7 +77,7 @@ def _argument(value: Value) -> str | int | float:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return argument_text(value)
+        return display_of_affordable(value)
     text = number_text(value)
     if any(mark in text for mark in ".eE"):
         plain = float(value)

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.errors import EvaluationError
 from webhook.rego.go.strings import quote
 from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
-from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
+from webhook.rego.run.values import (
+    RegoObject,
+    RegoSet,
+    ordered_affordable,
+    sort_key_of_affordable,
+)
+from webhook.rego.run.weight import FREE_STEPS, afford_text, charge, text_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +29,13 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS: Final = 1 << 24
 """Longest string that may be made: ten times the largest object that an API server stores."""
+
+
+_FEW_CHARACTERS: Final = 2000
+"""What is not paid for."""
+
+_SHORT: Final = 1 << 64
+"""Integers below it are written at once."""
 
 
 def text_too_large() -> EvaluationError:
@@ -36,7 +49,20 @@ def text_too_large() -> EvaluationError:
 
 
 def display(value: Value) -> str:
-    """The value as Rego source, which is what OPA prints: ``{"a": {1, 2}}``."""
+    """The value as Rego source, which is what OPA prints: ``{"a": {1, 2}}``.
+
+    Raises ``eval_cancel_error`` for one whose text would be too large, as all below does.
+    """
+    if type(value) is list and value and type(value[0]) is str and (shown := _short_strings(value)):
+        return f"[{shown}]"
+    steps = text_steps(value)
+    if steps > FREE_STEPS:
+        charge(steps)
+    return display_of_affordable(value)
+
+
+def display_of_affordable(value: Value) -> str:
+    """The same of a value that has been weighed."""
     kind = type(value)
     if (kind is dict or kind is list) and (shown := _as_json(value)):
         return shown
@@ -59,7 +85,7 @@ def argument_text(value: Value) -> str:
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
-    if kind is int:
+    if kind is int and -_SHORT < value < _SHORT:
         return number_text(value)
     return numeral_argument(value) if kind is Numeral else display(value)
 
@@ -112,8 +138,16 @@ def _plain_strings(values: list[Value]) -> str:
     return ""
 
 
+def _short_strings(values: list[Value]) -> str:
+    """The same of a few that are not long, which is what messages mostly show."""
+    try:
+        return _plain_strings(values) if sum(map(len, values)) < _FEW_CHARACTERS else ""
+    except TypeError:
+        return ""
+
+
 def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
-    return sorted(value.items(), key=lambda item: sort_key(item[0]))
+    return sorted(value.items(), key=lambda item: sort_key_of_affordable(item[0]))
 
 
 def _display_dict(value: dict[str, Value]) -> str:
@@ -128,7 +162,7 @@ def _display_object(value: RegoObject) -> str:
 def _display_set(value: RegoSet) -> str:
     if not len(value):
         return "set()"
-    members = ordered(value)
+    members = ordered_affordable(value)
     return f"{{{_plain_strings(members) or ', '.join(map(_walked, members))}}}"
 
 
@@ -173,6 +207,12 @@ def json_string(text: str) -> str:
 
 def json_text(value: Value) -> str:
     """The value as OPA's JSON: keys sorted, sets as sorted arrays."""
+    afford_text(value)
+    return json_of_affordable(value)
+
+
+def json_of_affordable(value: Value) -> str:
+    """The same of a value that has been weighed."""
     parts: list[str] = []
     _write_json(value, parts.append)
     return "".join(parts)
@@ -182,7 +222,7 @@ def json_items(value: Value) -> list[tuple[str, Value]]:
     """An object's properties as JSON has them: keys as text, sorted."""
     if type(value) is dict:
         return sorted(value.items(), key=_name)
-    named = {k if type(k) is str else json_text(k): v for k, v in _sorted_items(value)}
+    named = {k if type(k) is str else json_of_affordable(k): v for k, v in _sorted_items(value)}
     return sorted(named.items(), key=_name)
 
 
@@ -204,7 +244,7 @@ def _write_json(value: Value, write: Callable[[str], Any]) -> None:
             separator = ","
         write("}" if separator == "," else "{}")
     elif kind is RegoSet:
-        _write_array(ordered(value), write)
+        _write_array(ordered_affordable(value), write)
     elif value is None:
         write("null")
     elif kind is bool:
@@ -222,22 +262,27 @@ def _write_array(values: Iterable[Value], write: Callable[[str], Any]) -> None:
     write("]" if separator == "," else "[]")
 
 
-def json_indented(value: Value, prefix: str, indent: str, depth: int = 0) -> str:
+def json_indented(value: Value, prefix: str, indent: str) -> str:
     """The value as Go's ``json.MarshalIndent`` lays it out; the first line has no prefix."""
+    afford_text(value)
+    return _indented(value, prefix, indent, 0)
+
+
+def _indented(value: Value, prefix: str, indent: str, depth: int) -> str:
     kind = type(value)
     if kind is RegoSet:
-        value, kind = ordered(value), list
+        value, kind = ordered_affordable(value), list
     if kind is list and value:
-        lines = [json_indented(item, prefix, indent, depth + 1) for item in value]
+        lines = [_indented(item, prefix, indent, depth + 1) for item in value]
         opening, closing = "[", "]"
     elif kind in (dict, RegoObject) and len(value):
         lines = [
-            f"{json_string(name)}: {json_indented(item, prefix, indent, depth + 1)}"
+            f"{json_string(name)}: {_indented(item, prefix, indent, depth + 1)}"
             for name, item in json_items(value)
         ]
         opening, closing = "{", "}"
     else:
-        return json_text(value)
+        return json_of_affordable(value)
     line = f"\n{prefix}{indent * (depth + 1)}"
     return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
 
@@ -251,18 +296,24 @@ def to_json(value: Value) -> Any:
     What an encoder would refuse is replaced: a number that keeps its text by the
     nearest float, bytes that are no UTF-8 by U+FFFD, as Go does.
     """
+    if type(value) is not str:
+        afford_text(value)
+    return _to_json(value)
+
+
+def _to_json(value: Value) -> Any:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
     if kind is list:
-        return [to_json(item) for item in value]
+        return [_to_json(item) for item in value]
     if kind is dict:
-        return {name: to_json(item) for name, item in value.items()}
+        return {name: _to_json(item) for name, item in value.items()}
     if kind is RegoSet:
-        return [to_json(item) for item in ordered(value)]
+        return [_to_json(item) for item in ordered_affordable(value)]
     if kind is RegoObject:
         return {
-            name if type(name) is str else json_text(name): to_json(item)
+            name if type(name) is str else json_of_affordable(name): _to_json(item)
             for name, item in value.items()
         }
     if isinstance(value, float) and kind is not float:

@@ -21,8 +21,10 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from webhook.rego.run.weight import FREE_STEPS, afford_smaller, afford_tree, charge, tree_steps
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, ValuesView
+    from collections.abc import Collection, Iterable, Iterator, ValuesView
 
 Value: TypeAlias = Any
 """A Rego value, as the table above has it."""
@@ -45,28 +47,50 @@ class _Undefined:
 
 UNDEFINED: Final = _Undefined()
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
 _TRUE: Final = ("true",)
 _FALSE: Final = ("false",)
 
 
-def key(value: Value) -> Key:  # one flat dispatch on the kind of value
-    """The stand-in under which ``value`` is stored in sets and objects."""
+def key(value: Value) -> Key:
+    """The stand-in under which ``value`` is stored in sets and objects.
+
+    Raises ``eval_cancel_error`` for one that is too large, shared parts counted each time.
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is float or value is None:
+        return value
+    if kind is bool:
+        return _TRUE if value else _FALSE
+    afford_tree(value)
+    return key_of_affordable(value)
+
+
+def key_of_affordable(value: Value) -> Key:  # one flat dispatch on the kind of value
+    """The same of a value that has been weighed."""
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
     if kind is bool:
         return _TRUE if value else _FALSE
     if kind is list:
-        return ("[", *map(key, value))
+        return ("[", *map(key_of_affordable, value))
     if kind is dict:
         for item in value.values():
             if type(item) is not str:
-                return ("{", frozenset((name, key(item)) for name, item in value.items()))
+                return (
+                    "{",
+                    frozenset((name, key_of_affordable(item)) for name, item in value.items()),
+                )
         return ("{", frozenset(value.items()))
     if kind is RegoSet:
         return ("<", frozenset(value.keys()))
     if kind is RegoObject:
-        return ("{", frozenset((name, key(item)) for name, (_, item) in value.entries.items()))
+        return (
+            "{",
+            frozenset((name, key_of_affordable(item)) for name, (_, item) in value.entries.items()),
+        )
     if isinstance(value, float | int):
         return value
     raise TypeError(f"not a Rego value: {kind.__name__}")
@@ -81,19 +105,14 @@ class RegoSet:
     _list: list[Value] | None
 
     def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items = {}
-        for item in items:
-            self._items.setdefault(key(item), item)
+        self._items = _keyed(items)
         self._list = None
 
     def __getattr__(self, name: str) -> dict[Key, Value]:
         # Only reached while _items is not set: see lazy_set().
         if name != "_items" or self._list is None:
             raise AttributeError(name)
-        items: dict[Key, Value] = {}
-        for item in self._list:
-            items.setdefault(key(item), item)
-        self._items = items  # whole: another thread may ask meanwhile
+        items = self._items = _keyed(self._list)  # whole: another thread may ask meanwhile
         return items
 
     def add(self, item: Value) -> None:
@@ -104,6 +123,10 @@ class RegoSet:
     def keys(self) -> Iterable[Key]:
         """The stand-ins of the members."""
         return self._items.keys()
+
+    def parts(self) -> Collection[Value]:
+        """The members, one perhaps several times, in any order: nothing is computed for it."""
+        return self._items.values() if self._list is None else self._list
 
     def union(self, other: RegoSet) -> RegoSet:
         """Members of either."""
@@ -146,6 +169,22 @@ class RegoSet:
         return f"RegoSet({list(self)!r})"
 
 
+def _keyed(items: Iterable[Value]) -> dict[Key, Value]:
+    """Members by their stand-ins; many small ones are paid for, too."""
+    found: dict[Key, Value] = {}
+    unpaid = 0
+    for item in items:
+        if type(item) in _SCALARS:
+            found.setdefault(key(item), item)
+            continue
+        unpaid += tree_steps(item)
+        if unpaid > FREE_STEPS:
+            charge(unpaid)
+            unpaid = 0
+        found.setdefault(key_of_affordable(item), item)
+    return found
+
+
 _EMPTY: Final = RegoSet()
 """The empty set that evaluations end with most often; shared, so never added to."""
 
@@ -177,6 +216,10 @@ class RegoObject:
     def items(self) -> ValuesView[tuple[Value, Value]]:
         """Keys with their values, in order of insertion."""
         return self.entries.values()
+
+    def parts(self) -> list[Value]:
+        """Keys and values."""
+        return [part for entry in self.entries.values() for part in entry]
 
     def keys(self) -> list[Value]:
         """The keys, in order of insertion."""
@@ -210,16 +253,44 @@ def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | Rego
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Rego's equality: ``1 == 1.0``, and a boolean equals no number."""
+    """Rego's equality: ``1 == 1.0``, and a boolean equals no number.
+
+    Raises ``eval_cancel_error`` for values that are too large, shared parts counted each time.
+    """
     kind = type(a)
     if kind is str or type(b) is str:
         return bool(a == b)
-    if kind is type(b):
-        if kind is int or kind is bool:
-            return bool(a == b)
-        if kind is dict or kind is list:
-            return a is b or (len(a) == len(b) and compare(a, b) == 0)
-    return compare(a, b) == 0
+    if a is b:
+        return True
+    if kind in _SCALARS:
+        return equal_affordable(a, b)
+    other = type(b)
+    if kind is other and (kind is list or kind is dict) and len(a) != len(b):
+        return False
+    if other not in _SCALARS:
+        afford_smaller(a, b)
+    return equal_affordable(a, b)
+
+
+def equal_affordable(a: Value, b: Value) -> bool:
+    """The same of values one of which has been weighed."""
+    kind = type(a)
+    if a is b or kind is str or type(b) is str:
+        return bool(a == b)
+    if kind is not type(b):
+        return compare_affordable(a, b) == 0
+    if kind is dict:
+        if len(a) != len(b):
+            return False
+        for name, item in a.items():
+            if name not in b or not equal_affordable(item, b[name]):
+                return False
+        return True
+    if kind is list:
+        return len(a) == len(b) and all(map(equal_affordable, a, b))
+    if kind is int or kind is bool or kind is RegoSet:
+        return bool(a == b)
+    return compare_affordable(a, b) == 0
 
 
 def type_name(value: Value) -> str:
@@ -253,11 +324,24 @@ def _rank(value: Value) -> int:
 
 
 def compare(a: Value, b: Value) -> int:
-    """-1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
+    """-1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values.
+
+    Raises ``eval_cancel_error`` for values that are too large, shared parts counted each time.
+    """
+    if type(a) not in _SCALARS and type(b) not in _SCALARS and a is not b:
+        afford_tree(a)
+        afford_tree(b)
+    return compare_affordable(a, b)
+
+
+def compare_affordable(a: Value, b: Value) -> int:
+    """The same of values that have been weighed."""
     kind = type(a)
     if kind is type(b):
         if kind is str or kind is int or kind is bool:
             return int(a > b) - int(a < b)
+        if a is b:
+            return 0
         if kind is dict:
             return _compare_dicts(a, b)
     rank, other = _rank(a), _rank(b)
@@ -270,13 +354,13 @@ def compare(a: Value, b: Value) -> int:
     if rank == 4:  # array
         return _compare_sequences(a, b)
     if rank == 6:  # set
-        return _compare_sequences(ordered(a), ordered(b))
+        return _compare_sequences(ordered_affordable(a), ordered_affordable(b))
     return _compare_objects(a, b)
 
 
 def _compare_sequences(a: list[Value], b: list[Value]) -> int:
     for x, y in zip(a, b, strict=False):
-        if order := compare(x, y):
+        if order := compare_affordable(x, y):
             return order
     return (len(a) > len(b)) - (len(a) < len(b))
 
@@ -286,13 +370,13 @@ def _compare_dicts(a: dict[str, Value], b: dict[str, Value]) -> int:
         for x, y in zip(sorted(a), sorted(b), strict=False):
             if x != y:
                 return -1 if x < y else 1
-            if order := compare(a[x], b[y]):
+            if order := compare_affordable(a[x], b[y]):
                 return order
         return (len(a) > len(b)) - (len(a) < len(b))
     for x, y in zip(a, b, strict=False):
         if x != y:
             return -1 if x < y else 1
-        return compare(a[x], b[y])
+        return compare_affordable(a[x], b[y])
     return (len(a) > len(b)) - (len(a) < len(b))
 
 
@@ -300,7 +384,7 @@ def _compare_objects(a: Value, b: Value) -> int:
     ours = sorted(a.items(), key=_by_name)
     theirs = sorted(b.items(), key=_by_name)
     for (k, v), (other_k, other_v) in zip(ours, theirs, strict=False):
-        if order := compare(k, other_k) or compare(v, other_v):
+        if order := compare_affordable(k, other_k) or compare_affordable(v, other_v):
             return order
     return (len(a) > len(b)) - (len(a) < len(b))
 
@@ -308,18 +392,31 @@ def _compare_objects(a: Value, b: Value) -> int:
 sort_key = cmp_to_key(compare)
 """A ``key=`` for :func:`sorted` that gives OPA's order."""
 
+sort_key_of_affordable = cmp_to_key(compare_affordable)
+"""The same of values that have been weighed."""
+
 
 def _by_name(item: tuple[Value, Value]) -> Any:
-    return sort_key(item[0])
+    return sort_key_of_affordable(item[0])
 
 
 def ordered(items: Iterable[Value]) -> list[Value]:
-    """The values in OPA's order."""
+    """The values in OPA's order. Raises ``eval_cancel_error`` as :func:`compare` does."""
+    values = list(items)
+    steps = sum([tree_steps(item) for item in values if type(item) not in _SCALARS])
+    if steps > FREE_STEPS:
+        # Each is compared with some others.
+        charge(steps * len(values).bit_length())
+    return ordered_affordable(values)
+
+
+def ordered_affordable(items: Iterable[Value]) -> list[Value]:
+    """The same of values that have been weighed."""
     values = list(items)
     kinds = set(map(type, values))
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
         return sorted(values)
-    return sorted(values, key=sort_key)
+    return sorted(values, key=sort_key_of_affordable)
 
 
 def parts(value: Value) -> Iterator[Value]:

@@ -16,8 +16,8 @@ from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
-from webhook.rego.run.values import UNDEFINED
-from webhook.rego.write.constants import UnreachableError, cost
+from webhook.rego.run.values import UNDEFINED, is_small
+from webhook.rego.write.constants import UnreachableError
 from webhook.rego.write.documents import Documents
 from webhook.rego.write.generate import generate
 from webhook.rego.write.literals import BodyWriter
@@ -112,6 +112,6 @@ class Ahead:
             found = function(new_state(UNDEFINED, {}, context, unit.slots))
         except (EvaluationError, RegoErrors, RecursionError, UnreachableError):
             return MISSING
-        if context.is_particular or (found is not UNDEFINED and cost(found) > MAX_COST):
+        if context.is_particular or (found is not UNDEFINED and not is_small(found, MAX_COST)):
             return MISSING
         return found

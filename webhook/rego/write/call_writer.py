@@ -9,9 +9,9 @@ from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, is_small
 from webhook.rego.write.calls import INLINE
-from webhook.rego.write.constants import cost, is_computable
+from webhook.rego.write.constants import is_computable
 from webhook.rego.write.unification import UnificationWriter
 from webhook.rego.write.writer import BOOL, LIST, STRING, Operand
 
@@ -89,7 +89,7 @@ class CallWriter(UnificationWriter):
             found = builtin.function(*([context] if builtin.context else []), *values)
         except (BuiltinError, EvaluationError, RecursionError):
             return False  # whoever evaluates it is to see that
-        if context.is_particular or (found is not UNDEFINED and cost(found) > MAX_COMPUTED):
+        if context.is_particular or (found is not UNDEFINED and not is_small(found, MAX_COMPUTED)):
             return False
         self.give(lit, self.constant(found))
         return True

@@ -12,7 +12,7 @@ from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.check import ir
 from webhook.rego.check.variables import every_literal, walk, walk_body
 from webhook.rego.run.runtime import MISSING, index
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, make_object, parts
+from webhook.rego.run.values import UNDEFINED, RegoSet, key, make_object, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -156,16 +156,3 @@ def is_computable(builtin: Builtin) -> bool:
     plain = builtin.deterministic and not builtin.relation and builtin.result is not None
     # What a caller brought may ask the caller's services.
     return plain and BUILTINS.get(builtin.name) is builtin
-
-
-def cost(value: Value) -> int:
-    """About the characters of the value's source."""
-    if isinstance(value, str):
-        return 1 + len(value)
-    if isinstance(value, int):
-        return 1 + value.bit_length() // 3
-    if isinstance(value, (list, RegoSet)):
-        return 1 + sum(map(cost, value))
-    if isinstance(value, (dict, RegoObject)):
-        return 1 + sum(cost(name) + cost(item) for name, item in value.items())
-    return 4

@@ -1,0 +1,227 @@
+"""How large a value is once written out, known before it is written or walked.
+
+Values share their parts: ``c1 := [c0, c0]``, ``c2 := [c1, c1]`` and so on is small in memory, and
+its text is twice as long with every line. So what turns a value into text, or goes all through it
+(keys, comparisons, merging), weighs it first. A weight is in steps of work, shared parts counted as
+often as they occur, and found in time with the parts that there are.
+
+Small values cost a short walk. What is larger is paid for by the evaluation, and what weighs more
+than :data:`MAX_STEPS` ends it whatever it has left.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from webhook.rego.run.limits import EvaluationContext
+    from webhook.rego.run.values import Value
+
+NODE_STEPS: Final = 8
+"""What a part of a value is worth: 0.4 µs, as most walks take."""
+
+COLLECTION_PARTS: Final = 5
+"""What an array, object or set is worth besides, in parts: its key takes 4 µs."""
+
+CHARACTERS_A_STEP: Final = 8
+"""Characters of a string that are written in a step."""
+
+BITS_A_STEP: Final = 1
+"""Of an integer beyond 64 bits: its digits take time with more than their number."""
+
+FREE_STEPS: Final = 256
+"""What is not paid for here: some twenty parts, or 2,000 characters, 10 µs at most."""
+
+PLAIN_PARTS: Final = 1000
+"""Parts up to which a value is weighed as if none were shared: that is sooner done."""
+
+MAX_STEPS: Final = 1 << 21
+"""The most that may be walked or written at once: 262,144 scalars, 40,000 collections, or the
+longest string that may be made. It takes a tenth of a second or two and some 30 MB. An object of
+1.5 MB, the largest that an API server stores, has 20,000 collections."""
+
+WALKED_STEPS: Final = 1 << 24
+"""The same for what keeps nothing of what it has passed, like ``walk``."""
+
+GENERATED: Final = "<rego>"
+"""The file of generated code, by which its frames are known."""
+
+_PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
+_COLLECTION_CHARACTERS: Final = COLLECTION_PARTS * _PART_CHARACTERS
+_PLAIN_CHARACTERS: Final = PLAIN_PARTS * _PART_CHARACTERS
+
+_SHORT: Final = 1 << 64
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def afford_tree(value: Value, most: int = MAX_STEPS) -> None:
+    """Pay for a walk through a value, strings and numbers as one part each.
+
+    Raises ``eval_cancel_error``.
+    """
+    steps = tree_steps(value, most)
+    if steps > FREE_STEPS:
+        charge(steps)
+
+
+def afford_text(value: Value) -> None:
+    """Pay for writing a value out; raises ``eval_cancel_error``."""
+    steps = text_steps(value)
+    if steps > FREE_STEPS:
+        charge(steps)
+
+
+def afford_smaller(a: Value, b: Value) -> None:
+    """Pay for a walk through both that ends with the smaller one."""
+    steps, other = _plain_steps(a), _plain_steps(b)
+    if 0 <= steps <= FREE_STEPS or 0 <= other <= FREE_STEPS:
+        return
+    if steps < 0:
+        try:
+            steps = _heavy(a, MAX_STEPS, texts=False)
+        except EvaluationError:
+            steps = MAX_STEPS
+            other = tree_steps(b) if other < 0 else other
+    charge(steps if other < 0 else min(steps, other))
+
+
+def tree_steps(value: Value, most: int = MAX_STEPS) -> int:
+    """The weight of an array, object or set; raises ``eval_cancel_error`` beyond ``most``."""
+    steps = _plain_steps(value)
+    return _heavy(value, most, texts=False) if steps < 0 else steps
+
+
+def _plain_steps(value: Value) -> int:
+    """The weight of a value of few parts; below 0 for others."""
+    left = PLAIN_PARTS
+    waiting = [value]
+    for item in waiting:
+        kind = type(item)
+        if kind is list:
+            members = item
+        elif kind is dict:
+            members = item.values()
+        else:
+            members = _members(item)
+        left -= len(members) + COLLECTION_PARTS
+        if left < 0:
+            return -1
+        for member in members:
+            if type(member) not in _SCALARS:
+                waiting.append(member)  # noqa: PERF401  # without a list for each
+    return (PLAIN_PARTS - left) * NODE_STEPS
+
+
+def text_steps(value: Value, most: int = MAX_STEPS) -> int:
+    """The same with the lengths of strings and numbers, of any value."""
+    if type(value) in _SCALARS:
+        return _scalar_steps(value)
+    left = _PLAIN_CHARACTERS
+    waiting = [value]
+    for item in waiting:
+        kind = type(item)
+        if kind is dict:
+            left -= len("".join(item))
+            members = item.values()
+        elif kind is list:
+            members = item
+        else:
+            members = _members(item)
+        left -= len(members) * _PART_CHARACTERS + _COLLECTION_CHARACTERS
+        if left < 0:
+            return _heavy(value, most, texts=True)
+        for member in members:
+            kind = type(member)
+            if kind is str:
+                left -= len(member)
+            elif kind not in _SCALARS:
+                waiting.append(member)
+            elif kind is int and not -_SHORT < member < _SHORT:
+                left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
+    if left < 0:
+        return _heavy(value, most, texts=True)
+    return (_PLAIN_CHARACTERS - left) // CHARACTERS_A_STEP
+
+
+def _members(item: Value) -> Collection[Value]:
+    """What is in a value; nothing in a number, which may be of a class of its own."""
+    if isinstance(item, (int, float)):
+        return ()
+    if type(item) is list:
+        return item
+    members: Collection[Value] = item.values() if type(item) is dict else item.parts()
+    return members
+
+
+def _scalar_steps(value: Value) -> int:
+    kind = type(value)
+    if kind is str:
+        return NODE_STEPS + len(value) // CHARACTERS_A_STEP
+    bits: int = value.bit_length() if kind is int else 0
+    return NODE_STEPS + bits // BITS_A_STEP if bits > 64 else NODE_STEPS
+
+
+def _heavy(value: Value, most: int, *, texts: bool) -> int:
+    """The weight, each part looked at once however often it occurs."""
+    known: dict[int, int] = {}
+    looked_at = 0
+    waiting = [(value, False)]
+    while waiting:
+        item, is_ready = waiting.pop()
+        if id(item) in known:
+            continue
+        members = _members(item)
+        if not is_ready:
+            # Each occurrence weighs at least that much.
+            looked_at += (len(members) + COLLECTION_PARTS) * NODE_STEPS
+            if looked_at > most:
+                raise too_heavy()
+            waiting.append((item, True))
+            waiting += [
+                (member, False)
+                for member in members
+                if type(member) not in _SCALARS and id(member) not in known
+            ]
+            continue
+        steps = (1 + COLLECTION_PARTS) * NODE_STEPS
+        if texts and type(item) is dict:
+            steps += len("".join(item)) // CHARACTERS_A_STEP
+        for member in members:
+            if type(member) not in _SCALARS:
+                steps += known[id(member)]
+            else:
+                steps += _scalar_steps(member) if texts else NODE_STEPS
+        if steps > most:
+            raise too_heavy()
+        known[id(item)] = steps
+    return known[id(value)]
+
+
+def too_heavy() -> EvaluationError:
+    """The end of an evaluation that would walk or write more than it ever may."""
+    return EvaluationError(
+        "eval_cancel_error", "evaluation met a value too large to be compared or written"
+    )
+
+
+def charge(steps: int) -> None:
+    """Let the evaluation that is in progress on this thread pay; none pays outside of any.
+
+    It is found by the frame of generated code that all this was called from: handing it to each
+    set and comparison would cost every evaluation, and this is only for what is large.
+    """
+    frame: Any = sys._getframe(1)  # noqa: SLF001  # CPython's documented way to a caller
+    while frame is not None:
+        if frame.f_code.co_filename == GENERATED:
+            state = frame.f_locals.get("S")
+            if state is not None:
+                context: EvaluationContext = state[2]
+                context.charge(steps)
+                return
+        frame = frame.f_back
