@@ -12,7 +12,7 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.terminal import complain, write
+from webhook.cli.terminal import complain, listed, write
 
 if TYPE_CHECKING:
     from webhook.cli.audit_run import Outcome, Request
@@ -103,6 +103,8 @@ def command(  # noqa: PLR0913  # each is an option
         write(audit_report.as_table(outcome, limit))
     else:
         write(audit_report.FORMATS[output](outcome))
+    if outcome.skipped:
+        complain(f"skipped, for it is no object of Kubernetes: {listed(outcome.skipped)}")
     for line in audit_report.missing(outcome):
         complain(line)
     if not outcome.whole:

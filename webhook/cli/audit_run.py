@@ -76,6 +76,8 @@ class Outcome:
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
     """What is wrong with policies: they were not audited by."""
+    skipped: Sequence[str] = ()
+    """Files of policies with something in them that is no object."""
 
     @property
     def denied(self) -> bool:
@@ -163,6 +165,7 @@ async def _read_policies(
     if request.policies:
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
+        outcome.skipped = report.skipped
         found: list[Mapping[str, Any]] = [item.document for item in report.configuration]
         if any(document.get("kind") == config.CONFIG.kind for document in found):
             return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.encoding import encode
+from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.terminal import printable, styled
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def as_json(checked: Checked) -> str:
             found[name] = effect.document()
     if checked.decisions is not None:
         found["decisions"] = _decisions(checked.decisions)
-    return encode(found, indent=True).decode()
+    return document_json(found)
 
 
 def _decisions(found: Replay) -> dict[str, Any]:

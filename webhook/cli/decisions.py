@@ -68,7 +68,7 @@ def tail(source: Path, *, follow: bool) -> None:
 @click.option("--top", default=20, show_default=True, help="Lines of each table; 0 for all.")
 def stats(source: Path, *, output: str, top: int) -> None:
     """Count and print."""
-    from webhook.api.encoding import encode  # noqa: PLC0415  # tail starts without it
+    from webhook.cli.formats.document import as_json  # noqa: PLC0415  # tail starts without it
     from webhook.decisions.statistics import count  # noqa: PLC0415  # likewise
 
     records = _open(source)
@@ -77,7 +77,7 @@ def stats(source: Path, *, output: str, top: int) -> None:
     except OSError as error:
         raise _NoAnswer(f"{source}: {error.strerror}") from None
     if output == "json":
-        write(encode(document, indent=True).decode())
+        write(as_json(document))
     else:
         write(f"{document['decisions']} decisions, {document['duplicates']} delivered twice")
         _table("verdict", [(name, number) for name, number in document["verdicts"].items()], top)
@@ -195,9 +195,9 @@ def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
 
 def _show_replay(found: Replay, *, as_json: bool) -> None:
     if as_json:
-        from webhook.api.encoding import encode  # noqa: PLC0415  # only here
+        from webhook.cli.formats.document import as_json as document_json  # noqa: PLC0415  # here
 
-        write(encode(_replay_document(found), indent=True).decode())
+        write(document_json(_replay_document(found)))
         return
     for change in found.changes:
         before = styled(change.before, fg=_COLOURS.get(change.before, "white"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.terminal import printable, styled
 from webhook.reports.finding import VERDICTS
 from webhook.reports.summary import BAD, in_order, severity_order
@@ -104,7 +103,7 @@ def as_json(summary: Summary) -> str:
             for (policy, namespace), counts in _worst(summary.policy_namespaces)
         ],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    return document_json(document)
 
 
 def _worst(counts: Mapping[Any, Counts]) -> list[tuple[Any, Counts]]:

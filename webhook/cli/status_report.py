@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.terminal import printable, styled
 from webhook.controllers.convergence import TEMPLATE_KIND
 
@@ -125,7 +124,7 @@ def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
             for item in objects
         ],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    return document_json(document)
 
 
 def _replica(item: Replica) -> dict[str, Any]:

@@ -228,3 +228,21 @@ def test_a_word_means_the_same_in_every_command():
         assert tuple(choice for choice in found[path] if choice != "text") == words.FINDINGS
     flags = {opt for _, command in commands() for option in command.params for opt in option.opts}
     assert "--json" not in flags
+
+
+def test_json_of_other_commands_turns_and_breaks_no_lines_either(tmp_path):
+    broken = {**template(), "metadata": {"name": "a\u202eb"}}
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(broken))
+    record = {"eventType": "decision", "verdict": "deny", "resourceNamespace": "\u202ex\u2028"}
+    (tmp_path / "records").write_text(json.dumps(record) + "\n")
+    runs = [
+        waddle("check", "-f", tmp_path / "p.yaml", "-o", "json"),
+        waddle("decisions", "stats", tmp_path / "records", "-o", "json"),
+        waddle("decisions", "stats", tmp_path / "records"),
+        waddle("decisions", "tail", tmp_path / "records"),
+    ]
+
+    for run in runs:
+        assert not re.search("[\u202e\u2028]", run.stdout + run.stderr)
+    assert json.loads(runs[0].stdout)["problems"][0]["name"] == "a\u202eb"
+    assert json.loads(runs[1].stdout)["namespaces"][0]["namespace"] == "\u202ex\u2028"
