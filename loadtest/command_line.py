@@ -37,6 +37,8 @@ class Command:
     seconds_max: float
     gator: tuple[str, ...] = ()
     complete: bool = False
+    cache: bool = True
+    """Whether what an earlier run compiled may be used."""
 
 
 def commands(pod: Path, library: Path) -> list[Command]:
@@ -49,8 +51,10 @@ def commands(pod: Path, library: Path) -> list[Command]:
         Command("completion", ("waddle te",), 0.25, complete=True),
         Command("an error of usage", ("test", "--zork"), 0.25, ("test", "--zork")),
         Command("a missing file", ("test", "-f", "/none"), 0.25, ("test", "-f", "/none")),
-        Command("one pod and policies/", ours, 0.6, ours),
-        Command("one pod and gatekeeper-library", theirs, 0.6),
+        Command("one pod and policies/, compiled before", ours, 0.6, ours),
+        Command("one pod and gatekeeper-library, compiled before", theirs, 0.6),
+        Command("one pod and policies/, without a cache", ours, 0.6, cache=False),
+        Command("one pod and gatekeeper-library, without a cache", theirs, 0.6, cache=False),
     ]
 
 
@@ -94,6 +98,7 @@ def main() -> None:
         for item in commands(pod, arguments.library):
             words = {"_WADDLE_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
             environment = {**words, "COMP_WORDS": item.arguments[0]} if item.complete else {}
+            environment["WADDLE_CACHE"] = str(Path(folder, "cache")) if item.cache else ""
             command = [waddle] if item.complete else [waddle, *item.arguments]
             seconds = cpu_seconds(command, environment, arguments.runs)
             theirs = ""

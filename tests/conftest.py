@@ -1,6 +1,7 @@
 """Fixtures that tests of every folder share."""
 
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ settings.register_profile("waddle", deadline=None)
 settings.load_profile("waddle")
 
 verified_code.install()
+
+# The command line keeps what it compiled in the user's cache: a test that wants that says so.
+os.environ["WADDLE_CACHE"] = ""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

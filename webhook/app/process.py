@@ -31,6 +31,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exposition import Exposition
 from webhook.metrics import Registry
+from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 from webhook.server.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application

@@ -102,6 +102,15 @@ def commands_page() -> str:
     ]
     lines += ["", *_head("word", "gives")]
     lines += [_row((f"`{word}`", meaning)) for word, meaning in MEANINGS.items()]
+    lines += [
+        "",
+        "## What is kept",
+        "",
+        "Policies that were compiled are kept in `$XDG_CACHE_HOME/waddle/policies`, else in",
+        "`~/.cache/waddle/policies`, so that the next run need not: 10,000 files at most, which must",
+        "belong to the user and be closed to all others. `WADDLE_CACHE=DIR` keeps them elsewhere,",
+        "`WADDLE_CACHE=` keeps none.",
+    ]
     return "\n".join(lines) + "\n"
 
 

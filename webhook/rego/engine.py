@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook.rego.builtins.registry import Available
 from webhook.rego.check.base_documents import conflicts_with_data
 from webhook.rego.code_cache import CodeCache, code_key
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of
-from webhook.rego.program import Compiled, available, compile_query, compile_rules, specialise
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import UNDEFINED
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.program import Path
+    from webhook.rego.program import Compiled, Path
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
     from webhook.rego.write.generate import Loaded
@@ -204,6 +204,8 @@ class Program:
         self, body: ast.Body, *, package: str = "", imports: Sequence[ast.Import] = ()
     ) -> Query:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
+        from webhook.rego.program import compile_query  # noqa: PLC0415  # see compile_rule
+
         return Query(Rule(compile_query(self._compiled, body, package, imports)))
 
 
@@ -230,6 +232,8 @@ def compile_modules(
     modules: Sequence[ast.Module], *, options: CompileOptions = CompileOptions()
 ) -> Program:
     """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
+    from webhook.rego.program import compile_rules  # noqa: PLC0415  # see compile_rule
+
     return Program(compile_rules(modules, options))
 
 
@@ -245,6 +249,8 @@ def specialise_modules(
     undefined also in a strict evaluation. None where the modules replace the input
     (``with input as …``). Raises :class:`~webhook.rego.errors.RegoErrors`.
     """
+    from webhook.rego.program import compile_rules, specialise  # noqa: PLC0415  # see compile_rule
+
     compiled = compile_rules(modules, options)
     return Program(compiled) if specialise(compiled, parameters) else None
 
@@ -262,7 +268,10 @@ def compile_rule(
     """
     key = "" if cache is None else code_key(modules, path, options)
     if cache is not None and (stored := cache.load(key)) is not None:
-        return Rule(stored.load(available(options)))
+        return Rule(stored.load(Available(options.builtins, options.disabled_builtins)))
+    # The compiler's stages take a fifth of a start, and what is in the cache needs none of them.
+    from webhook.rego.program import compile_rules  # noqa: PLC0415
+
     compiled = compile_rules(modules, options)
     rule = Rule(compiled.document(path_of(path)))
     if cache is not None and compiled.generated is not None:

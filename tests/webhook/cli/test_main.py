@@ -108,3 +108,52 @@ def test_what_is_no_command_or_option_is_a_usage_error():
         run = waddle(*arguments)
         assert run.returncode == 64
         assert "Usage:" in run.stderr
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """A file with a policy and what it denies."""
+    path = tmp_path / "m.yaml"
+    path.write_text(yaml.safe_dump_all([template(), constraint(), pod()]))
+    return path
+
+
+COMPILER = ["webhook.rego.program", "webhook.rego.check.checker", "webhook.rego.write.documents"]
+
+
+def test_a_second_check_loads_what_the_first_has_compiled_and_says_the_same(checked, tmp_path):
+    cache = {"WADDLE_CACHE": str(tmp_path / "cache")}
+    first = waddle("test", "-f", checked, env={**os.environ, **cache})
+
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert kept.suffix == ".rego-code"
+    assert below(imported("test", "-f", checked, environment=cache), COMPILER) == []
+    again = waddle("test", "-f", checked, env={**os.environ, **cache})
+    assert (again.stdout, again.returncode) == (first.stdout, first.returncode)
+    assert first.returncode == 1
+
+
+def test_the_cache_is_the_users_own_and_can_be_turned_off(checked, tmp_path):
+    home = {name: value for name, value in os.environ.items() if name != "WADDLE_CACHE"}
+    waddle("test", "-f", checked, env={**home, "XDG_CACHE_HOME": str(tmp_path / "xdg")})
+    waddle("test", "-f", checked, env={**home, "XDG_CACHE_HOME": "", "HOME": str(tmp_path)})
+    waddle("test", "-f", checked, env={**home, "HOME": str(tmp_path / "h"), "WADDLE_CACHE": ""})
+
+    for folder in (tmp_path / "xdg", tmp_path / ".cache"):
+        assert len(list((folder / "waddle" / "policies").iterdir())) == 1
+        assert (folder / "waddle" / "policies").stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "h").exists()
+
+
+def test_a_cache_that_is_not_to_be_trusted_or_used_is_left_alone(checked, tmp_path):
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "file").write_text("")
+
+    for name in ("open", "file", "file/below"):
+        run = waddle(
+            "test", "-f", checked, env={**os.environ, "WADDLE_CACHE": str(tmp_path / name)}
+        )
+        assert run.returncode == 1
+        assert "Traceback" not in run.stderr
+    assert list((tmp_path / "open").iterdir()) == []

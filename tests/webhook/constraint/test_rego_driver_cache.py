@@ -40,7 +40,7 @@ def test_a_second_start_finds_what_the_first_compiled(
     def must_not(*_args):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("webhook.rego.engine.compile_rules", must_not)
+    monkeypatch.setattr("webhook.rego.program.compile_rules", must_not)
     evaluator = compile_rego(RegoDriver(cache=CodeCache(directory)), REGO)
     from webhook.constraint.limits import Limits
 

@@ -52,7 +52,7 @@ def test_a_rule_from_the_cache_answers_as_the_one_that_was_compiled(directory, m
     assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
     (file,) = directory.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    monkeypatch.setattr("webhook.rego.engine.compile_rules", _must_not_compile)
+    monkeypatch.setattr("webhook.rego.program.compile_rules", _must_not_compile)
     assert answer(compile_rule(modules(), PATH, cache=CodeCache(directory))) == WANTED
 
 
@@ -63,7 +63,7 @@ def test_what_parameters_decide_is_known_from_the_cache_too(directory, monkeypat
         rule = compile_rule([parse_module(source, "m.rego", "v1")], "data.a.p", cache=cache)
         known = rule.for_parameters([1, 2])
         assert known({"review": 1, "parameters": "others"}, {}, EvaluationContext()) == [2, 1]
-        monkeypatch.setattr("webhook.rego.engine.compile_rules", _must_not_compile)
+        monkeypatch.setattr("webhook.rego.program.compile_rules", _must_not_compile)
 
 
 def _must_not_compile(*_args):

@@ -108,10 +108,23 @@ def _data_refs(node: Any) -> Iterator[ast.Ref]:
     elif kind is tuple:
         for item in node:
             yield from _data_refs(item)
-    elif dataclasses.is_dataclass(node) and kind is not Location:
-        for field in dataclasses.fields(node):
-            if field.name not in {"location", "annotations"}:
-                yield from _data_refs(getattr(node, field.name))
+    else:
+        for name in _branches(kind):
+            yield from _data_refs(getattr(node, name))
+
+
+_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
+
+
+def _branches(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold nodes."""
+    found = _BRANCHES.get(kind)
+    if found is None:
+        node = dataclasses.is_dataclass(kind) and kind is not Location
+        names = [field.name for field in dataclasses.fields(kind)] if node else []
+        found = tuple(name for name in names if name not in {"location", "annotations"})
+        _BRANCHES[kind] = found
+    return found
 
 
 def ref_text(ref: ast.Ref) -> str:

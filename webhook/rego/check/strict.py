@@ -144,18 +144,19 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
         if isinstance(one, tuple):
             todo.extend(reversed(one))
             continue
-        if type(one) is skip:
+        if one is None or type(one) is skip:
             continue
         yield one
-        todo.extend(getattr(one, name) for name in reversed(_branches(type(one))))
+        for name in _branches(type(one)):
+            todo.append(getattr(one, name))  # noqa: PERF401  # most have none or one
 
 
 def _branches(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes."""
+    """The fields of a kind of node that may hold nodes, the last one first."""
     found = _BRANCHES.get(kind)
     if found is None:
         names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
-        found = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)
+        found = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)[::-1]
     return found
 
 
