@@ -407,3 +407,70 @@ def test_a_queue_is_followed_while_a_sidecar_writes_it(
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_denied_exemption_and_what_cannot_be_reviewed_are_on_record(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    """No policy decided about them: the record says what did."""
+    label = "admission.gatekeeper.sh/ignore"
+    with exporting(tmp_path, sidecar) as server:
+        server.ready()
+        namespace = thing("Namespace", "c", labels={label: ""})
+        answer = server.post(review(namespace), "/v1/admitlabel").verdict
+        deep = review(pod(owner="me", deep="@here@"))
+        ordered = {name: deep[name] for name in ("kind", "apiVersion", "request")}
+        raw = json.dumps(ordered, separators=(",", ":")).encode()
+        refused = server.post(raw.replace(b'"@here@"', b"[" * 10_020 + b"]" * 10_020)).verdict
+        denied, unread = decisions(receiver, 2)
+    assert (answer["allowed"], refused["allowed"]) == (False, False)
+    assert answer["auditAnnotations"] == {"decision-id": denied["id"]}
+    assert (denied["verdict"], denied["allowed"], denied["code"]) == ("deny", False, 403)
+    assert denied["errors"] == [f"Only exempt namespace can have the {label} label"]
+    assert denied["resourceName"] == "c"
+    assert (unread["verdict"], unread["allowed"]) == ("error", False)
+    assert unread["requestUID"] == refused["uid"]
+    assert "nested deeper" in unread["errors"][0]
+
+
+def test_each_sink_gets_what_it_selects(tmp_path: Path, receiver: Receiver) -> None:
+    """By kind, verdict, namespace and action, and in each format."""
+    sinks = {
+        "all": {},
+        "denied": {"select": {"verdicts": ["deny"]}},
+        "services": {"select": {"kinds": ["Serv*"]}},
+        "warnings": {
+            "select": {"actions": ["warn"], "points": ["admission"]},
+            "format": "gatekeeper",
+        },
+        "audits": {"select": {"points": ["audit"]}},
+        "elsewhere": {"select": {"namespaces": ["kube-*"], "points": ["admission"]}},
+    }
+    configured = [
+        {"name": name, "type": "file", "settings": {"path": str(tmp_path / name)}, **more}
+        for name, more in sinks.items()
+    ]
+    with Sidecar(tmp_path / "sidecar", configured) as sidecar:
+        with exporting(tmp_path, sidecar) as server:
+            server.ready()
+            server.admit(pod())
+            server.admit(pod(owner="me"))
+            server.admit(thing("Service"))
+        for name in sinks:
+            sidecar.await_metric(f'sink_lag_records{{sink="{name}"}}', 0)
+    found = {
+        name: [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        if (tmp_path / name).exists()
+        else []
+        for name in sinks
+    }
+    kinds = {
+        name: [record.get("verdict", record.get("eventType")) for record in records]
+        for name, records in found.items()
+    }
+    assert kinds["all"].count("deny") == kinds["all"].count("warn") == 1
+    assert [kind for kind in kinds["denied"] if kind != "lifecycle"] == ["deny"]
+    assert [kind for kind in kinds["services"] if kind != "lifecycle"] == ["allow"]
+    assert set(kinds["warnings"]) == {"violation_admission"}
+    assert kinds["audits"] == kinds["elsewhere"] == []
+    assert not receiver.records

@@ -105,6 +105,7 @@ class AdmissionPort:
             log,
             body_max=settings.max_body_bytes,
             validation=self._validation_endpoint(settings, cluster),
+            recorder=None if decisions is None else decisions.recorder,
         )
         self.listener = Listener(
             self._hub,

@@ -64,9 +64,10 @@ class DecisionRecords:
         await self._put(lambda: audit_started(decision_id, self._run))
 
     async def audited(self, audited: Audited) -> None:
-        """A record of each object with a violation, or without a verdict."""
+        """A record of each object with a violation, without a verdict, or allowed if that is asked."""
         responses = audited.responses
-        if responses.results or responses.faults or responses.undecided:
+        allows = self._exporter.settings.audit_allows and not audited.excluded
+        if allows or responses.results or responses.faults or responses.undecided:
             self._waiting.append(audited)
             if len(self._waiting) >= TOGETHER or not audited.audit_id:
                 await self._flush()

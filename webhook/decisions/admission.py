@@ -27,13 +27,15 @@ _NOBODY: Final[dict[str, Any]] = {}
 class Outcome(NamedTuple):
     """What became of a review beside its results.
 
-    ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where there is none. ``queue_ns`` is
-    the time a request waited before its review began.
+    ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where
+    there is none, ``refusal`` why a request was denied by no policy. ``queue_ns`` is the time a
+    request waited before its review began.
     """
 
     allowed: bool | None = True
     code: int = 200
     error: str = ""
+    refusal: str = ""
     policy_digest: str = ""
     policy_revision: int = 0
     duration_ns: int = 0
@@ -101,6 +103,20 @@ def admission_record(
     return record
 
 
+def unread_record(decision_id: str, request_uid: str, error: str) -> dict[str, Any]:
+    """The record of a request that was refused because it cannot be reviewed, or even be read."""
+    return {
+        "eventType": "decision",
+        "id": decision_id,
+        "timestamp": timestamp(),
+        "enforcementPoint": "validation.gatekeeper.sh",
+        "requestUID": request_uid,
+        "verdict": "error",
+        "allowed": False,
+        "errors": [error],
+    }
+
+
 def audit_record(
     decision_id: str,
     audit_id: str,
@@ -162,10 +178,13 @@ def _judge(record: dict[str, Any], responses: Responses | None, outcome: Outcome
             faults.append("the deadline passed before every constraint was evaluated")
     if error:
         faults.append(error)
+    if faults and ("results" not in record or error):
+        record["verdict"] = "error"
+    if outcome.allowed is False and outcome.refusal and record["verdict"] == "allow":
+        record["verdict"] = "deny"
+        faults.append(outcome.refusal)
     if faults:
         record["errors"] = faults
-        if "results" not in record or error:
-            record["verdict"] = "error"
 
 
 def _result(result: Result, generations: Mapping[str, int]) -> dict[str, Any]:

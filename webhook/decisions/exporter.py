@@ -43,6 +43,8 @@ SEND_BYTES: Final = 256 * 1024
 
 GOODBYE_SECONDS: Final = 1.0
 
+USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
+
 DROP_REASONS: Final = (
     *("queue_full", "rule", "sampled", "too_large"),
     *("shutdown", "bug", "audit_timeout"),
@@ -250,7 +252,10 @@ class Exporter:
                 counters.offered += 1
                 counters.drop(reason)
                 return None
-        if settings.masking.paths or settings.include_objects:
+        if not settings.include_user_info:
+            for name in USER_FIELDS:
+                record.pop(name, None)
+        if settings.masking.paths or settings.masking.of_kinds or settings.include_objects:
             settings.masking.apply(record)
         line = self._encode(record)
         if line is None or len(line) > settings.max_record_bytes:

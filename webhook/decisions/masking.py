@@ -36,9 +36,13 @@ def parse_path(text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """Paths into a record; those of ``object`` hold for ``oldObject`` too."""
+    """Paths into a record; those of ``object`` hold for ``oldObject`` too.
+
+    ``of_kinds`` are paths for objects of some kinds (none named: of all).
+    """
 
     paths: tuple[Path, ...] = ()
+    of_kinds: tuple[tuple[tuple[str, ...], tuple[Path, ...]], ...] = ()
 
     def apply(self, record: dict[str, Any]) -> None:
         """Replace what must not leave, and list in ``masked`` what was replaced.
@@ -49,25 +53,62 @@ class Masking:
         masked: list[str] = []
         for name in ("object", "oldObject"):
             if _is_secret(record.get(name)):
-                for path in _SECRET:
-                    _replace(record, (name, *path), masked)
-        for path in self.paths:
-            _replace(record, path, masked)
-            if path[0] == "object":
-                _replace(record, ("oldObject", *path[1:]), masked)
+                _mask_secret(record, name, masked)
+        kind = record.get("resourceKind")
+        named = [
+            path for kinds, paths in self.of_kinds if not kinds or kind in kinds for path in paths
+        ]
+        for path in (*self.paths, *named):
+            if path[0] != "object":
+                _replace(record, path, masked)
+                continue
+            for name in ("object", "oldObject"):
+                _replace(record, (name, *path[1:]), masked)
         if masked:
+            _mask_copies(record, masked)
             record["masked"] = masked
 
 
-_SECRET: Final[tuple[Path, ...]] = (
-    ("data", "*"),
-    ("stringData", "*"),
-    ("metadata", "annotations", LAST_APPLIED),
+COPIES: Final = frozenset(
+    {
+        LAST_APPLIED,
+        "objectset.rio.cattle.io/applied",
+        "kapp.k14s.io/original",
+        "kapp.k14s.io/original-diff",
+        "banzaicloud.com/last-applied",
+        "strimzi.io/last-applied-configuration",
+    }
 )
+"""Annotations in which tools keep a copy of the whole object (kubectl, Fleet and k3s, kapp, the
+operators of Banzai Cloud and Strimzi): what is masked in it is in them, too."""
 
 
 def _is_secret(value: Any) -> bool:
     return type(value) is dict and value.get("kind") == "Secret"
+
+
+def _mask_secret(record: dict[str, Any], name: str, masked: list[str]) -> None:
+    """Data in whatever shape a client sent it, and every annotation: any may hold a copy."""
+    for field in ("data", "stringData"):
+        held = record[name].get(field)
+        if held is None:
+            continue
+        _replace(record, (name, field, "*") if type(held) is dict else (name, field), masked)
+    _replace(record, (name, "metadata", "annotations", "*"), masked)
+
+
+def _mask_copies(record: dict[str, Any], masked: list[str]) -> None:
+    """Where something in an object is masked, so are the copies of the object in it."""
+    for name in ("object", "oldObject"):
+        if not any(text.startswith(f"{name}.") for text in masked):
+            continue
+        metadata = record[name].get("metadata")
+        annotations = metadata.get("annotations") if type(metadata) is dict else None
+        if type(annotations) is not dict or _is_secret(record[name]):
+            continue
+        for annotation in annotations:
+            if annotation in COPIES:
+                _replace(record, (name, "metadata", "annotations", annotation), masked)
 
 
 def _replace(record: dict[str, Any], path: Path, masked: list[str]) -> None:

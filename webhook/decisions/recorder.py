@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import AdmissionResponse
-from webhook.decisions.admission import Outcome, admission_record
+from webhook.decisions.admission import Outcome, admission_record, unread_record
 from webhook.decisions.record import lifecycle, timestamp
 
 if TYPE_CHECKING:
@@ -79,8 +79,11 @@ class AdmissionRecorder:
         """
         generations = self._look_at(snapshot)
         decision_id = self._exporter.decision_id()
-        error = "" if response.allowed or response.code == 403 else response.message
+        denied = response.code == 403 and not response.allowed
+        error = "" if response.allowed or denied else response.message
         outcome = _outcome(snapshot, generations, times, response.allowed, response.code, error)
+        if denied:
+            outcome = outcome._replace(refusal=response.message)
         self._add(_Answered(decision_id, time.time(), request, responses, outcome))
         # As dataclasses.replace would, at a third of its cost.
         return AdmissionResponse(
@@ -106,6 +109,11 @@ class AdmissionRecorder:
         outcome = _outcome(snapshot, self._look_at(snapshot), times, None, code, error)
         decision_id = self._exporter.decision_id()
         self._add(_Answered(decision_id, time.time(), request, responses, outcome))
+
+    def unread(self, request_uid: str, error: str) -> None:
+        """Record a request that was refused because it cannot be reviewed."""
+        self.flush()
+        self._exporter.offer(unread_record(self._exporter.decision_id(), request_uid, error))
 
     def flush(self) -> None:
         """Make the records of every answer so far."""
@@ -171,6 +179,7 @@ def _outcome(
         allowed,
         code,
         error,
+        "",
         "" if snapshot is None else snapshot.digest,
         0 if snapshot is None else snapshot.revision,
         int((time.monotonic() - began) * 1e9),

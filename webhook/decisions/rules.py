@@ -59,6 +59,48 @@ class Rules:
         return ""
 
 
+POINTS: Final = {"admission": "validation.gatekeeper.sh", "audit": "audit.gatekeeper.sh"}
+ACTIONS: Final = ("deny", "warn", "dryrun")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records a sink gets: every condition that is not empty holds.
+
+    ``actions`` are those of violations; ``points`` are keys of ``POINTS``. What is no decision
+    (the begin and end of an audit, events of a process) has only a point.
+    """
+
+    verdicts: frozenset[str] = frozenset()
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    actions: frozenset[str] = frozenset()
+    points: frozenset[str] = frozenset()
+
+    def takes(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record is one of them."""
+        event = record.get("eventType")
+        if event != "decision":
+            if event == "lifecycle" or not self.points:
+                return not self.points
+            return "audit" in self.points
+        return (
+            (not self.points or record.get("enforcementPoint") in map(POINTS.get, self.points))
+            and (not self.verdicts or record.get("verdict") in self.verdicts)
+            and (not self.actions or not self.actions.isdisjoint(_actions(record)))
+            and _any_matches(self.namespaces, record.get("resourceNamespace", ""))
+            and _any_matches(self.kinds, record.get("resourceKind", ""))
+        )
+
+
+def _actions(record: Mapping[str, Any]) -> set[str]:
+    found: set[str] = set()
+    for result in record.get("results", ()):
+        found.add(result.get("enforcementAction", ""))
+        found.update(result.get("enforcementActions", ()))
+    return found
+
+
 def _any_matches(patterns: tuple[str, ...], text: str) -> bool:
     return not patterns or any(_matches(pattern, text) for pattern in patterns)
 

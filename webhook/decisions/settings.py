@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from webhook.decisions import transport
-from webhook.decisions.masking import Masking, parse_path
+from webhook.decisions.masking import Masking, Path, parse_path
 from webhook.decisions.rules import VERDICTS, Rule, Rules
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class ExporterSettings:
     """How decisions are recorded, queued and sent.
 
     ``acknowledged`` is False for receivers that never answer (``?ack=none``).
+    ``audit_allows`` has an audit record what it finds nothing in, too.
     """
 
     address: transport.Address
@@ -34,6 +35,8 @@ class ExporterSettings:
     backoff_initial_seconds: float = 0.1
     backoff_max_seconds: float = 10.0
     include_objects: bool = False
+    include_user_info: bool = True
+    audit_allows: bool = False
     masking: Masking = field(default_factory=Masking)
     rules: Rules = field(default_factory=Rules)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +59,8 @@ def read_settings(section: Section) -> ExporterSettings:
         backoff_initial_seconds=backoff.number("initialSeconds", 0.1, least=0.001),
         backoff_max_seconds=backoff.number("maxSeconds", 10.0, least=0.001),
         include_objects=section.boolean("includeObjects"),
+        include_user_info=section.boolean("includeUserInfo", default=True),
+        audit_allows=section.boolean("auditAllows"),
         masking=_masking(section),
         rules=Rules(tuple(_rule(part) for part in section.sections("rules"))),
         labels=section.text_map("labels"),
@@ -96,10 +101,18 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
 
 
 def _masking(section: Section) -> Masking:
+    of_kinds = []
+    for part in section.sections("maskKinds"):
+        of_kinds.append((part.texts("kinds"), _paths(part, "paths")))
+        part.finish()
+    return Masking(_paths(section, "mask"), tuple(of_kinds))
+
+
+def _paths(section: Section, key: str) -> tuple[Path, ...]:
     try:
-        return Masking(tuple(parse_path(text) for text in section.texts("mask")))
+        return tuple(parse_path(text) for text in section.texts(key))
     except ValueError as error:
-        raise section.error("mask", str(error)) from None
+        raise section.error(key, str(error)) from None
 
 
 def _rule(section: Section) -> Rule:

@@ -232,6 +232,12 @@ class Admission:
         except Unanswerable as refusal:
             recorder.unanswered(request, refusal.code, str(refusal), self._found, snapshot, times)
             raise
+        except Waiting:
+            raise
+        except Exception as error:
+            what = f"bug: {type(error).__name__}"
+            recorder.unanswered(request, 500, what, self._found, snapshot, times)
+            raise
         return recorder.answered(request, response, self._found, snapshot, times)
 
     def _decide(

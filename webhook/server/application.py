@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
+from webhook.server.admission import Recorder
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from webhook.server.validation import ValidationEndpoint
 
 
+class WholeRecorder(Recorder, Protocol):
+    """Takes what no policy decides, too."""
+
+    def unread(self, request_uid: str, error: str) -> None:
+        """A request was refused because it cannot be reviewed."""
+
+
 Endpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
 """Plain ASGI."""
 
@@ -39,25 +47,37 @@ def make_application(
     *,
     body_max: int,
     validation: ValidationEndpoint | None = None,
+    recorder: WholeRecorder | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
-    Policies are validated where ``validation`` is given.
+    Policies are validated where ``validation`` is given; ``recorder`` takes what is not
+    decided by policies, whose decisions ``admit`` records itself.
     """
 
     def admit_label(
         request: AdmissionRequest,
         query: bytes,  # noqa: ARG001  # nothing here takes time
-        received_at: float,  # noqa: ARG001
+        received_at: float,
     ) -> AdmissionResponse:
-        return namespace_label.decide(request, exemptions)
+        response = namespace_label.decide(request, exemptions)
+        if recorder is None:
+            return response
+        return recorder.answered(request, response, None, None, (received_at, received_at))
 
     others: dict[str, Endpoint] = {}
     if validation is not None:
         others[PATH] = validation
     decoding = Decoding(body_max=body_max)
     reviews = {
-        path: ReviewEndpoint(decide, registry, log, body_max=body_max, decoding=decoding)
+        path: ReviewEndpoint(
+            decide,
+            registry,
+            log,
+            body_max=body_max,
+            decoding=decoding,
+            tell_unread=None if recorder is None else recorder.unread,
+        )
         for path, decide in (("/v1/admit", admit), ("/v1/admitlabel", admit_label))
     }
     return AdmissionApplication(reviews, others, decoding.stop)

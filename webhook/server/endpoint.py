@@ -29,6 +29,8 @@ from webhook.server.preparation import Waiting
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics import Registry
@@ -90,8 +92,13 @@ class ReviewEndpoint:
         *,
         body_max: int,
         decoding: Decoding | None = None,
+        tell_unread: Callable[[str, str], None] | None = None,
     ) -> None:
-        """``decoding`` is for large requests, and may be shared by endpoints."""
+        """``decoding`` is for large requests, and may be shared by endpoints.
+
+        ``tell_unread`` takes the UID and the reason of what is refused unread.
+        """
+        self._tell_unread = tell_unread
         self._decide = decide
         self._registry = registry
         self._log = log
@@ -225,6 +232,8 @@ class ReviewEndpoint:
         uid, api_version = origin
         self._registry.count(metrics.UNDECIDABLE)
         self._log.warning("object refused: it cannot be reviewed", request_uid=uid, error=message)
+        if self._tell_unread is not None:
+            self._tell_unread(uid, message)
         response = verdict.undecidable(uid, message)
         return 200, JSON_ALONE, encode_response(response, api_version)
 

@@ -106,6 +106,22 @@ def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
     assert exporter.queued > QUEUE // 2, "after that it does not leave room for admissions"
 
 
+def test_an_audit_records_what_it_allows_where_that_is_asked_for(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    for asked in (False, True):
+        exporter = make(loop, sidecarURL="unix:///nowhere", auditAllows=asked)
+
+        async def sweep(exporter: Exporter = exporter) -> None:
+            sink = DecisionRecords(exporter, loop)
+            await sink.start(SweepStart("run", POLICIES, frozenset()))
+            await sink.audited(audited(1, violates=False))
+            await sink.end(SweepEnd("run", POLICIES, frozenset()))
+
+        asyncio.run(sweep())
+        assert exporter.queued == 2 + asked
+
+
 def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_none(
     loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import orjson
 import pytest
@@ -15,7 +15,6 @@ from webhook.decisions.configuration import ConfigurationError, parse
 from webhook.decisions.exporter import Exporter, Origin
 from webhook.decisions.framing import Ack, Bye, ClientHello, ServerHello
 from webhook.decisions.settings import read_settings
-from webhook.decisions.unix import UnixTransport
 
 QUIET = log.Log(lambda _: None).logger("test")
 
@@ -427,55 +426,21 @@ def test_a_wrong_configuration_is_refused_with_its_place(
         read_settings(parse(orjson.dumps(settings), "file.yaml"))
 
 
-class Faulty:
-    """A transport of somebody's own, with a bug: in connecting, in sending or in reading."""
-
-    where: ClassVar[list[str]] = []
-
-    def __init__(self, address: transport.Address) -> None:
-        self._real = UnixTransport(address)
-
-    async def connect(self) -> Any:
-        if self._is_next("connect"):
-            raise KeyError("no such thing")
-        return FaultyConnection(await self._real.connect(), self)
-
-    def _is_next(self, where: str) -> bool:
-        found = self.where[:1] == [where]
-        if found:
-            self.where.pop(0)
-        return found
-
-
-class FaultyConnection:
-    """Fails where it is to, and else does as the real one."""
-
-    def __init__(self, real: Any, faulty: Faulty) -> None:
-        self._real = real
-        self._faulty = faulty
-
-    def __getattr__(self, name: str) -> Any:
-        if self._faulty._is_next(name):
-            raise ZeroDivisionError(name)
-        return getattr(self._real, name)
-
-
-def test_a_bug_ends_a_connection_and_not_the_export(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is counted, told, and what was queued arrives over the next one."""
-    monkeypatch.setattr(transport, "_REGISTERED", dict(transport._REGISTERED))
-    transport.register("faulty", f"{__name__}:Faulty")
-    Faulty.where[:] = ["connect", "hello", "connect", "send", "receive"]
-
+def test_who_asked_can_be_left_out_and_rules_know_it_still(tmp_path: Path) -> None:
     async def run() -> None:
-        exporter = make(tmp_path, sidecarURL=f"faulty://{tmp_path}/s")
+        exporter = make(
+            tmp_path, includeUserInfo=False, rules=[{"users": ["system:*"], "verdicts": ["allow"]}]
+        )
+        user = {
+            "requestUsername": "ann",
+            "requestUserUID": "7",
+            "requestUserGroups": ["g"],
+            "userInfo": {"username": "ann"},
+        }
         async with Peer(tmp_path, obliging) as peer:
-            await converse(exporter, {"n": 1}, {"n": 2})
-            assert {line["n"] for line in peer.lines if "n" in line} == {1, 2}
-        assert not Faulty.where, "each was met"
-        assert exporter.counters.faults >= 4, "two may end one connection"
-        assert exporter.counters.acknowledged == 2
-        assert balanced(exporter)
+            assert not exporter.offer({"verdict": "allow", "requestUsername": "system:node"})
+            await converse(exporter, {"verdict": "deny", **user})
+            (line,) = (line for line in peer.lines if "sequence" in line)
+            assert not user.keys() & line.keys()
 
     asyncio.run(run())

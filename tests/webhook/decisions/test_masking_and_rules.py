@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook.decisions.masking import LAST_APPLIED, MASK, Masking, parse_path
-from webhook.decisions.rules import Rule, Rules
+from webhook.decisions.rules import Rule, Rules, Selection
 
 SECRET = {
     "kind": "Secret",
@@ -25,13 +25,88 @@ def test_a_secret_s_data_never_leaves(name: str) -> None:
     Masking().apply(record)
     assert record[name]["data"] == {"password": MASK}
     assert record[name]["stringData"] == {"token": MASK}
-    assert record[name]["metadata"]["annotations"] == {LAST_APPLIED: MASK, "a": "b"}
+    assert record[name]["metadata"]["annotations"] == {LAST_APPLIED: MASK, "a": MASK}
     assert record["masked"] == [
         f"{name}.data.*",
         f"{name}.stringData.*",
-        f"{name}.metadata.annotations.{LAST_APPLIED}",
+        f"{name}.metadata.annotations.*",
     ]
     assert original == SECRET, "the request's own object must not change"
+
+
+@pytest.mark.parametrize("field", ["data", "stringData"])
+@pytest.mark.parametrize("held", ["hunter2", ["hunter2"], 7])
+def test_a_secret_s_data_of_another_shape_never_leaves(field: str, held: Any) -> None:
+    """The API server refuses it, after admission has seen it."""
+    record: dict[str, Any] = {"object": {"kind": "Secret", field: held, "metadata": {}}}
+    Masking().apply(record)
+    assert record["object"][field] == MASK
+    assert "hunter2" not in str(record)
+
+
+@pytest.mark.parametrize(
+    "annotation", [LAST_APPLIED, "objectset.rio.cattle.io/applied", "kapp.k14s.io/original"]
+)
+def test_what_is_masked_in_an_object_is_masked_in_the_copies_that_tools_keep(
+    annotation: str,
+) -> None:
+    environment = [{"name": "A", "value": "hunter2"}]
+    metadata = {"annotations": {annotation: '{"value":"hunter2"}', "team": "a"}}
+    record: dict[str, Any] = {"object": {"metadata": metadata, "spec": {"env": environment}}}
+    Masking((parse_path("object.spec.env[*].value"),)).apply(record)
+    assert "hunter2" not in str(record)
+    assert record["object"]["metadata"]["annotations"]["team"] == "a"
+    untouched: dict[str, Any] = {"object": {"metadata": metadata}}
+    Masking((parse_path("object.spec.env[*].value"),)).apply(untouched)
+    assert untouched == {"object": {"metadata": metadata}}
+
+
+def test_paths_can_be_those_of_some_kinds() -> None:
+    masking = Masking(of_kinds=((("ConfigMap", "Token"), (parse_path("object.data[*]"),)),))
+    for kind, masked in (("ConfigMap", True), ("Token", True), ("Recipe", False)):
+        record: dict[str, Any] = {"resourceKind": kind, "object": {"data": {"a": "b"}}}
+        masking.apply(record)
+        assert (record["object"]["data"]["a"] == MASK) is masked
+
+
+DENIED = {
+    "eventType": "decision",
+    "enforcementPoint": "validation.gatekeeper.sh",
+    "verdict": "deny",
+    "resourceKind": "Pod",
+    "resourceNamespace": "shop",
+    "results": [{"enforcementAction": "scoped", "enforcementActions": ["deny"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("selection", "takes"),
+    [
+        (Selection(), True),
+        (Selection(kinds=("Pod",)), True),
+        (Selection(kinds=("Deploy*",)), False),
+        (Selection(namespaces=("sh*",)), True),
+        (Selection(namespaces=("kube-*",)), False),
+        (Selection(actions=frozenset({"deny"})), True),
+        (Selection(actions=frozenset({"warn", "dryrun"})), False),
+        (Selection(points=frozenset({"admission"})), True),
+        (Selection(points=frozenset({"audit"})), False),
+        (Selection(verdicts=frozenset({"allow"})), False),
+        (Selection(kinds=("Pod",), points=frozenset({"audit"})), False),
+    ],
+)
+def test_a_sink_gets_the_decisions_that_it_selects(selection: Selection, *, takes: bool) -> None:
+    assert selection.takes(DENIED) is takes
+
+
+def test_a_sink_of_audits_gets_their_begin_and_end_and_one_of_admissions_does_not() -> None:
+    """Whatever kinds it selects: a report is whole with them alone."""
+    audits = Selection(kinds=("Pod",), points=frozenset({"audit"}))
+    admissions = Selection(points=frozenset({"admission"}))
+    for event in ("audit_started", "audit_finished"):
+        assert audits.takes({"eventType": event})
+        assert not admissions.takes({"eventType": event})
+        assert Selection(kinds=("Pod",)).takes({"eventType": event})
 
 
 def test_configured_paths_are_masked_in_the_object_before_and_after() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
+
 from webhook.decisions import gatekeeper
+from webhook.decisions.rules import Selection
 from webhook.decisions.sidecar.dead_letter import DeadLetters
 from webhook.decisions.sidecar.drain import Drain
 from webhook.decisions.sidecar.log import SegmentLog
@@ -14,12 +17,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.drain import Formatter
     from webhook.decisions.sidecar.log import LogLimits
     from webhook.decisions.sidecar.settings import SinkSettings
     from webhook.log import Logger
 
 JOIN_SECONDS = 5.0
 """A worker stops after the attempt under way; one that hangs in it is left to its fate."""
+
+
+def _formatter(sink: SinkSettings) -> Formatter | None:
+    """What a sink gets of a record: nothing of those that it does not select."""
+    selection = sink.selection
+    events = gatekeeper.events if sink.format == "gatekeeper" else None
+    if selection == Selection():
+        return events
+
+    def select(line: bytes) -> Sequence[bytes]:
+        record = orjson.loads(line)
+        if type(record) is dict and not selection.takes(record):
+            return ()
+        return (line,) if events is None else events(line)
+
+    return select
 
 
 class Queue:
@@ -47,7 +67,7 @@ class Queue:
                 sink.drain,
                 sink.make(f"{sink.drain.name}@{directory.name}", logger),
                 letters,
-                formatter=gatekeeper.events if sink.format == "gatekeeper" else None,
+                formatter=_formatter(sink),
                 on_progress=self._trim,
                 logger=logger,
             )

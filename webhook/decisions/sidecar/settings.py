@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from webhook.decisions.framing import MAX_LINE_BYTES
+from webhook.decisions.rules import ACTIONS, POINTS, VERDICTS, Selection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.sink import MakeSink
 
@@ -41,6 +44,7 @@ class SinkSettings:
     drain: DrainSettings
     make: MakeSink
     format: str = "decision"
+    selection: Selection = field(default_factory=Selection)
     dead_letter_bytes: int = 16 * 1024 * 1024
 
 
@@ -143,7 +147,26 @@ def _sink(section: Section) -> SinkSettings:
         drain=drain,
         make=sink.configure(kind, section.section("settings")),
         format=section.choice("format", FORMATS, "decision"),
+        selection=_selection(section.section("select")),
         dead_letter_bytes=section.integer("deadLetterBytes", 16 * 1024 * 1024, least=1024),
     )
     section.finish()
     return own
+
+
+def _selection(section: Section) -> Selection:
+    def words(key: str, known: Iterable[str]) -> frozenset[str]:
+        found = frozenset(section.texts(key))
+        if unknown := sorted(found - set(known)):
+            raise section.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
+        return found
+
+    selection = Selection(
+        verdicts=words("verdicts", VERDICTS),
+        namespaces=section.texts("namespaces"),
+        kinds=section.texts("kinds"),
+        actions=words("actions", ACTIONS),
+        points=words("points", POINTS),
+    )
+    section.finish()
+    return selection
