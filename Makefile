@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
 .PHONY: coverage coverage-generator mutants
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -125,6 +125,9 @@ bench-enforcement: setup ## from a change of policy to its enforcement on three 
 
 bench-cluster: setup ## starts and memory with 500 templates, 2,000 constraints and with 10,000 objects, beside Gatekeeper, about 25 minutes
 	$(BIN)/python -m loadtest.cluster --save
+
+drill: setup ## attacks on a running server, each with a bound that must hold; some minutes
+	$(BIN)/python -m loadtest.drill
 
 bench-hostile: setup ## what hostile policies cost the other requests, about 8 minutes
 	$(BIN)/python -m loadtest.hostile --save

@@ -14,6 +14,9 @@ _LIST: Final = 72
 _PAIR: Final = 24
 _ITEM: Final = 8
 _SCALAR: Final = 56
+_OF_TEXT: Final = 14
+"""What a scalar takes at most, for each byte of its text: those of one character are all there
+already, "ab" takes 12 times its text."""
 
 _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
@@ -26,8 +29,8 @@ def footprint(raw: bytes | bytearray, *, bound: int = 0) -> int:
     """
     found = _estimate(raw) + len(raw)
     if found > bound:
-        # An empty text stands for each: what they hold takes no more than its own length.
-        found = _estimate(_TEXT.sub(b"0", raw)) + len(raw)
+        # A short text stands for each: what they hold takes no more than its own length.
+        found = _estimate(_TEXT.sub(b'"aa"', raw)) + len(raw)
     return found
 
 
@@ -37,7 +40,9 @@ def _estimate(raw: bytes | bytearray) -> int:
     containers = dicts + lists
     filled = containers - empty_dicts - empty_lists
     values = commas + filled  # a container has one more than it has commas
-    pairs = min(values, raw.count(b":"))
+    colons = raw.count(b":")
+    pairs = min(values, colons)
+    text = max(0, len(raw) - 2 * containers - commas - colons)
     return (
         empty_dicts * _EMPTY_DICT
         + empty_lists * _EMPTY_LIST
@@ -45,5 +50,5 @@ def _estimate(raw: bytes | bytearray) -> int:
         + (lists - empty_lists) * (_LIST - _ITEM)
         + pairs * _PAIR
         + (values - pairs) * _ITEM
-        + max(0, values - containers) * _SCALAR
+        + min(max(0, values - containers) * _SCALAR, text * _OF_TEXT)
     )

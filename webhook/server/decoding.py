@@ -11,15 +11,18 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.api.admission import UndecidableReview, decode_review
+from webhook.api.admission import (
+    AdmissionRequest,
+    InvalidReview,
+    UndecidableReview,
+    decode_review,
+)
 from webhook.api.footprint import footprint
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-    from webhook.api.admission import AdmissionRequest
 
 LARGE_BYTES: Final = 64 * 1024
 """From here on a body is decoded beside the admission thread: orjson takes 1.5 ms for it where it
@@ -33,6 +36,17 @@ With all bodies that may wait (64 MiB) it is 256 MiB."""
 
 class NoRoomError(Exception):
     """There was no room in time."""
+
+
+class Decoded(NamedTuple):
+    """What came of a body: a request with the memory that was taken for it, or why there is none.
+
+    Not raised: a traceback would keep the body for as long as the error, and in a circle.
+    """
+
+    request: AdmissionRequest | None
+    size: int = 0
+    error: InvalidReview | NoRoomError | None = None
 
 
 class Memory:
@@ -79,25 +93,28 @@ class Decoding:
         self._body_max = body_max
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decode")
 
-    def decode(self, body: bytes | bytearray, until: float) -> Future[tuple[AdmissionRequest, int]]:
-        """The request, and the memory that was taken for it.
-
-        The future's error is an :class:`~webhook.api.admission.InvalidReview` or
-        :class:`NoRoomError`.
-        """
+    def decode(self, body: bytes | bytearray, until: float) -> Future[Decoded]:
+        """The request, by this moment on the monotonic clock."""
         return self._executor.submit(self._decode, body, until)
 
-    def _decode(self, body: bytes | bytearray, until: float) -> tuple[AdmissionRequest, int]:
+    def _decode(self, body: bytes | bytearray, until: float) -> Decoded:
         memory = self.memory
         size = footprint(body, bound=memory.bytes_max)
         if size > memory.bytes_max:
-            raise UndecidableReview(f"the object would take {size} bytes of memory")
-        memory.take(size, until)
+            return Decoded(None, 0, UndecidableReview(f"it would take {size} bytes of memory"))
         try:
-            return decode_review(body, max_bytes=self._body_max, in_pieces=True), size
+            memory.take(size, until)
+        except NoRoomError as error:
+            return Decoded(None, 0, error.with_traceback(None))
+        try:
+            request = decode_review(body, max_bytes=self._body_max, in_pieces=True)
+        except InvalidReview as error:
+            memory.give(size)
+            return Decoded(None, 0, error.with_traceback(None))
         except BaseException:
             memory.give(size)
             raise
+        return Decoded(request, size)
 
     def stop(self) -> None:
         """Decode nothing more."""

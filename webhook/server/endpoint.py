@@ -121,7 +121,7 @@ class ReviewEndpoint:
                 self._memory.take(size)
             except NoRoomError:
                 return self._refused(_no_room())
-            scope[_WAITING] = waiting, size
+            scope[_WAITING] = waiting.bare(), size
             return None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -156,32 +156,31 @@ class ReviewEndpoint:
             try:
                 return self._answer(scope, body), 0
             except Waiting as waiting:
-                return waiting, 0
-        request, size = None, 0
+                return waiting.bare(), 0
         try:
             self._check(scope, body)
             seconds = deadline.seconds_for(scope["query_string"], deadline.CEILING_SECONDS)
             until = _received_at(scope) + seconds
-            decoded = self._decoding.decode(body, until)
-            request, size = await asyncio.wrap_future(decoded)
-        except NoRoomError:
-            return self._refused(_no_room()), 0
-        except deadline.InvalidTimeout as error:
-            return self._refused(Unanswerable(400, "malformed", str(error))), 0
-        except InvalidReview as error:
-            return self._invalid(error, body), 0
+            decoded = await asyncio.wrap_future(self._decoding.decode(body, until))
+        except deadline.InvalidTimeout as invalid:
+            return self._refused(Unanswerable(400, "malformed", str(invalid))), 0
         except Unanswerable as refusal:
             return self._refused(refusal), 0
+        request, size, error = decoded
+        if isinstance(error, InvalidReview):
+            return self._invalid(error, body), 0
+        if error is not None:
+            return self._refused(_no_room()), 0
         try:
             return self._answer(scope, b"", request), size
         except Waiting as waiting:
-            return waiting, size
+            return waiting.bare(), size
 
     def _resume(self, scope: dict[str, Any], waiting: Waiting) -> Answer | Waiting:
         try:
             return self._answer(scope, b"", None, waiting)
         except Waiting as another:
-            return another
+            return another.bare()
 
     def _answer(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,11 @@ class Waiting(Exception):  # noqa: N818  # named by what it is
         self.finished = finished
         self.resume = resume
         self.api_version = api_version
+
+    def bare(self) -> Self:
+        """Itself, without what led to it: tracebacks would keep the request's body."""
+        self.__traceback__ = self.__context__ = None
+        return self
 
 
 @dataclass(frozen=True, slots=True)

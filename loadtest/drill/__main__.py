@@ -1,0 +1,49 @@
+"""`python -m loadtest.drill [ATTACK …]`: carry out attacks and print what came of them."""
+
+import argparse
+import sys
+
+from loadtest.drill.attacks import (
+    bytes_in_flight,
+    handshakes,
+    large_objects,
+    undecided,
+    validation,
+)
+from loadtest.drill.drill import Attack, Row
+
+ATTACKS = (
+    Attack("validation", validation.run),
+    Attack("bytes", bytes_in_flight.run),
+    Attack("large-objects", large_objects.run),
+    Attack("undecided", undecided.run),
+    Attack("handshakes", handshakes.run),
+)
+
+
+def main() -> int:
+    """Carry out the attacks named, or all; 1 where a bound does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m loadtest.drill", description=__doc__)
+    parser.add_argument("attack", nargs="*", choices=[[], *(attack.name for attack in ATTACKS)])
+    wanted = parser.parse_args().attack
+    print("| attack | figure | result | bound | |")
+    print("|---|---|---|---|---|")
+    held = True
+    for attack in ATTACKS:
+        if wanted and attack.name not in wanted:
+            continue
+        for row in attack.run():
+            held = held and row.holds
+            print(line(row), flush=True)
+    return 0 if held else 1
+
+
+def line(row: Row) -> str:
+    """A row as Markdown has it."""
+    unit = f" {row.unit}" if row.unit else ""
+    verdict = "holds" if row.holds else "**BROKEN**"
+    return f"| {row.attack} | {row.figure} | {row.result:.4g}{unit} | {row.bound:g}{unit} | {verdict} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""What an attack gives: rows of a table, each a result beside its bound."""
+
+import json
+import multiprocessing
+import os
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of one attack."""
+
+    attack: str
+    figure: str
+    result: float
+    bound: float
+    unit: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the result is within its bound."""
+        return self.result <= self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """An attack by name: carried out, it gives its rows."""
+
+    name: str
+    run: Callable[[], Iterator[Row]]
+
+
+@contextmanager
+def server(*flags: str, documents: tuple[str, ...] = ()) -> Iterator[Server]:
+    """A ready server whose Pods need an owner."""
+    with tempfile.TemporaryDirectory(prefix="waddle-drill-") as folder:
+        policies = write_policies(
+            Path(folder), REQUIRED_LABELS, constraint("needs-owner", "owner"), *documents
+        )
+        with Server(policies, *flags) as running:
+            running.ready()
+            for _ in range(200):  # code and connections are warm
+                running.admit(pod(owner="me"))
+            yield running
+
+
+@contextmanager
+def elsewhere(work: Callable[..., None], *arguments: object) -> Iterator[None]:
+    """Carry this out in a process of its own, to its end; behind the others, as from afar."""
+    process = multiprocessing.get_context("spawn").Process(target=_behind, args=(work, *arguments))
+    process.start()
+    try:
+        yield
+    finally:
+        process.join()
+
+
+def _behind(work: Callable[..., None], *arguments: object) -> None:
+    os.nice(10)
+    work(*arguments)
+
+
+def rss_mib(running: Server) -> float:
+    """Resident memory now."""
+    for line in Path(f"/proc/{running.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("the server is gone")
+
+
+@dataclass
+class Bystander:
+    """Good requests at a rate, and the server's memory, until the end of a ``with``."""
+
+    running: Server
+    per_second: float = 50
+    seconds: list[float] = field(default_factory=list)
+    wrong: int = 0
+    rest_mib: float = 0.0
+    peak_mib: float = 0.0
+
+    def __enter__(self) -> Self:
+        self._stop = threading.Event()
+        self.rest_mib = self.peak_mib = rss_mib(self.running)
+        self._threads = [threading.Thread(target=run) for run in (self._ask, self._watch)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.005):
+            self.peak_mib = max(self.peak_mib, rss_mib(self.running))
+
+    def _ask(self) -> None:
+        good = json.dumps(review(pod(owner="me"))).encode()
+        bad = json.dumps(review(pod())).encode()
+        due = time.monotonic()
+        connection = self.running.connect()
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            body, allowed = (bad, False) if number % 4 == 0 else (good, True)
+            try:
+                answer = self.running.post(body, connection=connection)
+                right = answer.status == 200 and answer.verdict["allowed"] is allowed
+            except (OSError, ssl.SSLError):
+                right = False
+                connection.close()
+                connection = self.running.connect()
+            # From when it was due: a server that keeps others waiting is not spared them.
+            self.seconds.append(time.monotonic() - due)
+            self.wrong += not right
+            due = max(due + 1 / self.per_second, time.monotonic() - 1)
+            self._stop.wait(max(0.0, due - time.monotonic()))
+        connection.close()
+
+    @property
+    def more_mib(self) -> float:
+        """Memory at its peak, above rest."""
+        return self.peak_mib - self.rest_mib
+
+    def milliseconds(self, part: float) -> float:
+        """A quantile of the good requests' time."""
+        ordered = sorted(self.seconds)
+        return 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))]
