@@ -10,35 +10,17 @@ import random
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.differential.agreement import Question, difference, ours, theirs
 from tests.differential.grammar import policy
+from tests.differential.known import reason
 from tests.differential.mutation import mutated
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases, of_library
 from tests.programs import build
-
-KNOWN: tuple[tuple[str, str], ...] = (
-    # Part of a question's modules or of the difference; and the reason (docs/compatibility.md).
-    ("crypto.x509.parse_certificate_request", "our reader names less of Go's structure"),
-    ("crypto.x509.parse_keypair", "OPA names the wrong operand"),
-    ("io.jwt", "messages of Go's JSON reader"),
-    ("rego.parse_module", "OPA names the wrong operand"),
-    ("json.unmarshal: invalid number", "messages of Go's number reader"),
-    ("net.lookup_ip_addr", "no resolver is enabled here"),
-)
-
-
-def is_known(question: Question, found: str) -> bool:
-    """Whether a difference is one of those that are explained."""
-    text = "\n".join((*question.modules, found))
-    if any(part in text for part, _ in KNOWN):
-        return True
-    # OPA's index skips rules before their operands are looked at, and its order of evaluation is
-    # its own: with strict built-in errors that decides which error there is, or whether any.
-    return question.strict and "eval: " in found
 
 
 def variations(chance: random.Random) -> Iterator[Question]:
@@ -70,15 +52,22 @@ def search(
     report: Callable[[Question, str], Any],
     *,
     questions: int = sys.maxsize,
+    known: Counter[str],
 ) -> int:
-    """Ask for so long, or so many; ``report`` gets each difference not known; how many asked."""
+    """Ask for so long, or so many; ``report`` gets each difference not known; how many asked.
+
+    ``known`` counts those that are passed over, by the reason.
+    """
     chance = random.Random(seed)
     deadline = time.monotonic() + seconds
     for asked, question in enumerate(variations(chance)):
         if asked >= questions or time.monotonic() > deadline:
             return asked
-        found = difference(question, ours(question), theirs(oracle, question))
-        if found and not is_known(question, found):
+        mine, real = ours(question), theirs(oracle, question)
+        found = difference(question, mine, real)
+        if found and (why := reason(oracle, question, mine, real)):
+            known[why] += 1
+        elif found:
             report(question, found)
     raise AssertionError("variations end")
 
@@ -99,13 +88,16 @@ def main(arguments: list[str]) -> int:
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     differences: list[str] = []
+    known: Counter[str] = Counter()
 
     def report(question: Question, found: str) -> None:
         differences.append(found)
         print(f"==== {shown(question, found)}", flush=True)
 
     with Oracle(build("tests/oracles/opa")) as oracle:
-        asked = search(oracle, seed, options.seconds, report)
+        asked = search(oracle, seed, options.seconds, report, known=known)
+    for why, count in known.most_common():
+        print(f"{count} passed over: {why}")
     print(f"{asked} questions, {len(differences)} differences")
     return int(bool(differences))
 

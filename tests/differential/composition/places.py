@@ -189,6 +189,42 @@ def alike(name: str, pair: Pair) -> str:
     )
 
 
+def nearly_alike(name: str, pair: Pair) -> str:
+    """In rules that begin with nearly the same, about variables of other names."""
+    a, b, seen = pair.literals()
+    other = NEARLY.sub(lambda found: _OTHERS[found[0]], a)
+    last = NEARLY.sub(lambda found: _OTHERS[found[0]], b)
+    c, d, _ = pair.literals("u")
+    return (
+        f"{name} contains [i, 1{seen}] if {{ {EACH}; {a}; {b} }}\n"
+        f"{name} contains [i, 2{seen}] if {{ {EACH}; {other}; {b} }}\n"
+        f"{name} contains [i, 3{seen}] if {{ {EACH}; {a}; {last} }}\n"
+        f"{name} contains [j, 4{seen}] if {{ some j, u in input.parameters.vs; {c}; {d} }}\n"
+        f"{name} contains [i, 5] if {{ some i, _ in input.parameters.vs; v := i; {a}; {b} }}"
+    )
+
+
+_OTHERS: Final = {
+    '"a"': '"b"',
+    '"b"': '"a"',
+    "==": "!=",
+    "!=": "==",
+    "<": ">",
+    ">": "<",
+    ".a": ".b",
+    "is_string": "is_number",
+    "is_number": "is_string",
+    "some": "some",
+    "small": "large",
+    "startswith": "endswith",
+    "endswith": "startswith",
+    "[_]": "[0]",
+    "review.xs": "review.s",
+}
+NEARLY: Final = re.compile("|".join(map(re.escape, sorted(_OTHERS, key=len, reverse=True))))
+"""What is written otherwise to be nearly the same."""
+
+
 def logic(name: str, pair: Pair) -> str:
     """As operands of ``and`` and ``or``, and in the braces of ``not``."""
     a, b, _ = pair.literals()
@@ -247,6 +283,7 @@ PLACES: Final[dict[str, Callable[[str, Pair], str]]] = {
     "constants": of_constants,
     "known": of_known,
     "alike": alike,
+    "nearly alike": nearly_alike,
     "logic": logic,
     "complete": complete,
     "mocked": mocked,

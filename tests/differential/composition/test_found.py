@@ -27,6 +27,10 @@ FOUND = {
     ),
 }
 ABOUT_VALUES = {
+    "object.subset of what is no collection": (
+        "p contains i if { some i, v in input.parameters.vs; object.subset(v, v) }\n"
+        "p contains [i] if { some i, v in input.parameters.vs; object.subset({1}, v) }"
+    ),
     "a comprehension that compares a variable from around it, in code for one constraint": (
         "p contains [i, made] if {\n"
         "\tsome i, v in input.parameters.vs\n"

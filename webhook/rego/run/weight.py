@@ -78,7 +78,9 @@ def afford_text(value: Value) -> None:
 
 
 def afford_smaller(a: Value, b: Value) -> None:
-    """Pay for a walk through both that ends with the smaller one."""
+    """Pay for a walk through both that ends with the smaller one; beside a scalar there is none."""
+    if type(a) in _SCALARS or type(b) in _SCALARS:
+        return
     steps, other = _plain_steps(a), _plain_steps(b)
     if 0 <= steps <= FREE_STEPS or 0 <= other <= FREE_STEPS:
         return
