@@ -1,0 +1,75 @@
+"""The formats of ``waddle audit``, of objects that are in no file."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+import yaml
+
+from tests.webhook.cli.test_formats import code_scanning
+from tests.webhook.constraint.policies import client, constraint, pod, template
+from webhook.audit.sink import SweepEnd, identity_of
+from webhook.audit.tally import Count
+from webhook.cli import audit_report
+from webhook.cli.audit_run import Found, Outcome
+from webhook.constraint.review import AugmentedObject
+
+
+@pytest.fixture
+def outcome():
+    """Two violations of a Pod, a constraint without any, and a kind that may not be listed."""
+    policies = client()
+    policies.add_template(template())
+    pods = {"kinds": [{"kinds": ["Pod"]}]}
+    policies.add_constraint(constraint(name="denies", match=pods))
+    policies.add_constraint(constraint(name="warns", match=pods, enforcementAction="warn"))
+    policies.add_constraint(constraint(name="clean", match={"kinds": [{"kinds": ["Node"]}]}))
+    reviewed = pod()
+    responses = policies.snapshot.review(AugmentedObject(reviewed))
+    gvk = identity_of(reviewed).gvk
+    end = SweepEnd(
+        "2026-01-01T00:00:00Z",
+        policies.snapshot,
+        frozenset([gvk]),
+        unreadable=frozenset([gvk._replace(kind="Secret")]),
+        reviewed=1,
+    )
+    totals = {item.key: Count(20) for item in policies.snapshot.constraints}
+    findings = [Found(identity_of(reviewed), result) for result in responses.results]
+    return Outcome(findings, totals, end)
+
+
+def test_sarif_has_what_code_scanning_requires_of_objects_that_are_no_files(outcome):
+    document = json.loads(audit_report.FORMATS["sarif"](outcome))
+
+    code_scanning(document)
+    (sweep,) = document["runs"]
+    assert [rule["id"] for rule in sweep["tool"]["driver"]["rules"]] == [
+        "K8sDeny/clean",
+        "K8sDeny/denies",
+        "K8sDeny/warns",
+    ]
+    location = sweep["results"][0]["locations"][0]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "cluster/v1/shop/Pod/web"
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == "v1/Pod shop/web"
+    (invocation,) = sweep["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert "Secret" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_every_other_format_tells_the_same(outcome):
+    found = {word: form(outcome) for word, form in audit_report.FORMATS.items()}
+
+    assert json.loads(found["json"]) == yaml.safe_load(found["yaml"])
+    assert len(json.loads(found["json"])["violations"]) == 2
+    root = ET.fromstring(found["junit"])
+    assert root.attrib == {"tests": "3", "failures": "2", "errors": "1"}
+    assert found["github"].splitlines() == [
+        "::error title=waddle::no right to list: /v1, Kind=Secret",
+        "::error title=K8sDeny/denies (deny)::v1/Pod shop/web: no",
+        "::warning title=K8sDeny/warns (warn)::v1/Pod shop/web: no",
+        audit_report.summary(outcome),
+    ]
+    assert audit_report.as_table(outcome, 20).endswith(audit_report.summary(outcome))
