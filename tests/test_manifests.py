@@ -72,6 +72,15 @@ def test_the_chart_renders_what_the_components_of_reports_add(tmp_path):
         assert read(container["args"][1:], ENVIRONMENT).reports
 
 
+def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_path):
+    objects = with_components(tmp_path, "components/validate-policy")
+    options = ("--include-crds", "--set", "validatePolicy.enabled=true")
+
+    assert helmed(*options) == without_namespace(objects)
+    (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
+    assert read(container["args"][1:], ENVIRONMENT).enable_validate_policy
+
+
 PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"
 MONITORED = "alerts.enabled=true,podMonitor.enabled=true"
 DECISIONS = [
