@@ -44,6 +44,25 @@ WATCH_ERRORS: Final = Metric(f"{_W}watch_errors", "counter", "Lists and watches 
 WATCH_SILENCES: Final = Metric(
     f"{_W}watch_silences", "counter", "Watches given up because nothing came, not even a bookmark."
 )
+UNSERVED_OBJECTS: Final = Metric(
+    f"{_W}unserved_objects",
+    "gauge",
+    "Objects of Gatekeeper's kinds that have no effect here: mutators, Providers, "
+    "ExpansionTemplates, Connections.",
+    ("kind",),
+)
+ADMISSION_EVENTS: Final = Metric(
+    f"{_W}admission_events",
+    "counter",
+    "Events of violations in admissions, by what became of them.",
+    ("outcome",),
+)
+CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
+    f"{_W}constraints_without_engine",
+    "gauge",
+    "Constraints that are not enforced because the engine of their template (CEL) is not here: what "
+    "they would decide is warned about and recorded.",
+)
 WATCH_MALFORMED: Final = Metric(
     f"{_W}watch_malformed",
     "counter",
@@ -101,6 +120,9 @@ FOLLOWING_METRICS: Final = (
     WATCH_GONE,
     WATCH_ERRORS,
     WATCH_SILENCES,
+    UNSERVED_OBJECTS,
+    CONSTRAINTS_WITHOUT_ENGINE,
+    ADMISSION_EVENTS,
     WATCH_MALFORMED,
     OBJECT_FAULTS,
     OBJECTS_SPOILED,

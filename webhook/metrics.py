@@ -72,12 +72,6 @@ TEMPLATES_WITH_CEL: Final = Metric(
     "Templates with the CEL engine.",
     gatekeeper=True,
 )
-CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
-    f"{_W}constraints_without_engine",
-    "gauge",
-    "Constraints that are not enforced because the engine of their template (CEL) is not here: what "
-    "they would decide is warned about and recorded.",
-)
 INGESTIONS: Final = Metric(
     f"{_G}constraint_template_ingestion_count",
     "counter",
@@ -349,7 +343,6 @@ METRICS: Final = (
     CONSTRAINTS,
     TEMPLATES,
     TEMPLATES_WITH_CEL,
-    CONSTRAINTS_WITHOUT_ENGINE,
     INGESTIONS,
     INGESTION_DURATION,
     VIOLATIONS,

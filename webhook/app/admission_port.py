@@ -185,11 +185,13 @@ class AdmissionPort:
 
 
 def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
-    """Who is told of each decision: reports, the decision log, both or nobody."""
-    recorder = None if decisions is None else decisions.recorder
-    if cluster is None or cluster.reports is None:
-        return recorder
-    return cluster.reports.recorder(recorder)
+    """Who is told of each decision: reports, Events, the decision log, some of them or nobody."""
+    recorder: Recorder | None = None if decisions is None else decisions.recorder
+    if cluster is not None and cluster.reports is not None:
+        recorder = cluster.reports.recorder(recorder)
+    if cluster is not None and cluster.events is not None:
+        recorder = cluster.events.recorder(recorder)
+    return recorder
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:

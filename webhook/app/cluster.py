@@ -20,6 +20,7 @@ from webhook.app.cluster_policies import ClusterPolicies
 from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
 from webhook.app.cluster_writers import StatusWriters
 from webhook.app.loop_thread import LoopThread
+from webhook.app.unserved import tell_unserved
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Json
+    from webhook.app.admission_events import AdmissionEvents
     from webhook.app.certificates import CertificateLoader
     from webhook.app.reports_feed import AdmissionReports
     from webhook.cluster.store import Change
@@ -123,6 +125,8 @@ class ClusterThread:
         )
         self.reports = self._admission_reports()
         """What writes reports of admitted resources, where that is on."""
+        self.events = self._admission_events()
+        """What writes Events of admissions, where that is on."""
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
@@ -136,6 +140,20 @@ class ClusterThread:
         from webhook.app.reports_feed import AdmissionReports  # noqa: PLC0415
 
         return AdmissionReports(settings, self._serving, self._registry, self._log)
+
+    def _admission_events(self) -> AdmissionEvents | None:
+        settings = self._settings
+        if not settings.emit_admission_events or not settings.serves_admission:
+            return None
+        # Only if they are on, as above.
+        from webhook.app.admission_events import AdmissionEvents  # noqa: PLC0415
+
+        return AdmissionEvents(
+            settings.pod_namespace,
+            self._registry,
+            self._log,
+            in_involved_namespace=settings.admission_events_involved_namespace,
+        )
 
     def not_ready(self) -> str:
         """Why there is nothing to serve yet, or an empty text; any thread may ask."""
@@ -196,6 +214,9 @@ class ClusterThread:
                 tasks.create_task(self._certificate.run(client))
             if self.reports is not None:
                 tasks.create_task(self.reports.run(client))
+            tasks.create_task(tell_unserved(client, self._registry, self._log))
+            if self.events is not None:
+                tasks.create_task(self.events.run(client))
             tasks.create_task(self._follow_policies(client))
 
     async def _follow_policies(self, client: Client) -> None:

@@ -6,7 +6,7 @@ import gc
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import metrics
+from webhook import following_metrics, metrics
 from webhook.api import config
 from webhook.api.config import CONFIG
 from webhook.api.gvk import name_of
@@ -221,7 +221,7 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
     engines = [{code.engine for code in template.code} for template in snapshot.templates]
     registry.set(metrics.TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
     without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
-    registry.set(metrics.CONSTRAINTS_WITHOUT_ENGINE, without)
+    registry.set(following_metrics.CONSTRAINTS_WITHOUT_ENGINE, without)
     registry.violations.keep(constraint.key for constraint in snapshot.constraints)
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import hashlib
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
+from webhook.audit.counted_events import CountedEvents, event_name
 from webhook.audit.tally import truncated
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 from webhook.constraint.constraint import GROUP
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.constraint.result import Result
     from webhook.log import Logger
-
-EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
 
 REASON: Final = "AuditViolation"
 COMPONENT: Final = "gatekeeper-audit"
@@ -38,11 +35,6 @@ SWEEP_EVENTS_MAX: Final = 1000
 QUEUE_MAX: Final = SWEEP_EVENTS_MAX
 """Events that wait for the API server, 1.5 KB each. The sweep waits for none of them."""
 
-KNOWN_MAX: Final = 10_000
-"""Events remembered so that they are counted up, 0.2 KB each; the oldest are forgotten."""
-
-_NAME_MAX: Final = 253
-
 
 class AuditEvents:
     """A sink that makes Events; :meth:`run` writes them in a task of its own."""
@@ -51,12 +43,11 @@ class AuditEvents:
         self, client: Client, namespace: str, log: Logger, *, in_violating_namespace: bool
     ) -> None:
         """``namespace`` is the audit's own, for Events of cluster-scoped objects at least."""
-        self._client = client
+        self._events = CountedEvents(client)
         self._namespace = namespace
         self._log = log
         self._in_violating_namespace = in_violating_namespace
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(QUEUE_MAX)
-        self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._of_sweep = 0
         self.outcomes: Counter[str] = Counter()
         """Events by what became of them: written, dropped or failed."""
@@ -86,7 +77,7 @@ class AuditEvents:
         while True:
             event = await self._queue.get()
             try:
-                await self._write(event)
+                await self._events.write(event)
             except (ApiError, UnreachableError) as error:
                 self.outcomes["failed"] += 1
                 self._log.warning(
@@ -94,36 +85,6 @@ class AuditEvents:
                 )
             else:
                 self.outcomes["written"] += 1
-
-    async def _write(self, event: dict[str, Any]) -> None:
-        """Make it, or count it up where it was made before."""
-        metadata = event["metadata"]
-        key = metadata["namespace"], metadata["name"]
-        count = self._counts.pop(key, 0)
-        if count:
-            patch = {
-                "count": count + 1,
-                "lastTimestamp": event["lastTimestamp"],
-                "metadata": {"annotations": metadata["annotations"]},
-            }
-            try:
-                await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
-            except ApiError as error:
-                if not error.is_absent:
-                    raise
-                count = 0  # it has expired
-        if not count:
-            try:
-                await self._client.create(EVENTS, event, metadata["namespace"])
-            except ApiError as error:
-                if not error.is_conflict:
-                    raise
-                # Another process made it, or an earlier one of ours.
-                patch = {"lastTimestamp": event["lastTimestamp"]}
-                await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
-        self._counts[key] = count + 1
-        if len(self._counts) > KNOWN_MAX:
-            self._counts.popitem(last=False)
 
     def _event(self, audited: Audited, result: Result) -> dict[str, Any]:
         identity, message = audited.identity, truncated(result.msg)
@@ -171,9 +132,7 @@ def _name(identity: Identity, result: Result) -> str:
     parts = (*identity.gvk, identity.namespace, identity.name, identity.uid)
     text = "\0".join((*parts, *result.constraint.key, result.msg))
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-    # Names of RBAC's objects may have colons, which those of Events may not.
-    stem = identity.name.lower().replace(":", "-")[: _NAME_MAX - len(digest) - 1].rstrip("-.")
-    return f"{stem}.{digest}"
+    return event_name(identity.name, digest)
 
 
 def _annotations(audited: Audited, result: Result) -> dict[str, str]:

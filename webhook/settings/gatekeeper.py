@@ -41,7 +41,6 @@ def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
 
 _EITHER: Final = TRUE | FALSE
 _AUDIT_STATISTICS = "see the histogram gatekeeper_audit_duration_seconds at /metrics"
-_EVENTS = "use --log-denies: one structured log event for each violation"
 _EXPORT = (
     "use --decision-log-config: every decision leaves through a sidecar (docs/decisions.md), in "
     "the form of Gatekeeper's export where a sink asks for it"
@@ -61,7 +60,6 @@ _CONFIGURATIONS = "mutation is not served, and its configuration not written"
 FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
     "additional-validating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
-    "admission-events-involved-namespace": _switch(_EVENTS),
     "api-cache-dir": _ignored("audit keeps no list on disk"),
     "audit-channel": _ignored(_EXPORT),
     "audit-connection": _ignored(_EXPORT),
@@ -74,7 +72,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "default-create-vap-for-templates": _switch(_VAP),
     "default-k8s-native-validation-failure-policy": _ignored(_VAP),
     "default-wait-for-vapb-generation": _ignored(_VAP),
-    "emit-admission-events": _switch(_EVENTS),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-external-data": _switch(
         "external data providers are not called: a template that needs one is refused",

@@ -379,6 +379,15 @@ class ServeSettings(ReportSettings):
     log_denies: bool = flag(
         False, "Log every violation with its constraint and object.", gatekeeper=True, group=_LOG
     )
+    emit_admission_events: bool = flag(
+        False, "Make an Event of each violation in an admission.", gatekeeper=True, group=_LOG
+    )
+    admission_events_involved_namespace: bool = flag(
+        False,
+        "Make those Events in the namespace of the object concerned instead of POD_NAMESPACE.",
+        gatekeeper=True,
+        group=_LOG,
+    )
     log_level: str = flag(
         "INFO",
         "Lowest level that is logged.",
@@ -462,6 +471,9 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         "pod_uid": environment.get("POD_UID", ""),
     }
     found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
+    if not found.policies and not found.in_cluster and environment.get("KUBERNETES_SERVICE_HOST"):
+        # In a Pod, and told of no files: Gatekeeper's own arguments name no source either.
+        found = replace(found, kubernetes=True)
     validate(found)
     return replace(found, notices=(*foreign.notices, *_notices(found)))
 
@@ -475,6 +487,8 @@ def _notices(settings: ServeSettings) -> list[str]:
         notices.append(f"--operation={','.join(idle)}: not carried out by this version")
     if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
         notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
+    if settings.emit_admission_events and not settings.in_cluster:
+        notices.append("--emit-admission-events has no effect without --kubernetes")
     if not settings.audits:
         notices += [
             f"--{item.name} has no effect without --kubernetes and --operation=audit"

@@ -1,0 +1,208 @@
+"""Events of admissions (``--emit-admission-events``), with Gatekeeper's reasons, words and annotations.
+
+The admission thread makes them and keeps nothing of the object; they are written on the
+cluster's thread. They are for people who look at an object, not a record: the API
+server drops them after an hour, and what finds no room here is dropped and counted (the
+decision log has everything). Of a dry run there is none: the webhook has no side effects
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import following_metrics
+from webhook.api import timestamp
+from webhook.api.gvk import name_of, namespace_of, text
+from webhook.audit.counted_events import CountedEvents, event_name
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.cluster.client import Client
+    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+    from webhook.server.admission import Recorder
+
+COMPONENT: Final = "gatekeeper-webhook"
+"""What Gatekeeper's Events say that they come from; readers select by it."""
+
+QUEUE_MAX: Final = 1000
+"""Events that wait for the API server, 2 KB each. No admission waits for one."""
+
+PAUSE_SECONDS: Final = 0.2
+"""How often what was noted is taken over."""
+
+MESSAGE_CHARACTERS_MAX: Final = 1024
+"""The API server's limit."""
+
+_WORDS: Final = {
+    "dryrun": ("DryrunViolation", "Dryrun violation"),
+    "warn": (
+        "WarningAdmission",
+        'Admission webhook "validation.gatekeeper.sh" raised a warning for this request',
+    ),
+    "deny": (
+        "FailedAdmission",
+        'Admission webhook "validation.gatekeeper.sh" denied request',
+    ),
+}
+
+
+class AdmissionEvents:
+    """What was found in admissions, as Events. :meth:`note` is the admission thread's."""
+
+    def __init__(
+        self, namespace: str, registry: Registry, log: Logger, *, in_involved_namespace: bool
+    ) -> None:
+        """``namespace`` is our own, for Events of cluster-scoped objects at least."""
+        self._namespace = namespace
+        self._registry = registry
+        self._log = log
+        self._inside = in_involved_namespace
+        self._noted: deque[dict[str, Any]] = deque()
+
+    def recorder(self, following: Recorder | None) -> Recorder:
+        """What notes admissions, and then tells whoever recorded them."""
+        return _NotingRecorder(self, following)
+
+    def note(self, request: AdmissionRequest, responses: Responses | None) -> None:
+        """Remember what a review found, as long as there is room."""
+        if responses is None or request.dry_run:
+            return
+        for result in responses.results:
+            for action in result.actions:
+                if action not in _WORDS:
+                    continue
+                if len(self._noted) >= QUEUE_MAX:
+                    self._registry.count(following_metrics.ADMISSION_EVENTS, "dropped")
+                else:
+                    self._noted.append(self.event(request, result, action))
+
+    async def run(self, client: Client) -> None:
+        """Write until cancelled; a bug here must stop nothing else on the thread."""
+        events, backoff = CountedEvents(client), Backoff(initial_seconds=1.0)
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            while self._noted:
+                try:
+                    await self._write_one(events)
+                except Exception as error:  # noqa: BLE001  # one violation's boundary: counted, told
+                    self._registry.count(following_metrics.ADMISSION_EVENTS, "failed")
+                    self._log.fault("bug: an Event of an admission could not be made", error)
+                    await asyncio.sleep(backoff.next_seconds())
+
+    async def _write_one(self, events: CountedEvents) -> None:
+        document = self._noted.popleft()
+        try:
+            await events.write(document)
+        except (ApiError, UnreachableError) as error:
+            self._registry.count(following_metrics.ADMISSION_EVENTS, "failed")
+            name = document["metadata"]["name"]
+            self._log.warning("Event not written", name=name, error=str(error))
+        else:
+            self._registry.count(following_metrics.ADMISSION_EVENTS, "written")
+
+    def event(self, request: AdmissionRequest, result: Result, action: str) -> dict[str, Any]:
+        """The Event of one action of a violation."""
+        obj = request.object if request.object is not None else request.old_object or {}
+        constraint = result.constraint
+        # On CREATE the client may leave the name to the server.
+        name, namespace = request.name or name_of(obj), namespace_of(obj)
+        reason, words = _WORDS[action]
+        said = f"Constraint: {constraint.name}, Message: {result.msg}"
+        if not self._inside:
+            said = f"Resource Namespace: {request.namespace}, {said}"
+        place = namespace if self._inside and namespace else self._namespace
+        reference = {"kind": request.kind.kind, "name": name, "namespace": place}
+        identity = f"{request.kind.kind}/{namespace}/{name}/{constraint.kind}//{constraint.name}"
+        uid, version = text(obj, "metadata", "uid"), text(obj, "metadata", "resourceVersion")
+        if not self._inside:
+            reference["uid"] = identity
+        elif uid and version:
+            reference |= {"uid": uid, "resourceVersion": version}
+        digest = hashlib.sha256(
+            f"{identity}\0{action}\0{result.msg}".encode("utf-8", "replace")
+        ).hexdigest()[:16]
+        now = timestamp.now()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": event_name(name, digest),
+                "namespace": place,
+                "annotations": self._annotations(request, result, name),
+            },
+            "involvedObject": reference,
+            "type": "Warning",
+            "reason": reason,
+            "message": f"{words}, {said}"[:MESSAGE_CHARACTERS_MAX],
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+    def _annotations(self, request: AdmissionRequest, result: Result, name: str) -> dict[str, str]:
+        constraint = result.constraint
+        group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
+        return {
+            "process": "admission",
+            "event_type": "violation",
+            "constraint_name": constraint.name,
+            "constraint_group": group,
+            "constraint_api_version": version,
+            "constraint_kind": constraint.kind,
+            "constraint_action": result.enforcement_action,
+            "constraint_enforcement_actions": ",".join(result.scoped_actions),
+            "resource_group": request.kind.group,
+            "resource_api_version": request.kind.version,
+            "resource_kind": request.kind.kind,
+            "resource_namespace": request.namespace,
+            "resource_name": name,
+            "request_username": request.username,
+        }
+
+
+class _NotingRecorder:
+    """A recorder that notes what was found before it records, if there is anything to record to."""
+
+    __slots__ = ("_events", "_next")
+
+    def __init__(self, events: AdmissionEvents, following: Recorder | None) -> None:
+        self._events = events
+        self._next = following
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        response: AdmissionResponse,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> AdmissionResponse:
+        """A decision was made; the answer to give for it."""
+        self._events.note(request, responses)
+        if self._next is None:
+            return response
+        return self._next.answered(request, response, responses, snapshot, times)
+
+    def unanswered(
+        self,
+        request: AdmissionRequest,
+        code: int,
+        error: str,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        times: tuple[float, float],
+    ) -> None:
+        """No decision was made: there is no Event of it."""
+        if self._next is not None:
+            self._next.unanswered(request, code, error, responses, snapshot, times)

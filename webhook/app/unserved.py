@@ -1,0 +1,113 @@
+"""What a cluster holds for Gatekeeper that has no effect here, told at the start in words and counts.
+
+A cluster that is taken over may have mutators, Providers, ExpansionTemplates and
+Connections. Whoever operates it must not find out by their absence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook import following_metrics
+from webhook.api.shapes import integer_of, object_of
+from webhook.cluster.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.pages import read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.cluster.client import Client
+    from webhook.log import Logger
+    from webhook.metrics import Registry
+
+AGAIN_SECONDS: Final = 600.0
+"""How often it is looked again: what is made later is told as well."""
+
+LOOK_SECONDS: Final = 30.0
+
+_MUTATION: Final = "mutation is not served: keep Gatekeeper's mutating webhook for them"
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A kind without effect here: where it is listed, and what that means."""
+
+    kind: str
+    path: str
+    effect: str
+
+
+UNSERVED: Final = (
+    Unserved("Assign", "mutations.gatekeeper.sh/v1/assign", _MUTATION),
+    Unserved("AssignMetadata", "mutations.gatekeeper.sh/v1/assignmetadata", _MUTATION),
+    Unserved("ModifySet", "mutations.gatekeeper.sh/v1/modifyset", _MUTATION),
+    Unserved("AssignImage", "mutations.gatekeeper.sh/v1alpha1/assignimage", _MUTATION),
+    Unserved(
+        "Provider",
+        "externaldata.gatekeeper.sh/v1beta1/providers",
+        "external data is not called: a template that needs it is refused",
+    ),
+    Unserved(
+        "ExpansionTemplate",
+        "expansion.gatekeeper.sh/v1alpha1/expansiontemplate",
+        "the audit alone applies them: at admission match the generated resources themselves",
+    ),
+    Unserved(
+        "Connection",
+        "connection.gatekeeper.sh/v1alpha1/connections",
+        "violations leave by the decision log, not by Connections",
+    ),
+)
+
+
+async def count(client: Client, unserved: Unserved) -> int:
+    """How many objects of a kind there are; none where it is not served, or may not be listed.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    path = f"/apis/{unserved.path}"
+    try:
+        page, _ = await client.page(path, {"limit": "1"}, deadline_seconds=LOOK_SECONDS)
+    except ApiError as error:
+        if error.status in (403, 404):
+            return 0
+        raise
+    items, _, _ = read_page(page, path)
+    return len(items) + integer_of(object_of(page.get("metadata")).get("remainingItemCount"))
+
+
+async def look(
+    client: Client, registry: Registry, log: Logger, told: Mapping[str, int]
+) -> dict[str, int]:
+    """Count what has no effect, and say what was not ``told``; raises as :func:`count`."""
+    found = {item.kind: await count(client, item) for item in UNSERVED}
+    registry.replace(
+        following_metrics.UNSERVED_OBJECTS, {(kind,): n for kind, n in found.items() if n}
+    )
+    for item in UNSERVED:
+        number = found[item.kind]
+        if number and told.get(item.kind) != number:
+            log.warning(
+                "objects in the cluster have no effect here",
+                kind=item.kind,
+                count=number,
+                effect=item.effect,
+            )
+    return found
+
+
+async def tell_unserved(client: Client, registry: Registry, log: Logger) -> None:
+    """Say what has no effect, at the start and when that changes, until cancelled."""
+    told: dict[str, int] = {}
+    backoff = Backoff(initial_seconds=1.0)
+    while True:
+        try:
+            told = await look(client, registry, log, told)
+        except (ApiError, UnreachableError):
+            await asyncio.sleep(backoff.next_seconds())
+        else:
+            await asyncio.sleep(AGAIN_SECONDS)
