@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions import exporter as module
 from webhook.decisions.configuration import load
@@ -21,7 +22,7 @@ from webhook.decisions.exporter import Exporter, Origin
 from webhook.decisions.record import timestamp
 from webhook.decisions.settings import read_settings
 
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = PATIENCE_SECONDS / 2
 PAUSE_SECONDS = 0.002
 AT_A_TIME = 8
 
@@ -59,10 +60,11 @@ class WitnessedTransport:
 async def run(config: Path, pod: str, directory: Path) -> None:
     origin = Origin(pod_uid=pod, pod=pod)
     make = module.transport.make
+    # A kill may come between the two: what was acknowledged is then known to have been queued.
+    queued = (directory / f"{origin.process}.queued").open("w")
     book = (directory / f"{origin.process}.acknowledged").open("w")
     setattr(module.transport, "make", lambda address: WitnessedTransport(make(address), book))  # noqa: B010  # a seam of this test alone
     exporter = Exporter(read_settings(load(config)), origin, log.open_log().logger("replica"))
-    queued = (directory / f"{origin.process}.queued").open("w")
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     print("ready", flush=True)

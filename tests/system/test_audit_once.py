@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -117,19 +118,26 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(audited_plane: Plane, poli
     command = [sys.executable, "-m", "webhook", "audit", "--once", "--policies", str(policies)]
     command += ["--kubeconfig", str(audited_plane.cluster.kubeconfig), "-o", "json"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    drawn: list[bytes] = []
+
+    def look() -> None:
+        """A terminal that is not read from holds up who draws on it."""
+        try:
+            while data := os.read(ours, 65536):
+                drawn.append(data)
+        except OSError:
+            pass  # the other end of the terminal is closed
+
+    terminal = threading.Thread(target=look)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
-        assert process.stdout is not None
-        document = json.loads(process.stdout.read())
-        drawn = b""
-        try:
-            while data := os.read(ours, 65536):
-                drawn += data
-        except OSError:
-            pass  # the other end of the terminal is closed
-        os.close(ours)
-        assert process.wait(PATIENCE_SECONDS) == 1
-    assert document["violations"]
-    assert b"violations" in drawn
+        terminal.start()
+        report, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    terminal.join()
+    os.close(ours)
+    shown = b"".join(drawn)
+    assert process.returncode == 1, shown
+    assert json.loads(report)["violations"]
+    assert b"violations" in shown

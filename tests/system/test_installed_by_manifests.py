@@ -23,6 +23,7 @@ from tests.system.replicas import (
     CRD_PATH,
     NAMESPACE,
     PODS,
+    STATUSES,
     TEMPLATES,
     WEBHOOKS,
     WORKLOADS,
@@ -309,10 +310,11 @@ def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(
         with replica:
             until(lambda: replica.is_ready, "it is ready")
             plane.put_template(template("Beside"))
-            wait_for(plane, "ConstraintTemplate/beside")
+            until(lambda: is_said(plane, "beside"), "the template has a status of the replica's")
             assert try_request(plane.api, "GET", crd) is None
             plane.api.request("POST", CRD_PATH, constraint_crd("Beside"))
             plane.put_constraint(constraint("beside", "one", "Beside"))
+            wait_for(plane, "ConstraintTemplate/beside")
             wait_for(plane, "Beside/beside")
             assert replica.denies("one")
             assert plane.by_pod(f"{TEMPLATES}/beside") == []
@@ -322,6 +324,13 @@ def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(
         plane.delete_pod("beside")
         for path in (f"{TEMPLATES}/beside", crd):
             try_request(plane.api, "DELETE", path)
+
+
+def is_said(plane: Plane, template: str) -> bool:
+    """Whether a replica has said anything of a template."""
+    selector = f"internal.gatekeeper.sh/constrainttemplate-name={template}"
+    query = f"{STATUSES}/constrainttemplatepodstatuses?labelSelector={selector}"
+    return bool(plane.api.request("GET", query)["items"])
 
 
 def wait_for(plane: Plane, name: str, replicas: int = 1) -> None:
