@@ -393,17 +393,18 @@ _EXPRESSIONS: Final[dict[type, Callable[[Any, Scope, Names], After]]] = {
 
 def install() -> None:
     """Verify all that is generated from here on in this process."""
-    source_of = generate.source_of
-    if source_of.__name__ == "verified":
+    parts_of = generate.parts_of
+    if parts_of.__name__ == "verified":
         return
     seen: set[int] = set()
 
-    def verified(unit: Unit) -> str:
-        source = source_of(unit)
+    def verified(unit: Unit) -> list[str]:
+        parts = parts_of(unit)
+        source = "\n".join(parts)
         if hash(source) not in seen:
             seen.add(hash(source))
             given = {*generate.NAMESPACE, *generate.NAMESPACE["__builtins__"], "L"}
             verify(source, {*given, *unit.used_builtins.values(), *unit.slow_builtins.values()})
-        return source
+        return parts
 
-    generate.source_of = verified
+    generate.parts_of = verified

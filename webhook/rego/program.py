@@ -33,13 +33,13 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.syntax.metadata import Metadata
 from webhook.rego.write.ahead import Ahead
 from webhook.rego.write.constants import bind_parameters
-from webhook.rego.write.documents import Documents
+from webhook.rego.write.documents import NONE, OUT, Documents
+from webhook.rego.write.emitters import new_function
+from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
-from webhook.rego.write.literals import BodyWriter
-from webhook.rego.write.nesting import share
+from webhook.rego.write.statement import PAYS, Written
 from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses
-from webhook.rego.write.writer import PAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -172,11 +172,11 @@ class Compiled:
 
     def _reader(self, unit: Unit, entry: str, node: Node) -> None:
         """Write a function that reads the document as any rule would."""
-        writer = BodyWriter(unit, Uses())
+        writer = new_function(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
-        writer.attempt(lambda: writer.line(f"return {writer.operand(var)[0]}"))
-        writer.lines.append((1, "return U"))
-        unit.add([(0, f"def {entry}(S):"), *writer.lines])
+        writer.attempt(lambda: writer.result(writer.terms.operand(var)))
+        writer.end(NONE)
+        unit.functions.append(Written(entry, ("S",), writer.lines, settled=True))
 
     def _generated(self, documents: Documents) -> Generated:
         """Write what the unit wants and compile it."""
@@ -382,22 +382,23 @@ def compile_query(
     }
     uses = Uses()
     uses.body([ir.Var(name) for name in shown], lowered)
-    writer = BodyWriter(unit, uses)
+    writer = new_function(unit, uses)
     writer.repeats = False
 
     def solve() -> None:
-        writer.body(lowered)
-        items = ", ".join(
-            f"{written!r}: {writer.operand(ir.Var(name))[0]}" for name, written in shown.items()
-        )
-        writer.line(f"out.append({{{items}}})")
+        writer.nest.body(lowered)
+        found = [
+            (unit.constant(written), writer.terms.operand(ir.Var(name)))
+            for name, written in shown.items()
+        ]
+        writer.line(method(OUT, "append", dict_of(found)).source)
 
     writer.attempt(solve)
     writer.close()
-    writer.lines.append((1, "return out"))
-    lines = [(0, "def q(S):"), (1, "out = []"), (1, f"P = {PAYS} = True")]
-    lines += [*((1, text) for text in writer.prologue), *writer.lines]
-    unit.add(share(lines) if writer.split else lines)
+    writer.end(OUT)
+    lines = [*writer.prologue, *writer.lines]
+    first = ("out = []", f"P = {PAYS} = True")
+    unit.functions.append(Written(ENTRY, ("S",), lines, first, settled=True))
     return inner.finish(documents)
 
 

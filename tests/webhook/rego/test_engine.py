@@ -14,7 +14,7 @@ from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module, parse_query
 from webhook.rego.types import ANY, NUMBER, STRING
-from webhook.rego.write import calls
+from webhook.rego.write import inline as inline_forms
 
 
 def program(*sources: str, version: str = "v1", **options) -> Program:
@@ -333,7 +333,7 @@ r := data.l[1]
 def test_a_text_made_inline_is_the_one_that_the_builtin_makes(
     template, operands, inline, monkeypatch
 ):
-    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
+    monkeypatch.setattr(inline_forms, "MAX_INLINE_TEXTS", inline)
     operands = operands.replace("'", '"')
     document = {
         "s": 'a\n"b"',

@@ -1,4 +1,4 @@
-"""Stage 6: types. Refuses what no data could make work (OPA v1/ast/check.go).
+"""Stage 8: types. Refuses what no data could make work (OPA v1/ast/check.go).
 
 Runs over rules whose bodies are in a safe order, each after those it depends
 on. It infers the types of variables and documents and complains about operands

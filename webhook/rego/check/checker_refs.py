@@ -1,4 +1,4 @@
-"""References: whether what they select can exist (OPA v1/ast/check.go, refChecker)."""
+"""Stage 8: references: whether what they select can exist (OPA v1/ast/check.go, refChecker)."""
 
 from __future__ import annotations
 

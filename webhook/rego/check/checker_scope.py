@@ -1,4 +1,4 @@
-"""What the type checker knows: types of variables and documents, and so of every term.
+"""Stage 8: what the type checker knows: types of variables and documents, and so of every term.
 
 A scope is what was learned in one body, over the scope around it (OPA
 v1/ast/env.go): types of variables, and trees of types below ``input`` and

@@ -1,4 +1,4 @@
-"""How the type checker's messages print references and types."""
+"""Stage 8: how the type checker's messages print references and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which types unify: the leaf questions of the type checker (OPA v1/ast/check.go, unifies)."""
+"""Stage 8: which types unify: the leaf questions of the type checker (OPA's unifies)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unification of terms with types: learns what variables are (OPA v1/ast/check.go, unify1)."""
+"""Stage 8: unification of terms with types: learns what variables are (OPA's unify1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage 5: conflicts between rules, unknown and misused functions, recursion.
+"""Stage 6: conflicts between rules, unknown and misused functions, recursion.
 
 Messages are OPA's (v1/ast/compile.go: checkRuleConflicts, checkUndefinedFuncs,
 checkRecursion, validateWith).

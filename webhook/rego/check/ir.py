@@ -82,10 +82,9 @@ class Template:
 
 @dataclass(slots=True, eq=False)
 class Given:
-    """A term whose value the generator already holds, as Python source."""
+    """A term whose value the generator already holds, in a form of its own."""
 
-    source: str
-    kind: str = ""
+    held: Any
 
 
 Term: TypeAlias = Const | Var | Ref | Array | Object | Set | Comprehension | Template | Given

@@ -1,4 +1,4 @@
-"""Stages 1 to 3: names resolved, variables renamed, calls taken out of terms.
+"""Stage 3: names resolved, variables renamed, calls taken out of terms.
 
 OPA does this in nine passes (resolveAllRefs, rewriteLocalVars, rewriteTemplate-
 Strings, rewritePrintCalls, rewriteExprTerms, rewriteComprehensionTerms, rewrite-

@@ -1,4 +1,4 @@
-"""Stages 1 to 3 for bodies: declarations, modifiers, the forms of literals."""
+"""Stage 3: declarations, modifiers, the forms of literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages 1 to 3 for terms: names resolved, calls taken out."""
+"""Stage 3: names resolved, calls taken out."""
 
 from __future__ import annotations
 

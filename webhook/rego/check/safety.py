@@ -1,4 +1,4 @@
-"""Stage 4: each body in an order in which every variable is bound before it is needed.
+"""Stage 7: each body in an order in which every variable is bound before it is needed.
 
 The algorithm and its messages are OPA's (v1/ast/compile.go, reorderBodyFor-
 Safety): literals keep their order but for those that wait for a variable.

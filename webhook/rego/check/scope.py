@@ -1,4 +1,4 @@
-"""Names while a rule is lowered: what is declared where, and what a name then means.
+"""Stage 3: names while a rule is lowered: what is declared where, and what a name then means.
 
 OPA keeps the same two things: which names a body declares anywhere (they hide
 imports and rules in all of it), and which have been declared, assigned or merely

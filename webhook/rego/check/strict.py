@@ -1,4 +1,4 @@
-"""What v1 refuses and v0 lets pass: shadowed roots and imports, deprecated built-ins.
+"""Stage 2: what v1 refuses and v0 lets pass: shadowed roots and imports, deprecated built-ins.
 
 OPA checks this of modules that are v1 or import ``rego.v1`` (v1/ast/rego_v1.go)
 and goes on compiling, so that these errors come together with those of later

@@ -1,4 +1,4 @@
-"""Stage 3: the rules arranged by path, as OPA's rule tree (v1/ast/compile.go, NewRuleTree)."""
+"""Stage 4: the rules arranged by path, as OPA's rule tree (v1/ast/compile.go, NewRuleTree)."""
 
 from __future__ import annotations
 

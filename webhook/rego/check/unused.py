@@ -1,4 +1,4 @@
-"""Declared variables that nothing uses: OPA refuses ``some x`` without an ``x``.
+"""Stage 5: declared variables that nothing uses: OPA refuses ``some x`` without an ``x``.
 
 Checked of ``some`` and of the key and value of ``every`` in every version of the
 language (v1/ast/compile.go, checkUnusedDeclaredVars).

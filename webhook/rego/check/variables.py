@@ -1,4 +1,7 @@
-"""Which variables a term or literal holds, and which it binds (OPA v1/ast/compile.go, unify.go)."""
+"""Stage 7: which variables a term or literal holds, and which it binds.
+
+As OPA has it (v1/ast/compile.go, unify.go).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source text to tokens: one pass of one compiled pattern, in time linear in the text.
+"""Stage 1: source text to tokens: one pass of one compiled pattern, in time linear in the text.
 
 The result is four parallel lists, which the parser indexes; a token is an
 integer position in them. Positions in rows and columns are worked out only when

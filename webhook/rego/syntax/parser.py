@@ -1,4 +1,4 @@
-"""From source text to :class:`~webhook.rego.syntax.ast.Module`, or to a body for queries.
+"""Stage 1: from source text to :class:`~webhook.rego.syntax.ast.Module`, or to a body for queries.
 
 The tree is what was written: nothing is resolved or rewritten here. Errors have
 OPA's code, message, row and column.

@@ -1,4 +1,4 @@
-"""Bodies and their literals: negation, some, every, with, and the logic of ``and`` and ``or``."""
+"""Stage 1: bodies and their literals: negation, some, every, with, ``and`` and ``or``."""
 
 from __future__ import annotations
 

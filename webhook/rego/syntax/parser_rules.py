@@ -1,4 +1,4 @@
-"""Rules: heads, default values, bodies, chained bodies and else branches."""
+"""Stage 1: rules: heads, default values, bodies, chained bodies and else branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars and variables: the terms of one token or two."""
+"""Stage 1: scalars and variables: the terms of one token or two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every part of the parser shares: the tokens, the place among them, and complaints.
+"""Stage 1: what every part of the parser shares: the tokens, the place among them, and complaints.
 
 Parsing is recursive descent. A part that cannot go on raises :class:`Refused`;
 where the grammar is ambiguous, a caller goes back to a remembered place and

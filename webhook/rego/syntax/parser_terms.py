@@ -1,4 +1,4 @@
-"""Terms: scalars, references, calls, operators, collections, comprehensions and templates."""
+"""Stage 1: terms: references, calls, operators, collections, comprehensions, templates."""
 
 from __future__ import annotations
 

@@ -18,20 +18,20 @@ from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
 from webhook.rego.run.values import UNDEFINED, is_small
 from webhook.rego.write.constants import UnreachableError
-from webhook.rego.write.documents import Documents
-from webhook.rego.write.generate import generate
-from webhook.rego.write.literals import BodyWriter
-from webhook.rego.write.nesting import share
+from webhook.rego.write.documents import NONE, Documents
+from webhook.rego.write.emitters import new_function
+from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.purity import Purity
+from webhook.rego.write.statement import PAYS, Written
 from webhook.rego.write.uses import Uses
-from webhook.rego.write.writer import PAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
+    from webhook.rego.write.expression import Expression
     from webhook.rego.write.unit import Unit
 
 MAX_QUESTIONS: Final = 40
@@ -60,12 +60,14 @@ class Ahead:
         path: list[Term] = [ir.Const(name) for name in node.path]
         return self._ask(node.path, ir.Ref(ir.Var("data"), path), {})
 
-    def call(self, name: tuple[str, ...], args: Mapping[str, Value]) -> Value:
-        """What a function gives for these operands (by their source), likewise."""
-        given: list[Term] = [ir.Const(value) for value in args.values()]
+    def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
+        """What a function gives for these known operands, likewise."""
+        given: list[Term] = [ir.Const(one.value) for one in args]
         out = ir.Var(" out")
         call = ir.Call(name, given, NOWHERE, out=out)
-        found = self._ask((name, *args), ir.Comprehension("array", None, out, [call]), {})
+        found = self._ask(
+            (name, *(one.source for one in args)), ir.Comprehension("array", None, out, [call]), {}
+        )
         if type(found) is not list:
             return found
         return found[0] if found else UNDEFINED
@@ -80,7 +82,7 @@ class Ahead:
         if any(value is MISSING for value in names.values()):
             return MISSING  # it would be evaluated as if nothing had bound them
         # It may be written again where its variables have other values.
-        sources = [self._unit.constant(value) for value in names.values()]
+        sources = [self._unit.constant(value).source for value in names.values()]
         return self._ask((id(term), *sources), term, names)
 
     def _ask(self, at: object, term: Term, names: Mapping[str, Value]) -> Value:
@@ -97,16 +99,16 @@ class Ahead:
         unit = self._make_unit()
         uses = Uses()
         uses.body([term], [])
-        writer = BodyWriter(unit, uses)
+        writer = new_function(unit, uses)
         for name, value in names.items():
-            writer.env[name] = writer.constant(value)
+            writer.env[name] = writer.terms.constant(value)
         context = EvaluationContext(steps=MAX_STEPS)
         try:
-            writer.attempt(lambda: writer.line(f"return {writer.operand(term)[0]}"))
-            writer.lines.append((1, "return U"))
-            lines = [(0, "def q(S):"), (1, f"P = {PAYS} = True")]
-            lines += [*((1, text) for text in writer.prologue), *writer.lines]
-            unit.add(share(lines) if writer.split else lines)
+            writer.attempt(lambda: writer.result(writer.terms.operand(term)))
+            writer.end(NONE)
+            lines = [*writer.prologue, *writer.lines]
+            first = (f"P = {PAYS} = True",)
+            unit.functions.append(Written(ENTRY, ("S",), lines, first, settled=True))
             Documents(unit).run()
             function = generate(unit).load(unit.builtins).function
             found = function(new_state(UNDEFINED, {}, context, unit.slots))

@@ -1,4 +1,4 @@
-"""Which literals of two rules are the same but for the names of their variables.
+"""Stage 10: which literals of two rules are the same but for the names of their variables.
 
 Rules of one set often begin alike: each goes through the same containers and
 leaves out the same ones. What is alike is written once (``rule_bodies``).

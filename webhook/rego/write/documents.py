@@ -1,34 +1,45 @@
-"""Stage 5c: the rules of one path as Python functions.
-
-``d`` functions give a whole document and keep it for the evaluation, ``i`` the
-members of a partial set without telling equal ones apart, ``m`` those of a set of
-objects that have given properties, ``f`` are functions, ``o`` (and unfinished
-``h``) the documents of rules with variables in their reference, ``n`` describe a
-package for paths that are only known at run time.
-"""
+"""Stage 10: the rules of one path as Python functions (:mod:`webhook.rego.write.wanted`)."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.values import UNDEFINED, equal
-from webhook.rego.write.literals import BodyWriter
-from webhook.rego.write.nesting import share
-from webhook.rego.write.payment import Payment, mark, settle
-from webhook.rego.write.rule_bodies import Bodies, begin, writer_of
+from webhook.rego.write import wanted
+from webhook.rego.write.emitters import new_function
+from webhook.rego.write.expression import (
+    Expression,
+    Kind,
+    call,
+    compare,
+    conditional,
+    is_of,
+    method,
+    tuple_of,
+)
+from webhook.rego.write.expression import name as local
+from webhook.rego.write.payment import Payment
+from webhook.rego.write.rule_bodies import RuleBodies, begin, function_of
+from webhook.rego.write.statement import Line, Return, Written
 from webhook.rego.write.uses import Uses
 
 if TYPE_CHECKING:
     from webhook.rego.check.ir import Rule
     from webhook.rego.check.tree import Node
+    from webhook.rego.write.function import FunctionBuilder
     from webhook.rego.write.unit import Unit
-    from webhook.rego.write.writer import Operand
+    from webhook.rego.write.wanted import Wanted
 
-
-MANY_CALLS = 3
+MANY_CALLS: Final = 3
 """Places that call a function from which on its answers are kept."""
+
+OUT: Final = local("out")
+"""What a function finds: at its end, all that its bodies have."""
+
+NONE: Final = local("U")
+"""No value."""
 
 
 class Documents:
@@ -39,8 +50,10 @@ class Documents:
         self.functions: list[tuple[str, Node]] = []
         self.kept: list[str] = []
         """Statements that let functions keep their answers, after all functions."""
-        self.given: tuple[str, ...] = ()
-        """Sources of the operands that the function being written is given as constants."""
+        self.given: tuple[Expression | None, ...] = ()
+        """Operands that the function being written is given as constants."""
+        self.repeats = False
+        """Whether what is being written may be called any number of times."""
 
     def run(self) -> None:
         """Write everything wanted."""
@@ -49,54 +62,57 @@ class Documents:
         for name, node in self.functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
                 self.kept.append(f"{name} = kept({name}, {self.unit.slot()})")
-        settle(self.unit)
-        self.unit.add([(0, text) for text in self.kept])
+        self.unit.ends += self.kept
 
-    def write(self, name: str, wanted: tuple[str, Node, Any]) -> None:
+    def write(self, name: str, one: Wanted) -> None:
         """Write one function."""
-        kind, node, detail = wanted
-        if kind == "d":
-            self._document(name, node)
-        elif kind == "i":
-            self._members(name, node)
-        elif kind == "g":
-            self._collection(name, detail)
-        elif kind == "m":
-            self._matching(name, node, *detail)
-        elif kind == "f":
-            if detail is None:
-                self.functions.append((name, node))
-            self._function(name, node, detail)
-        elif kind == "o":
-            self._object(name, node, detail)
-        elif kind == "h":
-            self._built(name, node, detail)
+        outer, self.repeats = self.repeats, isinstance(one, wanted.Function | wanted.Matching)
+        if isinstance(one, wanted.Document):
+            self._document(name, one.node)
+        elif isinstance(one, wanted.Members):
+            self._members(name, one.node)
+        elif isinstance(one, wanted.Collection):
+            self._collection(name, one.term)
+        elif isinstance(one, wanted.Matching):
+            self._matching(name, one)
+        elif isinstance(one, wanted.Function):
+            if not one.given:
+                self.functions.append((name, one.node))
+            self._function(name, one)
+        elif isinstance(one, wanted.Object):
+            self._object(name, one)
+        elif isinstance(one, wanted.Built):
+            self._built(name, one)
         else:
-            self._branching(name, node)
+            self._branching(name, one.node)
+        self.repeats = outer
 
-    def _finish(self, header: str, prologue: list[str], writer: BodyWriter) -> None:
-        lines = [(0, header), *((1, text) for text in prologue)]
-        name = header[4 : header.index("(")]
+    def _finish(
+        self, name: str, params: tuple[str, ...], first: tuple[str, ...], writer: FunctionBuilder
+    ) -> None:
         if not writer.effects:
             self.unit.quiet.add(name)
-        if len(writer.lines) == 1:
-            source = writer.lines[0][1].removeprefix("return ")
-            if source in ("U", "out"):
+        only = writer.lines[0] if len(writer.lines) == 1 else None
+        if isinstance(only, Return):
+            if only.value in (NONE, OUT):
                 self.unit.fixed[name] = UNDEFINED
-            elif source in self.unit.values:
-                self.unit.fixed[name] = self.unit.values[source]
+            elif only.value.is_known:
+                self.unit.fixed[name] = only.value.value
         self.unit.payments[name] = Payment(
-            writer.free, writer.straight, writer.callees, pays=writer.pays
+            writer.free, writer.straight, writer.callees, pays=writer.pays, repeats=self.repeats
         )
-        lines.append((1, mark(name, pays=writer.pays)))
-        lines.extend((1, text) for text in writer.prologue)
-        lines.extend(writer.lines)
-        self.unit.add(share(lines) if writer.split else lines)
+        lines = [*writer.prologue, *writer.lines]
+        self.unit.functions.append(Written(name, params, lines, first))
+
+    def _plain(self, name: str, params: tuple[str, ...], value: Expression) -> None:
+        """A function that does nothing that must be paid."""
+        lines: list[Line] = [Return(1, value=value)]
+        self.unit.functions.append(Written(name, params, lines, settled=True))
 
     def _cached(self, name: str, inner: str, node: Node, slot: int, *, guard: bool = True) -> None:
         """The function that computes a document once, unless a modifier replaces it."""
         if guard and self.unit.replaceable(node.path):
-            path = self.unit.constant(tuple(node.path))
+            path = self.unit.constant(tuple(node.path)).source
             self.kept.append(f"{name} = once_unless_replaced({inner}, {slot}, {path})")
         else:
             self.kept.append(f"{name} = once({inner}, {slot})")
@@ -115,11 +131,10 @@ class Documents:
         self.unit.of_constraint.append((slot, name))
         uses = Uses()
         uses.body([term], [])
-        writer = BodyWriter(self.unit, uses)
+        writer = new_function(self.unit, uses)
         writer.location = term.location
-        source, _ = writer.collection(term)
-        writer.line(f"return {source}")
-        self._finish(f"def {name}e(S):", [], writer)
+        writer.result(writer.nest.collection(term))
+        self._finish(f"{name}e", _STATE, (), writer)
 
     # --- sets --------------------------------------------------------------------------------------
 
@@ -128,7 +143,7 @@ class Documents:
         if node.rules[0].kind == "set":
             self._set(name, node)
         else:
-            self._single(name, "S", node)
+            self._single(name, _STATE, node)
 
     def _document(self, name: str, node: Node) -> None:
         inner = f"{name}e"
@@ -136,80 +151,79 @@ class Documents:
         if node.rules[0].kind == "set":
             self._set(inner, node)
         else:
-            self._single(inner, "S", node)
+            self._single(inner, _STATE, node)
 
     def _set(self, name: str, node: Node) -> None:
         if all(isinstance(rule.key, ir.Object | ir.Array) for rule in node.rules):
             # Keys of composite members are dear and often never needed.
-            self._list(name, node, "return lazy_set(out)")
+            self._list(name, node, call("lazy_set", OUT))
             return
-        writer = writer_of(self.unit, node.rules)
+        writer = function_of(self.unit, node.rules)
 
         def add(rule: Rule) -> None:
             assert rule.key is not None
-            writer.add_member("out", writer.operand(rule.key))
+            writer.nest.add_member(OUT.source, writer.terms.operand(rule.key))
 
-        Bodies(writer, _no_matches, add, "out").write(node.rules)
-        writer.lines.append((1, "return set_of(out)"))
-        self._finish(f"def {name}(S):", ["out = {}"], writer)
+        RuleBodies(writer, _no_matches, add, OUT.source).write(node.rules)
+        writer.end(call("set_of", OUT))
+        self._finish(name, _STATE, ("out = {}",), writer)
 
     def _members(self, name: str, node: Node) -> None:
         inner = f"{name}e"
         self._of_constraint(name, inner, node)
-        self._list(inner, node, "return out")
+        self._list(inner, node, OUT)
         if inner in self.unit.fixed:
             self.unit.fixed[name] = UNDEFINED
 
-    def _matching(
-        self, name: str, node: Node, given: tuple[tuple[str, str], ...], open_: tuple[str, ...]
-    ) -> None:
+    def _matching(self, name: str, one: wanted.Matching) -> None:
         """Members of a set of objects whose ``given`` properties have these values.
 
         Known from the beginning, they save the iterations that would find others.
         The result holds the ``open`` properties of each member.
         """
-        params = ", ".join(["S", *(f"a{i}" for i in range(len(given)))])
-        writer = writer_of(self.unit, node.rules)
+        params = [local(f"a{i}", kind) for i, (_, kind) in enumerate(one.given)]
+        writer = function_of(self.unit, one.node.rules)
 
-        def matches(rule: Rule) -> list[tuple[ir.Term, Operand]]:
+        def matches(rule: Rule) -> list[tuple[ir.Term, Expression]]:
             terms = _properties(rule)
-            return [(terms[key], (f"a{i}", kind)) for i, (key, kind) in enumerate(given)]
+            return [(terms[key], param) for (key, _), param in zip(one.given, params, strict=True)]
 
         def add(rule: Rule) -> None:
             terms = _properties(rule)
-            found = [writer.operand(terms[key])[0] for key in open_]
-            value = found[0] if len(found) == 1 else f"({''.join(f'{x}, ' for x in found)})"
-            writer.line(f"out.append({value})")
+            found = [writer.terms.operand(terms[key]) for key in one.open]
+            value = found[0] if len(found) == 1 else tuple_of(found)
+            writer.line(method(OUT, "append", value).source)
 
-        Bodies(writer, matches, add, "out").write(node.rules)
-        writer.lines.append((1, "return out"))
-        self._finish(f"def {name}({params}):", ["out = []"], writer)
+        RuleBodies(writer, matches, add, OUT.source).write(one.node.rules)
+        writer.end(OUT)
+        names = (*_STATE, *(param.source for param in params))
+        self._finish(name, names, ("out = []",), writer)
 
-    def _list(self, name: str, node: Node, end: str) -> None:
-        writer = writer_of(self.unit, node.rules)
+    def _list(self, name: str, node: Node, end: Expression) -> None:
+        writer = function_of(self.unit, node.rules)
 
         def add(rule: Rule) -> None:
             assert rule.key is not None
-            writer.line(f"out.append({writer.operand(rule.key)[0]})")
+            writer.line(method(OUT, "append", writer.terms.operand(rule.key)).source)
 
-        Bodies(writer, _no_matches, add, "out").write(node.rules)
-        writer.lines.append((1, end))
-        self._finish(f"def {name}(S):", ["out = []"], writer)
+        RuleBodies(writer, _no_matches, add, OUT.source).write(node.rules)
+        writer.end(end)
+        self._finish(name, _STATE, ("out = []",), writer)
 
     # --- single values -------------------------------------------------------------------------------
 
-    def _function(self, name: str, node: Node, given: tuple[str, ...] | None) -> None:
+    def _function(self, name: str, one: wanted.Function) -> None:
         """A function; without parameters for the operands that are given."""
-        args = node.rules[0].args
+        args = one.node.rules[0].args
         assert args is not None
-        given = given or ("",) * len(args)
-        params = ", ".join(["S", *(f"a{i}" for i, known in enumerate(given) if not known)])
-        if any(given) or not self._table(name, params, node.rules):
+        given = one.given or (None,) * len(args)
+        params = (*_STATE, *(f"a{i}" for i, known in enumerate(given) if known is None))
+        if one.given or not self._table(name, params, one.node.rules):
             outer, self.given = self.given, given
-            self._single(name, params, node)
+            self._single(name, params, one.node)
             self.given = outer
 
-    def _table(self, name: str, params: str, rules: list[Rule]) -> bool:
+    def _table(self, name: str, params: tuple[str, ...], rules: list[Rule]) -> bool:
         """A function whose rules only map one string to a value each is a lookup."""
         found: dict[str, Any] = {}
         for rule in rules:
@@ -222,152 +236,157 @@ class Documents:
             if type(arg.value) is not str or arg.value in found:
                 return False
             found[arg.value] = value.value
-        table = self.unit.constant(found)
-        self.unit.add(
-            [
-                (0, f"def {name}({params}):"),
-                (1, f"return {table}.get(a0, U) if type(a0) is str else U"),
-            ]
-        )
+        param = local("a0")
+        looked_up = method(self.unit.constant(found), "get", param, NONE)
+        self._plain(name, params, conditional(looked_up, is_of(param, Kind.STRING), NONE))
         return True
 
-    def _single(self, name: str, params: str, node: Node) -> None:
+    def _single(self, name: str, params: tuple[str, ...], node: Node) -> None:
         """A complete document or function: all rules must agree on its value."""
         rules = [rule for rule in node.rules if not rule.default]
         defaults = [rule for rule in node.rules if rule.default]
         message = self.unit.conflict(node)
         if len(rules) <= 1:
-            self._chain(
-                name, params, [b for r in (*rules, *defaults) for b in r.branches()], message
-            )
+            chain = [branch for rule in (*rules, *defaults) for branch in rule.branches()]
+            self._chain(name, params, chain, message)
         elif any(rule.else_ for rule in rules):
             self._chains(name, params, rules, defaults, message)
         elif _all_equal(rules):
             self._chain(name, params, [*rules, *defaults], message)
         else:
-            writer = writer_of(self.unit, [*rules, *defaults])
+            writer = function_of(self.unit, [*rules, *defaults])
             add = partial(self._add_value, writer, message)
-            matches = partial(self._matches, writer)
-            Bodies(writer, matches, add, in_order=True).write(rules)
+            RuleBodies(writer, self._matches, add, in_order=True).write(rules)
             if defaults:
-                writer.lines.append((1, "if out is not U: return out"))
+                writer.lines.append(Line(1, "if out is not U: return out"))
                 self._alternative(writer, defaults[0], message)
-            writer.lines.append((1, "return out"))
-            self._finish(f"def {name}({params}):", ["out = U"], writer)
+            writer.end(OUT)
+            self._finish(name, params, ("out = U",), writer)
 
     def _chains(
-        self, name: str, params: str, rules: list[Rule], defaults: list[Rule], message: str
+        self,
+        name: str,
+        params: tuple[str, ...],
+        rules: list[Rule],
+        defaults: list[Rule],
+        message: str,
     ) -> None:
         """Several rules with ``else`` branches: each a function, and all must agree."""
-        lines = [(0, f"def {name}({params}):"), (1, mark(name, pays=False)), (1, "out = U")]
+        lines = [Line(1, "out = U")]
         calls = [(f"{name}x{i}", 1) for i in range(len(rules))]
-        self.unit.payments[name] = Payment(0, 0, calls, pays=False)
+        self.unit.payments[name] = Payment(0, 0, calls, pays=False, repeats=self.repeats)
+        found = local("v")
         for i, rule in enumerate(rules):
             part = f"{name}x{i}"
             self._chain(part, params, [*rule.branches()], message)
-            place = self.unit.place(rule.location)
+            agreed = call("agreed", OUT, found, message, self.unit.place(rule.location))
+            value = conditional(found, compare(OUT, "is", NONE), agreed)
             lines += [
-                (1, f"v = {part}({params})"),
-                (1, "if v is not U:"),
-                (2, f"out = v if out is U else agreed(out, v, {message}, {place})"),
+                Line(1, f"v = {call(part, *params).source}"),
+                Line(1, "if v is not U:"),
+                Line(2, f"out = {value.source}"),
             ]
         if defaults:
             part = f"{name}z"
             self._chain(part, params, defaults, message)
-            lines.append((1, f"if out is U: return {part}({params})"))
-        lines.append((1, "return out"))
-        self.unit.add(lines)
+            lines.append(Line(1, f"if out is U: return {call(part, *params).source}"))
+        lines.append(Return(1, value=OUT))
+        self.unit.functions.append(Written(name, params, lines))
 
-    def _chain(self, name: str, params: str, chain: list[Rule], message: str) -> None:
+    def _chain(self, name: str, params: tuple[str, ...], chain: list[Rule], message: str) -> None:
         """Bodies of which the first that holds decides."""
-        writer = writer_of(self.unit, chain)
+        writer = function_of(self.unit, chain)
         for rule in chain:
             self._alternative(writer, rule, message)
-            if writer.lines and writer.lines[-1][0] == 1 and writer.lines[-1][1][:7] == "return ":
+            last = writer.lines[-1] if writer.lines else None
+            if isinstance(last, Return) and last.indent == 1:
                 break  # always
         else:
-            writer.lines.append((1, "return U"))
-        self._finish(f"def {name}({params}):", [], writer)
+            writer.end(NONE)
+        self._finish(name, params, (), writer)
 
-    def _matches(self, writer: BodyWriter, rule: Rule) -> list[tuple[ir.Term, Operand]]:
+    def _matches(self, rule: Rule) -> list[tuple[ir.Term, Expression]]:
         """A rule's parameters and their values."""
-        return [
-            (arg, writer.constant(self.unit.values[known]) if known else (f"a{i}", ""))
-            for i, (arg, known) in enumerate(zip(rule.args or (), self.given, strict=False))
-        ]
+        args = zip(rule.args or (), self.given, strict=False)
+        return [(arg, known or local(f"a{i}")) for i, (arg, known) in enumerate(args)]
 
-    def _add_value(self, writer: BodyWriter, message: str, rule: Rule) -> None:
-        self._agree(writer, "out", writer.name_of(self._value(writer, rule)), message, rule)
-
-    def _value(self, writer: BodyWriter, rule: Rule) -> str:
+    def _add_value(self, writer: FunctionBuilder, message: str, rule: Rule) -> None:
         assert rule.value is not None
-        return writer.operand(rule.value)[0]
+        value = writer.simple(writer.terms.operand(rule.value))
+        self._agree(writer, OUT, value, message, rule)
 
-    def _agree(self, writer: BodyWriter, found: str, value: str, message: str, rule: Rule) -> None:
-        place = self.unit.place(rule.location)
+    def _agree(
+        self,
+        writer: FunctionBuilder,
+        found: Expression,
+        value: Expression,
+        message: str,
+        rule: Rule,
+    ) -> None:
         writer.effects += 1
-        agreed = f"agreed({found}, {value}, {message}, {place})"
-        writer.line(f"{found} = {value} if {found} is U else {agreed}")
+        agreed = call("agreed", found, value, message, self.unit.place(rule.location))
+        writer.set(found.source, conditional(value, compare(found, "is", NONE), agreed))
 
-    def _alternative(self, writer: BodyWriter, rule: Rule, message: str) -> None:
+    def _alternative(self, writer: FunctionBuilder, rule: Rule, message: str) -> None:
         """One body, which returns its value; solutions that disagree are a conflict."""
         start = len(writer.lines)
         saved = begin(writer, rule)
-        found = ""
+        found: Expression | None = None
 
         def write() -> None:
             nonlocal found
-            for arg, operand in self._matches(writer, rule):
-                writer.match(arg, operand)
-            writer.body(rule.body)
+            for arg, operand in self._matches(rule):
+                writer.patterns.match(arg, operand)
+            writer.nest.body(rule.body)
             writer.location = rule.location
-            value = self._value(writer, rule)
+            assert rule.value is not None
+            value = writer.terms.operand(rule.value)
             constant = isinstance(rule.value, ir.Const) and not writer.split
             if constant or not writer.loops:
-                writer.line(f"return {value}")
+                writer.result(value)
                 return
-            value = writer.name_of(value)
-            found = writer.new()
+            value = writer.simple(value)
+            found = writer.outer()
             self._agree(writer, found, value, message, rule)
 
         writer.attempt(write)
         writer.restore(saved)
-        if found:
-            writer.lines.insert(start, (1, f"{found} = U"))
-            writer.lines.append((1, f"if {found} is not U: return {found}"))
+        if found is not None:
+            writer.lines.insert(start, Line(1, f"{found.source} = U"))
+            writer.lines.append(Line(1, f"if {found.source} is not U: return {found.source}"))
 
     # --- objects -----------------------------------------------------------------------------------------
 
-    def _object(self, name: str, node: Node, chosen: tuple[int, ...] | None) -> None:
+    def _object(self, name: str, one: wanted.Object) -> None:
         """The document of all rules below a node, or of those that a path can meet."""
         inner = f"{name}e"
-        self._cached(name, inner, node, self.unit.slot())
-        built = self.unit.want("h", node, chosen)
-        self.unit.add([(0, f"def {inner}(S):"), (1, f"return {built}(S).value()")])
+        self._cached(name, inner, one.node, self.unit.slot())
+        built = self.unit.want(wanted.Built(one.node, one.chosen))
+        self._plain(inner, _STATE, method(call(built, *_STATE), "value"))
 
-    def _built(self, name: str, node: Node, chosen: tuple[int, ...] | None) -> None:
+    def _built(self, name: str, one: wanted.Built) -> None:
         """The same document unfinished: a conflict in it matters to those who ask for it."""
         inner = f"{name}e"
-        self._cached(name, inner, node, self.unit.slot(), guard=False)
-        rules = [rule for below in node.walk() for rule in below.rules]
-        if chosen is not None:
-            rules = [rules[i] for i in chosen]
-        depth = len(node.path)
-        writer = writer_of(self.unit, rules)
-        Bodies(writer, _no_matches, partial(self._put, writer, depth), in_order=True).write(rules)
-        writer.lines.append((1, "return out"))
-        self._finish(f"def {inner}(S):", ["out = Branch()"], writer)
+        self._cached(name, inner, one.node, self.unit.slot(), guard=False)
+        rules = [rule for below in one.node.walk() for rule in below.rules]
+        if one.chosen is not None:
+            rules = [rules[i] for i in one.chosen]
+        writer = function_of(self.unit, rules)
+        put = partial(self._put, writer, len(one.node.path))
+        RuleBodies(writer, _no_matches, put, in_order=True).write(rules)
+        writer.end(OUT)
+        self._finish(inner, _STATE, ("out = Branch()",), writer)
 
-    def _put(self, writer: BodyWriter, depth: int, rule: Rule) -> None:
+    def _put(self, writer: FunctionBuilder, depth: int, rule: Rule) -> None:
         steps = [writer.unit.constant(part) for part in rule.path[depth:]]
-        steps += [writer.operand(part)[0] for part in rule.rest]
+        steps += [writer.terms.operand(part) for part in rule.rest]
         multi = rule.key is not None and rule.value is None
         member = rule.key if multi else rule.value
         assert member is not None
-        value = writer.operand(member)[0]
+        value = writer.terms.operand(member)
         place = self.unit.place(rule.location)
-        names = "".join(f"{step}, " for step in steps)
-        writer.line(f"put_path(out, ({names}), {value}, {place}, multi={multi})")
+        put = call("put_path", OUT, tuple_of(steps), value, place, f"multi={multi}")
+        writer.line(put.source)
 
     # --- packages ------------------------------------------------------------------------------------------
 
@@ -376,22 +395,26 @@ class Documents:
         children: list[str] = []
         if node.rules:
             if node.dynamic:
-                document = self.unit.want("o", node)
+                document = self.unit.want(wanted.Object(node))
             elif node.rules[0].args is not None:
                 document = "undefined"
             else:
-                document = self.unit.want("d", node)
+                document = self.unit.want(wanted.Document(node))
         else:
-            children = [self.unit.want("n", child) for child in node.children.values()]
+            children = [self.unit.want(wanted.Branching(child)) for child in node.children.values()]
         hidden = node.path == ("system",)
         below = "".join(f"{child}, " for child in children)
-        constant = self.unit.constant(node.name)
+        constant = self.unit.constant(node.name).source
         self.unit.branchings.append(f"{name} = Branching({constant}, {document}, hidden={hidden})")
         if children:
             self.unit.adoptions.append(f"adopt({name}, ({below}))")
 
 
-def _no_matches(rule: Rule) -> list[tuple[ir.Term, Operand]]:  # noqa: ARG001  # as others
+_STATE: Final = ("S",)
+"""The parameter of a document: the evaluation's state."""
+
+
+def _no_matches(rule: Rule) -> list[tuple[ir.Term, Expression]]:  # noqa: ARG001  # as others
     """Rules whose head asks for nothing."""
     return []
 

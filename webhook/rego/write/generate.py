@@ -1,9 +1,8 @@
-"""Stage 5: the program's source, compiled, and the names it runs with."""
+"""Stage 12: the program's source, compiled, and the names it runs with."""
 
 from __future__ import annotations
 
 import marshal
-import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.text import argument_text
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
+from webhook.rego.write.payment import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,12 +125,15 @@ ENTRY: Final = "q"
 """The name of the function that a caller asks for; several that share a program are numbered."""
 
 
-def source_of(unit: Unit) -> str:
-    """The program's source text."""
-    return "\n".join([*unit.header, *unit.lines, *unit.branchings, *unit.adoptions, ""])
+def parts_of(unit: Unit) -> list[str]:
+    """The program's source text: each function by itself, and what stands before and after them.
 
-
-_FUNCTION: Final = re.compile(r"\n(?=def )")
+    CPython's compiler lets no other thread run meanwhile, so it gets them one by one.
+    """
+    functions = sources(unit.functions, unit.payments, modifies=unit.modifies)
+    ends = [*unit.ends, *unit.branchings, *unit.adoptions]
+    parts = ["\n".join(unit.header), *functions, "\n".join(ends)]
+    return [f"{part}\n" for part in parts if part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +196,7 @@ def generate(
 ) -> Generated:
     """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
     try:
-        # One function at a time: CPython's compiler lets no other thread run meanwhile.
-        codes = compile_(_FUNCTION.split(source_of(unit)))
+        codes = compile_(parts_of(unit))
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):

@@ -1,7 +1,7 @@
-"""Stage 5c: which functions pay for their loops always, and which only once a loop is long.
+"""Stage 11: which functions pay for their loops always, and which only once a loop is long.
 
 What most evaluations do is so little that counting it would cost more than it could
-save. So loops of up to :data:`~webhook.rego.write.writer.FREE_TURNS` turns are free,
+save. So loops of up to :data:`~webhook.rego.write.function.FREE_TURNS` turns are free,
 where all that can be done that way is little: with each of them at its longest, one
 inside the other, and with what the functions do that they call. The first longer loop
 makes the evaluation pay from there on (``P`` in a function, :data:`PAYS` between them):
@@ -10,14 +10,15 @@ for every turn, call, built-in and member, however short the loops after it are.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.write.writer import PAYS
+from webhook.rego.write.statement import PAYS
 
 if TYPE_CHECKING:
-    from webhook.rego.write.unit import Unit
+    from collections.abc import Iterable, Mapping
+
+    from webhook.rego.write.statement import Written
 
 FREE_STEPS: Final = 40_000
 """What an evaluation may do for nothing: 2 ms at most, a fifth of what it has on the thread that
@@ -31,21 +32,8 @@ STRAIGHT_STEPS: Final = 400
 """What may stand outside of loops in one call: a function that does more, with all that it calls,
 pays for it when it begins."""
 
-FUNCTIONS: Final = "fm"
-"""Letters of what may be called any number of times; a document is computed once."""
-
-_PAYS: Final = f"    P = {PAYS}"
-_ALWAYS: Final = f"{_PAYS} = True; X = S[2]"
-
-_PAY: Final = re.compile(r"( *)(?:if P.*?: )?(?:P = S\[\d\] = )?S\[2\]\.pay\((.*)\)")
-"""A line that pays. Where it always does, what it calls is written in its place: half the time."""
-
-_MARKS: Final = ("    # ", f"{_PAYS}  # ")
-
-
-def mark(name: str, *, pays: bool) -> str:
-    """The line of a function in whose place stands how it pays, once all functions are known."""
-    return f"P = {PAYS}  # {name}" if pays else f"# {name}"
+_BEGINS: Final = f"P = {PAYS}"
+_ALWAYS: Final = f"{_BEGINS} = True; X = S[2]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +48,40 @@ class Payment:
     """Functions called, and how often at most while loops are free."""
     pays: bool
     """Whether it has loops."""
+    repeats: bool
+    """Whether it may be called any number of times; a document is computed once."""
 
 
-def settle(unit: Unit) -> None:
-    """Write at each function's beginning how it pays."""
-    beginnings = _beginnings(unit.payments, 0 if unit.modifies else FREE_STEPS)
-    lines: list[str] = []
-    always = False
-    for line in unit.lines:
-        if line.startswith(_MARKS):
-            beginning = beginnings[line.rpartition(" ")[2]]
-            always = beginning[:1] == [_ALWAYS]
-            lines.extend(beginning)
-        elif line.startswith("def "):
-            always = False
-            lines.append(line)
-        elif always and (found := _PAY.match(line)) is not None:
-            indent, steps = found.groups()
-            lines.append(f"{indent}X.left -= {steps}")
-            lines.append(f"{indent}if X.left < X.next_check: X.check()")
-        else:
-            lines.append(line)
-    unit.lines = lines
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a function begins with."""
+
+    lines: list[str]
+    always: bool = False
+    """Whether it pays for all that it does."""
 
 
-def _beginnings(payments: dict[str, Payment], rest: int) -> dict[str, list[str]]:
-    """The lines at each function's beginning, where ``rest`` steps may be free."""
-    found: dict[str, list[str]] = {}
+_NOTHING: Final = Beginning([])
+
+
+def sources(
+    functions: Iterable[Written], payments: Mapping[str, Payment], *, modifies: bool
+) -> list[str]:
+    """The text of each function, at whose beginning stands how it pays.
+
+    ``modifies`` where documents may be computed any number of times.
+    """
+    beginnings = _beginnings(payments, 0 if modifies else FREE_STEPS)
+    found = []
+    for function in functions:
+        beginning = _NOTHING if function.settled else beginnings[function.name]
+        found.append(function.source(beginning.lines, always=beginning.always))
+    return found
+
+
+def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginning]:
+    """What each function begins with, where ``rest`` steps may be free."""
+    found: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)
     unpaid: dict[str, tuple[int, int]] = {}  # what callers count: loops being free, and paying
@@ -98,22 +93,24 @@ def _beginnings(payments: dict[str, Payment], rest: int) -> dict[str, list[str]]
             free += steps * turns
             if turns == 1:
                 straight += outside
-        lines = [_PAYS] if payment.pays else []
+        lines = [_BEGINS] if payment.pays else []
+        always = False
         if times is not None and free * times <= rest:
             rest -= free * times
             free = 0
-        elif name[0] not in FUNCTIONS or free > FREE_STEPS_REPEATED:
+        elif not payment.repeats or free > FREE_STEPS_REPEATED:
             free = straight
-            lines = [_ALWAYS] if payment.pays else [f"    {PAYS} = True"]
+            always = payment.pays
+            lines = [_ALWAYS] if always else [f"{PAYS} = True"]
         if straight > STRAIGHT_STEPS:
-            lines.append(f"    S[2].pay({straight})")
+            lines.append(f"S[2].pay({straight})")
             free, straight = max(free - straight, 0), 0
         unpaid[name] = free, straight
-        found[name] = lines
+        found[name] = Beginning(lines, always)
     return found
 
 
-def _callees_first(payments: dict[str, Payment]) -> list[str]:
+def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
     """All names in an order in which a function comes after those that it calls."""
     found: dict[str, None] = {}
     entered: set[str] = set()
@@ -131,13 +128,13 @@ def _callees_first(payments: dict[str, Payment]) -> list[str]:
     return list(found)
 
 
-def _times(payments: dict[str, Payment], order: list[str]) -> dict[str, int | None]:
+def _times(payments: Mapping[str, Payment], order: list[str]) -> dict[str, int | None]:
     """How often each is called in one evaluation at most; None where a loop may repeat it."""
     called = {callee for payment in payments.values() for callee, _ in payment.calls}
     found: dict[str, int | None] = {}
     for name in order:
         # A function that none calls is perhaps put in another's place.
-        first = None if name[0] in FUNCTIONS else 1
+        first = None if payments[name].repeats else 1
         found[name] = 0 if name in called else first
     for name in reversed(order):
         times = found[name]

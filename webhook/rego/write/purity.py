@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from webhook.rego.check import ir
 from webhook.rego.write.constants import gets_parameters, is_computable, is_of_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check.ir import Body, Lit, Term
-    from webhook.rego.check.tree import Node
-    from webhook.rego.write.unit import Unit
+    from webhook.rego.check.tree import Node, Tree
+    from webhook.rego.run.values import Value
+
+
+class Program(Protocol):
+    """What decides it: the rules, the built-ins, and what modifiers replace."""
+
+    tree: Tree
+    builtins: Mapping[str, Builtin]
+    mocked: frozenset[ir.Function]
+
+    def replaceable(self, path: tuple[Value, ...]) -> bool:
+        """Whether some modifier of the program may replace the document at this path."""
 
 
 class Purity:
@@ -22,8 +34,8 @@ class Purity:
     they may read ``input.parameters``: they have one value for each constraint.
     """
 
-    def __init__(self, unit: Unit, *, parameters: bool = False) -> None:
-        self._unit = unit
+    def __init__(self, program: Program, *, parameters: bool = False) -> None:
+        self._program = program
         self._parameters = parameters
         self._known: dict[int, bool] = {}
 
@@ -53,7 +65,7 @@ class Purity:
 
     def _reference(self, path: list[Term]) -> bool:
         """Whether the path leads to rules, and these are pure."""
-        node = self._unit.tree.root
+        node = self._program.tree.root
         for part in path:
             below = node.child(part.value) if isinstance(part, ir.Const) else None
             if below is None:
@@ -71,7 +83,7 @@ class Purity:
         return known
 
     def _rules(self, node: Node) -> bool:
-        if node.dynamic or self._unit.replaceable(node.path):
+        if node.dynamic or self._program.replaceable(node.path):
             return False
         for rule in node.rules:
             for branch in rule.branches():
@@ -106,9 +118,9 @@ class Purity:
         return False
 
     def _function(self, name: ir.Function) -> bool:
-        if name in self._unit.mocked:
+        if name in self._program.mocked:
             return False
         if isinstance(name, str):
-            return name == "walk" or is_computable(self._unit.builtins[name])
-        node = self._unit.tree.function(name)
+            return name == "walk" or is_computable(self._program.builtins[name])
+        node = self._program.tree.function(name)
         return node is not None and self.document(node)

@@ -1,66 +1,99 @@
-"""Stage 5b: references as Python: paths in values, documents, packages."""
+"""Stage 9: references as Python: paths in values, documents, packages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
 from webhook.rego.run.values import UNDEFINED
 from webhook.rego.write.constants import UnreachableError
-from webhook.rego.write.writer import BOOL, DICT, INT, KIND_OF, LIST, SET, STRING, Operand, Writer
+from webhook.rego.write.expression import (
+    FALSE,
+    KIND_OF,
+    TRUE,
+    Expression,
+    Kind,
+    all_of,
+    call,
+    compare,
+    conditional,
+    is_of,
+    item,
+    method,
+    name,
+    tuple_of,
+)
+from webhook.rego.write.facts import Origin, SizeOf, ValueAt
+from webhook.rego.write.properties import given_properties, property_names
+from webhook.rego.write.statement import Line
+from webhook.rego.write.unification import UNREAD
+from webhook.rego.write.wanted import (
+    Branching,
+    Built,
+    Document,
+    Matching,
+    Members,
+    Object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
+    from webhook.rego.write.function import FunctionBuilder
 
 
-class ReferenceWriter(Writer):
-    """Writes references; loops are opened for their unbound variables."""
+class References:
+    """Writes references into a function; loops are opened for their unbound variables."""
 
-    __slots__ = ()
+    __slots__ = ("_function", "_index")
 
-    def reference(self, ref: ir.Ref) -> Operand:
+    def __init__(self, function: FunctionBuilder) -> None:
+        self._function = function
+        self._index = "index"
+        """What reads a value at a name: base documents are read otherwise."""
+
+    def reference(self, ref: ir.Ref) -> Expression:
         """The value of a reference; loops are opened for its unbound variables."""
+        function, terms = self._function, self._function.terms
         head = ref.head
-        if isinstance(head, ir.Var):
-            if head.name == "data" and head.name not in self.env:
+        if isinstance(head, ir.Var) and head.name not in function.env:
+            if head.name == "data":
                 return self.data(ref)
-            if head.name == "input" and head.name not in self.env:
-                origin = (f"{self.state}[0]", "")
-                return self.steps(origin, ref.path, 0, (self.state, "input"))
-            if head.name not in self.env:
-                raise self.unit.refuse("reference to an unbound variable", self.location)
-        value, at = self._followed(self.static(head), ref.path, 0)
+            if head.name == "input":
+                origin = Origin(function.state, "input")
+                return self._steps(item(function.state, 0), ref.path, 0, origin)
+            raise function.unit.refuse("reference to an unbound variable", function.location)
+        value, at = self._followed(terms.static(head), ref.path, 0)
         if at:
-            return self.steps(self.constant(value), ref.path, at)
-        found = self.atom(head)
-        return self.steps(found, ref.path, 0, (found[0],))
+            return self._steps(terms.constant(value), ref.path, at)
+        found = terms.atom(head)
+        return self._steps(found, ref.path, 0, Origin(found.source))
 
     def _followed(self, value: Value, path: list[ir.Term], at: int) -> tuple[Value, int]:
         """A known value followed as far as the path is known; and how far."""
         while value is not MISSING and value is not UNDEFINED and at < len(path):
-            name = self.static(path[at])
-            if name is MISSING or name is UNDEFINED:
+            step = self._function.terms.static(path[at])
+            if step is MISSING or step is UNDEFINED:
                 break
-            value = index(value, name)
+            value = index(value, step)
             at += 1
         return value, at
 
-    def steps(
-        self, current: Operand, path: list[ir.Term], at: int, origin: tuple[Any, ...] | None = None
-    ) -> Operand:
-        """Walk the rest of a path from a value; ``origin`` names a constant path to reuse."""
+    def _steps(
+        self, current: Expression, path: list[ir.Term], at: int, origin: Origin | None = None
+    ) -> Expression:
+        """Walk the rest of a path from a value; of an origin what is found may be used again."""
+        walked: tuple[str, ...] = ()
         while at < len(path):
-            known = self.value_of(current)
-            if known is not MISSING:
-                value, reached = self._followed(known, path, at)
+            if current.is_known:
+                value, reached = self._followed(current.value, path, at)
                 if reached > at:
-                    current, origin, at = self.constant(value), None, reached
+                    current, origin, at = self._function.terms.constant(value), None, reached
                     continue
-                if not is_collection(known):
+                if not is_collection(current.value):
                     raise UnreachableError
             part = path[at]
             if isinstance(part, ir.Const) and type(part.value) is str:
@@ -72,207 +105,228 @@ class ReferenceWriter(Writer):
                         break
                     run.append(part.value)
                     at += 1
-                current = self._names(current, run, origin)
-                origin = None if origin is None else (*origin, *run)
+                current = self._names(current, walked, tuple(run), origin)
+                walked = (*walked, *run)
                 continue
             origin = None
             current = self._step(current, part)
             at += 1
         return current
 
-    def _names(self, current: Operand, run: list[str], origin: tuple[Any, ...] | None) -> Operand:
+    # --- paths of constant names ----------------------------------------------------------------
+
+    def _names(
+        self,
+        current: Expression,
+        walked: tuple[str, ...],
+        run: tuple[str, ...],
+        origin: Origin | None,
+    ) -> Expression:
         """Follow constant names, from the longest beginning that is already known."""
-        if origin is not None:
-            for length in range(len(run), 0, -1):
-                found = self.known.get((*origin, *run[:length]))
-                if found is not None:
-                    rest = run[length:]
-                    if not rest:
-                        return found
-                    return self._names(found, rest, (*origin, *run[:length]))
-            if origin == ("S", "input") and current[0] == "S[0]":
+        function = self._function
+        if origin is None:
+            return self._get(self._simple(current), run)
+        for length in range(len(run), 0, -1):
+            found = function.known.get(ValueAt(origin, (*walked, *run[:length])))
+            if found is not None:
+                rest = run[length:]
+                if not rest:
+                    return found
+                return self._names(found, (*walked, *run[:length]), rest, origin)
+        path = (*walked, *run)
+        if not walked:
+            if origin == Origin("S", "input"):
                 return self._input(run)
-            if origin[0] == current[0] and self.uses.operands.get((*origin, *run), 0) > 1:
-                return self._of_operand(current[0], run)
-        source = current[0] if current[0] == f"{self.state}[0]" else self.name_of(current[0])
-        found = self.get(source, current[1], run), ""
-        if origin is not None:
-            self.known[(*origin, *run)] = found
+            if not origin.root and function.uses.operands.get((origin.local, *run), 0) > 1:
+                return self._of_operand(current, run)
+        found = self._get(self._simple(current), run)
+        function.known[ValueAt(origin, path)] = found
         return found
 
-    def _input(self, run: list[str]) -> Operand:
+    def _simple(self, value: Expression) -> Expression:
+        """The same; the input of an evaluation is read where it stands."""
+        is_input = value.source == item(self._function.state, 0).source
+        return value if is_input else self._function.simple(value)
+
+    def _input(self, run: tuple[str, ...]) -> Expression:
         """A path of the input, read at the function's beginning where that pays."""
-        full = tuple(run)
-        if self.looping or self.uses.paths.get(full, 0) > 1:
-            name = self._hoist(full, "U")
-            self.condition(f"{name} is not U")
-            found = name, ""
+        function = self._function
+        if function.looping or function.uses.paths.get(run, 0) > 1:
+            found = self._hoist(run, "U")
+            function.condition(compare(found, "is not", "U"))
         else:
-            base, rest = self._longest(full)
-            found = self.get(base, "", list(rest)), ""
-        self.known[("S", "input", *full)] = found
+            base, rest = self._longest(run)
+            found = self._get(base, rest)
+        function.known[ValueAt(Origin("S", "input"), run)] = found
         return found
 
-    def _of_operand(self, source: str, run: list[str]) -> Operand:
+    def _of_operand(self, operand: Expression, run: tuple[str, ...]) -> Expression:
         """A path in an operand that is read more than once: read at the function's beginning."""
-        at = ("U", source, *run)
-        name = self.hoisted.get(at)
-        if name is None:
-            name = self.hoisted[at] = f"p{len(self.hoisted)}"
-            last = repr(run[-1])
+        function = self._function
+        at = ("U", operand.source, *run)
+        found = function.hoisted.get(at)
+        if found is None:
+            found = function.hoisted[at] = name(f"p{len(function.hoisted)}")
             if len(run) == 1:
-                self.prologue.append(
-                    f"{name} = {source}.get({last}, U) if type({source}) is dict"
-                    f" else index({source}, {last})"
+                reading = conditional(
+                    method(operand, "get", repr(run[0]), "U"),
+                    compare(call("type", operand), "is", "dict"),
+                    call("index", operand, repr(run[0])),
                 )
+                function.prologue.append(Line(1, f"{found.source} = {reading.source}"))
             else:
-                chain = "".join(f".get({step!r}, E)" for step in run[:-1])
-                names = self.unit.constant(tuple(run))
-                self.prologue.append(f"try: {name} = {source}{chain}.get({last}, U)")
-                self.prologue.append(f"except AttributeError: {name} = path({source}, {names})")
-        self.condition(f"{name} is not U")
-        self.known[(source, *run)] = name, ""
-        return name, ""
+                function.prologue += self._reading(found, operand, run, "U", 1)
+        function.condition(compare(found, "is not", "U"))
+        function.known[ValueAt(Origin(operand.source), run)] = found
+        return found
 
-    def _longest(self, full: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    def _longest(self, full: tuple[str, ...]) -> tuple[Expression, tuple[str, ...]]:
         """The longest beginning of a path that is shared, read once, and the rest."""
         for length in range(len(full) - 1, 1, -1):
-            if self.uses.beginnings.get(full[:length], 0) > 1:
+            if self._function.uses.beginnings.get(full[:length], 0) > 1:
                 return self._hoist(full[:length], "E"), full[length:]
-        return "S[0]", full
+        return item("S", 0), full
 
-    def _hoist(self, full: tuple[str, ...], absent: str) -> str:
+    def _hoist(self, full: tuple[str, ...], absent: str) -> Expression:
         """A local read at the function's beginning; ``absent`` is its value where there is none."""
-        name = self.hoisted.get((absent, *full))
-        if name is None:
+        function = self._function
+        found = function.hoisted.get((absent, *full))
+        if found is None:
             base, rest = self._longest(full)
-            name = self.hoisted[(absent, *full)] = f"p{len(self.hoisted)}"
-            chain = "".join(f".get({step!r}, E)" for step in rest[:-1])
-            self.prologue.append(f"try: {name} = {base}{chain}.get({rest[-1]!r}, {absent})")
-            self.prologue.append(
-                f"except AttributeError: {name} = path({base}, {self.unit.constant(rest)})"
-            )
-        return name
+            found = function.hoisted[(absent, *full)] = name(f"p{len(function.hoisted)}")
+            function.prologue += self._reading(found, base, rest, absent, 1)
+        return found
 
-    def get(self, source: str, kind: str, run: list[str]) -> str:
-        """A local holding ``source.a.b.c`` where it is defined."""
-        if len(run) == 1:
-            name = repr(run[0])
-            reading = f"{source}.get({name}, U)"
-            if kind != DICT:
-                reading = f"({reading} if type({source}) is dict else index({source}, {name}))"
-            common = self.common.get(source)
-            local = None if common is None else common.local(reading, self.new)
-            if local is None:
-                return self.defined(reading)
-            self.condition(f"{local} is not U")
-            return local
-        read = self.reads.get((source, *run))
-        name = self._read(source, run) if read is None else read[0]
-        self.condition(f"{name} is not U")
-        return name
-
-    def _read(self, source: str, run: list[str]) -> str:
-        """A local holding ``source.a.b.c``, undefined where there is none."""
-        chain = "".join(f".get({name!r}, E)" for name in run[:-1])
-        name = self.new()
-        self.line(f"try: {name} = {source}{chain}.get({run[-1]!r}, U)")
-        names = self.unit.constant(tuple(run))
-        self.line(f"except AttributeError: {name} = path({source}, {names})")
-        if source.isidentifier():
-            self.reads[(source, *run)] = name, self.indent
-        return name
-
-    def _step(self, current: Operand, part: ir.Term) -> Operand:
-        """One step that is no constant name."""
-        source = self.name_of(current[0])
-        if self.bound(part):
-            name, kind = self.atom(part)
-            return self.lookup(source, current[1], name, kind), ""
-        if isinstance(part, ir.Ref):
-            name, kind = self.atom(part)
-            return self.lookup(source, current[1], name, kind), ""
-        return self.iterate((source, current[1]), part)
-
-    def lookup(self, source: str, kind: str, name: str, name_kind: str) -> str:
-        """``source[name]`` for a bound name."""
-        if name_kind == STRING:
-            test = f"type({source}) is dict"
-        elif name_kind == "":
-            test = f"type({name}) is str"
-            if kind != DICT:
-                test = f"type({source}) is dict and {test}"
-        else:
-            return self.defined(f"{self.index}({source}, {name})")
-        if kind == DICT and name_kind == STRING:
-            return self.defined(f"{source}.get({name}, U)")
-        general = f"{self.index}({source}, {name})"
-        return self.defined(f"({source}.get({name}, U) if {test} else {general})")
-
-    def single_use(self, term: ir.Term) -> bool:
-        """Whether the variable's value is wanted nowhere else."""
-        return isinstance(term, ir.Var) and (
-            ir.is_wildcard(term.name) or self.uses.variables.get(term.name, 0) <= 1
+    def _reading(
+        self, local: Expression, base: Expression, run: tuple[str, ...], absent: str, indent: int
+    ) -> tuple[Line, Line]:
+        """Statements that read a path of names into a local."""
+        found = base
+        for step in run[:-1]:
+            found = method(found, "get", repr(step), "E")
+        found = method(found, "get", repr(run[-1]), absent)
+        slow = call("path", base, self._function.unit.constant(run))
+        return (
+            Line(indent, f"try: {local.source} = {found.source}"),
+            Line(indent, f"except AttributeError: {local.source} = {slow.source}"),
         )
 
-    def iterate(self, current: Operand, part: ir.Term) -> Operand:
-        """Open a loop over a collection, binding the part to its keys."""
-        source, kind = current
-        known = self.value_of(current)
-        if known is not MISSING:
-            return self._iterate_known(known, part)
-        value = self.new()
-        if self.single_use(part):
-            if kind == LIST or (kind == SET and self.repeats):
-                items = source
-            else:
-                values = "values" if self.repeats else "values_in_order"
-                items = self.assign(f"{source} if type({source}) is list else {values}({source})")
-            # A set's own length takes a call of Python's.
-            self.charge(f"len({self.known.get(('size', items), (items, ''))[0]})")
-            self.loop(value, items)
-            self.env[part.name] = ("None", "")  # type: ignore[union-attr]  # nobody reads it
-            return value, ""
-        name = self.new()
-        if kind == LIST:
-            self.charge(f"len({source})")
-            self.loop(f"{name}, {value}", f"enumerate({source})")
-            self.match(part, (name, INT))
-            return value, ""
-        items = f"{source}.items() if type({source}) is dict else pairs({source})"
-        if not self.repeats:
-            items = f"pairs_in_order({source})"
-        items = self.assign(items)
-        self.charge(f"len({items})")
-        self.loop(f"{name}, {value}", items)
-        self.match(part, (name, STRING if kind == DICT else ""))
-        return value, ""
+    def _get(self, of: Expression, run: tuple[str, ...]) -> Expression:
+        """A local holding ``of.a.b.c`` where it is defined."""
+        function = self._function
+        if len(run) == 1:
+            reading = method(of, "get", repr(run[0]), "U")
+            if of.kind is not Kind.DICT:
+                is_dict = compare(call("type", of), "is", "dict")
+                reading = conditional(reading, is_dict, call("index", of, repr(run[0])))
+            common = function.common.get(of.source)
+            local = None if common is None else common.local(reading, function.new)
+            if local is None:
+                return function.defined(reading)
+            function.condition(compare(local, "is not", "U"))
+            return local
+        read = function.reads.get((of.source, run))
+        found = self._read(of, run) if read is None else read[0]
+        function.condition(compare(found, "is not", "U"))
+        return found
 
-    def _iterate_known(self, known: Value, part: ir.Term) -> Operand:
+    def _read(self, of: Expression, run: tuple[str, ...]) -> Expression:
+        """A local holding ``of.a.b.c``, undefined where there is none."""
+        function = self._function
+        found = function.new()
+        function.flush()
+        function.lines += self._reading(found, of, run, "U", function.indent)
+        if of.is_simple:
+            function.reads[of.source, run] = found, function.indent
+        return found
+
+    # --- other steps ------------------------------------------------------------------------------
+
+    def _step(self, current: Expression, part: ir.Term) -> Expression:
+        """One step that is no constant name."""
+        terms = self._function.terms
+        current = self._function.simple(current)
+        if terms.bound(part) or isinstance(part, ir.Ref):
+            return self.lookup(current, terms.atom(part))
+        return self._iterate(current, part)
+
+    def lookup(self, of: Expression, at: Expression) -> Expression:
+        """``of[at]`` for a bound name."""
+        function = self._function
+        general = call(self._index, of, at)
+        if at.kind not in (Kind.STRING, Kind.ANY):
+            return function.defined(general)
+        reading = method(of, "get", at, "U")
+        tests = []
+        if of.kind is not Kind.DICT:
+            tests.append(is_of(of, Kind.DICT))
+        if at.kind is not Kind.STRING:
+            tests.append(is_of(at, Kind.STRING))
+        if not tests:
+            return function.defined(reading)
+        return function.defined(conditional(reading, all_of(tests), general))
+
+    def _iterate(self, current: Expression, part: ir.Term) -> Expression:
+        """Open a loop over a collection, binding the part to its keys."""
+        if current.is_known:
+            return self._iterate_known(current.value, part)
+        function, kind = self._function, current.kind
+        value = function.new()
+        if function.terms.single_use(part):
+            if kind is Kind.LIST or (kind is Kind.SET and function.repeats):
+                items = current
+            else:
+                values = "values" if function.repeats else "values_in_order"
+                is_list = compare(call("type", current), "is", "list")
+                items = function.assign(conditional(current, is_list, call(values, current)))
+            # A set's own length takes a call of Python's.
+            size = function.known.get(SizeOf(items.source), items)
+            function.charge(call("len", size).source)
+            function.loop(value, items)
+            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
+            return value
+        key = function.new({Kind.LIST: Kind.INT, Kind.DICT: Kind.STRING}.get(kind, Kind.ANY))
+        if kind is Kind.LIST:
+            function.charge(call("len", current).source)
+            function.loop(f"{key.source}, {value.source}", call("enumerate", current))
+            function.patterns.match(part, key)
+            return value
+        if function.repeats:
+            is_dict = compare(call("type", current), "is", "dict")
+            pairs = conditional(method(current, "items"), is_dict, call("pairs", current))
+        else:
+            pairs = call("pairs_in_order", current)
+        items = function.assign(pairs)
+        function.charge(call("len", items).source)
+        function.loop(f"{key.source}, {value.source}", items)
+        function.patterns.match(part, key)
+        return value
+
+    def _iterate_known(self, known: Value, part: ir.Term) -> Expression:
         """Open a loop over a constant, or none where it has one item; empty ones end the body."""
+        function, constant = self._function, self._function.terms.constant
         items = list(pairs_in_order(known))
         if not items:
             raise UnreachableError
         if len(items) == 1:
-            self.match(part, self.constant(items[0][0]))
-            return self.constant(items[0][1])
-        self.charge_constant(len(items))
-        value = self.new()
-        kind = _kind_of_all(item for _, item in items)
-        if self.single_use(part):
-            self.loop(value, self.unit.constant(tuple(item for _, item in items)))
-            self.env[part.name] = ("None", "")  # type: ignore[union-attr]  # nobody reads it
-            return value, kind
-        name = self.new()
-        self.loop(f"{name}, {value}", self.unit.constant(tuple(items)))
-        self.match(part, (name, _kind_of_all(name for name, _ in items)))
-        return value, kind
+            function.patterns.match(part, constant(items[0][0]))
+            return constant(items[0][1])
+        function.charge_constant(len(items))
+        value = function.new(_kind_of_all(one for _, one in items))
+        if function.terms.single_use(part):
+            function.loop(value, function.unit.constant(tuple(one for _, one in items)))
+            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
+            return value
+        key = function.new(_kind_of_all(key for key, _ in items))
+        function.loop(f"{key.source}, {value.source}", function.unit.constant(tuple(items)))
+        function.patterns.match(part, key)
+        return value
 
     # --- data ------------------------------------------------------------------------------------
 
-    def data(self, ref: ir.Ref) -> Operand:
+    def data(self, ref: ir.Ref) -> Expression:
         """A reference below ``data``: documents of rules, base documents, or both."""
-        node: Node = self.unit.tree.root
+        node: Node = self._function.unit.tree.root
         path = ref.path
         at = 0
         while at < len(path):
@@ -281,174 +335,155 @@ class ReferenceWriter(Writer):
                 break
             child = node.child(part.value)
             if child is None:
-                self.index = "index_base"
-                try:
-                    found = self.steps(self.root("data"), path, 0, (self.state, "data"))
-                finally:
-                    self.index = "index"
-                return found
+                return self._base(path)
             node = child
             at += 1
             if node.rules:
                 return self.document(node, path, at)
         return self._explore(node, path, at)
 
-    def _explore(self, node: Node, path: list[ir.Term], at: int) -> Operand:
+    def _base(self, path: list[ir.Term]) -> Expression:
+        """A path in base documents, which OPA reads in a way of its own."""
+        function = self._function
+        self._index = "index_base"
+        try:
+            root = function.terms.root("data")
+            return self._steps(root, path, 0, Origin(function.state, "data"))
+        finally:
+            self._index = "index"
+
+    def _explore(self, node: Node, path: list[ir.Term], at: int) -> Expression:
         """A path that leaves the constants among packages: found at run time."""
-        self.effects += 1
-        branching = self.unit.want("n", node)
-        names = self.unit.constant(tuple(node.path))
+        function = self._function
+        function.effects += 1
+        branching = function.unit.want(Branching(node))
+        names = function.unit.constant(tuple(node.path))
         if at == len(path):
-            return self.defined(f"extent({self.state}, {branching}, {names})"), ""
-        steps, opened = [], []
+            return function.defined(call("extent", function.state, branching, names))
+        steps: list[Expression | str] = []
+        opened = []
         for part in path[at:]:
-            if self.bound(part) or isinstance(part, ir.Ref):
-                steps.append(self.atom(part)[0])
+            if function.terms.bound(part) or isinstance(part, ir.Ref):
+                steps.append(function.terms.atom(part))
             else:
                 steps.append("U")
                 opened.append(part)
-        targets = [self.new() for _ in opened]
-        value = self.new()
-        source = "".join(f"{step}, " for step in steps)
-        self.charge_turns()
-        self.loop(
-            "".join(f"{name}, " for name in (*targets, value)),
-            f"explore({self.state}, {branching}, {names}, ({source}))",
+        targets = [function.new() for _ in opened]
+        value = function.new()
+        function.charge_turns()
+        function.loop(
+            "".join(f"{local.source}, " for local in (*targets, value)),
+            call("explore", function.state, branching, names, tuple_of(steps)),
         )
-        for part, name in zip(opened, targets, strict=True):
-            self.match(part, (name, ""))
-        return value, ""
+        for part, local in zip(opened, targets, strict=True):
+            function.patterns.match(part, local)
+        return value
 
-    def document(self, node: Node, path: list[ir.Term], at: int) -> Operand:
+    def document(self, node: Node, path: list[ir.Term], at: int) -> Expression:
         """The document of the rules at a node, and the rest of the path in it."""
+        function, unit = self._function, self._function.unit
         rules = node.rules
-        meant = None if self.unit.replaceable(node.path) else node.stands_for
+        meant = None if unit.replaceable(node.path) else node.stands_for
         if isinstance(meant, ir.Const):
-            return self.steps(self.constant(meant.value), path, at)
+            return self._steps(function.terms.constant(meant.value), path, at)
         if meant is not None:
             return self.reference(ir.Ref(meant.head, [*meant.path, *path[at:]]))
-        if self.unit.ahead is not None and not node.dynamic and rules[0].args is None:
-            value = self.unit.ahead.document(node)
+        if unit.ahead is not None and not node.dynamic and rules[0].args is None:
+            value = unit.ahead.document(node)
             if value is not MISSING:
-                return self.steps(self.constant(value), path, at)
-        self.effects += 1
+                return self._steps(function.terms.constant(value), path, at)
+        function.effects += 1
         if node.dynamic:
-            chosen = self._chosen(node, path)
-            replaceable = self.unit.replaceable(node.path)
-            if chosen == ():
-                if not replaceable:
-                    raise UnreachableError  # no rule's reference meets the path
-                chosen = None
-            if at < len(path) and self.bound(path[at]) and not replaceable:
-                part, _ = self.operand(path[at])
-                name = self.unit.want("h", node, chosen)
-                current = self.defined(f"entry({name}({self.state}), {part})")
-                return self.steps((current, ""), path, at + 1)
-            name = self.unit.want("o", node, chosen)
-            current = self.defined(f"{name}({self.state})")
-            return self.steps((current, ""), path, at)
+            return self._built(node, path, at)
         if rules[0].args is not None:
-            self.condition("False")
-            return "None", ""
-        if rules[0].kind == "set" and at < len(path):
+            function.condition(FALSE)
+        is_set = rules[0].kind == "set"
+        if is_set and at < len(path):
             return self._member(node, path, at)
-        name = self.unit.want("d", node)
-        key = (self.state, "data", *node.path)
-        found = self.known.get(key)
+        document = unit.want(Document(node))
+        key = ValueAt(Origin(function.state, "data"), node.path)
+        found = function.known.get(key)
         if found is None:
-            if rules[0].kind == "set":
-                found = self.assign(f"{name}({self.state})"), ""
-            else:
-                found = self.defined(f"{name}({self.state})"), ""
-            self.known[key] = found
-        return self.steps(found, path, at)
+            computed = call(document, function.state)
+            found = function.assign(computed) if is_set else function.defined(computed)
+            function.known[key] = found
+        return self._steps(found, path, at)
+
+    def _built(self, node: Node, path: list[ir.Term], at: int) -> Expression:
+        """The document of rules with variables in their references, or a property of it."""
+        function, unit = self._function, self._function.unit
+        chosen = self._chosen(node, path)
+        replaceable = unit.replaceable(node.path)
+        if chosen == ():
+            if not replaceable:
+                raise UnreachableError  # no rule's reference meets the path
+            chosen = None
+        if at < len(path) and function.terms.bound(path[at]) and not replaceable:
+            part = function.terms.operand(path[at])
+            built = call(unit.want(Built(node, chosen)), function.state)
+            current = function.defined(call("entry", built, part))
+            return self._steps(current, path, at + 1)
+        document = unit.want(Object(node, chosen))
+        return self._steps(function.defined(call(document, function.state)), path, at)
 
     def _chosen(self, node: Node, path: list[ir.Term]) -> tuple[int, ...] | None:
         """Which of the rules below a node the path can meet; None for all of them."""
         everything = [rule for below in node.walk() for rule in below.rules]
-        met = {id(rule) for rule in self.unit.tree.reached(path)}
+        met = {id(rule) for rule in self._function.unit.tree.reached(path)}
         chosen = tuple(i for i, rule in enumerate(everything) if id(rule) in met)
         return None if len(chosen) == len(everything) else chosen
 
-    def _member(self, node: Node, path: list[ir.Term], at: int) -> Operand:
+    def _member(self, node: Node, path: list[ir.Term], at: int) -> Expression:
         """A member of a partial set."""
+        function, unit = self._function, self._function.unit
         part = path[at]
-        if self.bound(part) or isinstance(part, ir.Ref):
-            name, kind = self.atom(part)
-            document = self.unit.want("d", node)
-            found = self.defined(f"index({document}({self.state}), {name})")
-            return self.steps((found, kind), path, at + 1)
-        plain = self.repeats and not self.unit.replaceable(node.path)
+        if function.terms.bound(part) or isinstance(part, ir.Ref):
+            member = function.terms.atom(part)
+            document = call(unit.want(Document(node)), function.state)
+            found = function.defined(call("index", document, member, kind=member.kind))
+            return self._steps(found, path, at + 1)
+        plain = function.repeats and not unit.replaceable(node.path)
         if plain and isinstance(part, ir.Object) and at == len(path) - 1:
-            given = self._given(node, part)
+            given = given_properties(node, part, function.terms.bound)
             if given is not None:
                 return self._matching(node, part, given)
-        kind = "i" if plain else "d"
-        document = self.unit.want(kind, node)
-        if kind == "i" and document in self.unit.fixed:
-            raise UnreachableError
-        items = self.assign(f"{document}({self.state})")
-        self.charge(f"size({items})" if kind == "d" else f"len({items})")
-        value = self.new()
-        values = "values" if self.repeats else "values_in_order"
-        self.loop(value, items if kind == "i" else f"{values}({items})")
-        self.match(part, (value, ""))
-        return self.steps((value, ""), path, at + 1)
+        if plain:
+            members = unit.want(Members(node))
+            if members in unit.fixed:
+                raise UnreachableError
+            items = function.assign(call(members, function.state))
+            function.charge(call("len", items).source)
+        else:
+            items = function.assign(call(unit.want(Document(node)), function.state))
+            function.charge(call("size", items).source)
+        value = function.new()
+        values = "values" if function.repeats else "values_in_order"
+        function.loop(value, items if plain else call(values, items))
+        function.patterns.match(part, value)
+        return self._steps(value, path, at + 1)
 
-    def _given(self, node: Node, pattern: ir.Object) -> list[str] | None:
-        """Names of the pattern's bound properties, where members can be sought by them."""
-        names = _property_names(pattern)
-        if names is None or not node.rules:
-            return None
-        for rule in node.rules:
-            if not isinstance(rule.key, ir.Object):
-                return None
-            theirs = _property_names(rule.key)
-            if theirs is None or theirs.keys() != names.keys():
-                return None
-        given = [name for name, value in names.items() if self.bound(value)]
-        if not given or len(given) == len(names):
-            return None
-        for rule in node.rules:
-            theirs = _property_names(rule.key)
-            if theirs and not all(isinstance(theirs[name], ir.Var | ir.Const) for name in given):
-                return None
-        return given
-
-    def _matching(self, node: Node, pattern: ir.Object, given: list[str]) -> Operand:
+    def _matching(self, node: Node, pattern: ir.Object, given: list[str]) -> Expression:
         """Open a loop over the members of a set that have the pattern's bound properties."""
-        values = _property_names(pattern)
+        function, unit = self._function, self._function.unit
+        values = property_names(pattern)
         assert values is not None
-        found = [self.operand(values[name]) for name in given]
-        kinds = tuple((name, kind) for name, (_, kind) in zip(given, found, strict=True))
-        rest = tuple(name for name in values if name not in given)
-        function = self.unit.want("m", node, (kinds, rest))
-        if function in self.unit.fixed:
+        found = [function.terms.operand(values[key]) for key in given]
+        kinds = tuple((key, value.kind) for key, value in zip(given, found, strict=True))
+        rest = tuple(key for key in values if key not in given)
+        members = unit.want(Matching(node, kinds, rest))
+        if members in unit.fixed:
             raise UnreachableError
-        args = "".join(f", {source}" for source, _ in found)
-        self.called(function)
-        items = self.assign(f"{function}({self.state}{args})")
-        self.charge(f"len({items})")
-        targets = [self.new() for _ in rest]
-        self.loop(", ".join(targets), items)
-        for name, target in zip(rest, targets, strict=True):
-            self.match(values[name], (target, ""))
-        return "True", BOOL  # an object, which is not false; nothing reads it
+        function.called(members)
+        items = function.assign(call(members, function.state, *found))
+        function.charge(call("len", items).source)
+        targets = [function.new() for _ in rest]
+        function.loop(", ".join(local.source for local in targets), items)
+        for key, local in zip(rest, targets, strict=True):
+            function.patterns.match(values[key], local)
+        return TRUE  # an object, which is not false; nothing reads it
 
 
-def _kind_of_all(values: Iterable[Value]) -> str:
+def _kind_of_all(values: Iterable[Value]) -> Kind:
     """The kind of values that all have one."""
-    found = {KIND_OF.get(type(value), "") for value in values}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _property_names(term: ir.Term | None) -> dict[str, ir.Term] | None:
-    """The properties of an object term by name, if all names are constant strings."""
-    if not isinstance(term, ir.Object):
-        return None
-    found: dict[str, ir.Term] = {}
-    for name, value in term.items:
-        if not isinstance(name, ir.Const) or type(name.value) is not str or name.value in found:
-            return None
-        found[name.value] = value
-    return found
+    found = {KIND_OF.get(type(value), Kind.ANY) for value in values}
+    return found.pop() if len(found) == 1 else Kind.ANY

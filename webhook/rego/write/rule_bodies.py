@@ -1,4 +1,4 @@
-"""Stage 5b: the bodies of one path's rules in one Python function.
+"""Stage 10: the bodies of one path's rules in one Python function.
 
 Bodies that begin alike share their beginning: rules that go through the same
 containers go through them once.
@@ -9,46 +9,47 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check.ir import Call
 from webhook.rego.write import alike
 from webhook.rego.write.common_reads import CommonReads
 from webhook.rego.write.constants import UnreachableError
-from webhook.rego.write.literals import BodyWriter
+from webhook.rego.write.emitters import new_function
 from webhook.rego.write.uses import Uses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from webhook.rego.check.ir import Rule, Term
+    from webhook.rego.write.expression import Expression
+    from webhook.rego.write.function import FunctionBuilder, Saved
     from webhook.rego.write.unit import Unit
-    from webhook.rego.write.writer import Operand
 
 NEIGHBOURS: Final = 8
 """Groups that a rule is compared with: with all it would take time by the square of the rules."""
 
 
-def writer_of(unit: Unit, rules: list[Rule]) -> BodyWriter:
-    """A writer for a function of these rules' bodies."""
+def function_of(unit: Unit, rules: list[Rule]) -> FunctionBuilder:
+    """A function of these rules' bodies, to be written."""
     uses = Uses()
     for rule in rules:
         uses.rule(rule)
-    writer = BodyWriter(unit, uses)
-    writer.location = rules[0].location
-    return writer
+    function = new_function(unit, uses)
+    function.location = rules[0].location
+    return function
 
 
-def begin(writer: BodyWriter, rule: Rule, collecting: str = "") -> tuple[Any, ...]:
-    """Begin the next body in a function; what the writer must be given back after it."""
-    saved = writer.snapshot()
-    writer.uses.variables = writer.uses.of(rule)
-    writer.location = rule.location
-    writer.repeats = True
-    writer.loops = []
-    writer.looping = False
-    writer.flat = False
-    writer.collecting = collecting
+def begin(function: FunctionBuilder, rule: Rule, collecting: str = "") -> Saved:
+    """Begin the next body in a function; what it must be given back after it."""
+    saved = function.save()
+    function.uses.variables = function.uses.of(rule)
+    function.location = rule.location
+    function.repeats = True
+    function.loops = []
+    function.looping = False
+    function.flat = False
+    function.collecting = collecting
     return saved
 
 
@@ -65,11 +66,11 @@ Group = list[Member]
 
 
 @dataclass(frozen=True, slots=True)
-class Bodies:
+class RuleBodies:
     """How the bodies of a path are written: what they begin and what they end with."""
 
-    writer: BodyWriter
-    matches: Callable[[Rule], list[tuple[Term, Operand]]]
+    function: FunctionBuilder
+    matches: Callable[[Rule], list[tuple[Term, Expression]]]
     """Terms of the head and the values that they must have, before the body."""
     end: Callable[[Rule], None]
     """Writes what each solution does."""
@@ -86,13 +87,13 @@ class Bodies:
                 terms = [term for term, _ in self.matches(member.rule)]
                 self._heads[id(member.rule)] = terms
         for _, group in self._groups(members, 0):
-            saved = begin(self.writer, group[0].rule, self.collecting)
-            self.writer.attempt(partial(self._group, group))
-            self.writer.restore(saved)
+            saved = begin(self.function, group[0].rule, self.collecting)
+            self.function.attempt(partial(self._group, group))
+            self.function.restore(saved)
 
     def _group(self, group: Group) -> None:
         for term, value in self.matches(group[0].rule):
-            self.writer.match(term, value)
+            self.function.patterns.match(term, value)
         self._rest(group, 0)
 
     def _rest(self, group: Group, at: int) -> None:
@@ -101,51 +102,51 @@ class Bodies:
         if len(group) > 1:
             self._together(group, at)
             return
-        self.writer.body(first.body[at:])
-        self.writer.location = first.location
+        self.function.nest.body(first.body[at:])
+        self.function.location = first.location
         self.end(first)
 
     def _together(self, group: Group, at: int) -> None:
-        writer, first = self.writer, group[0].rule
+        function, first = self.function, group[0].rule
         members, length = _common(group, at + 1)
-        writer.uses.variables = _most_uses(writer.uses, members)
-        writer.bodies = len(members)
+        function.uses.variables = _most_uses(function.uses, members)
+        function.bodies = len(members)
         try:
-            writer.body(first.body[at:length])
-            writer.flush()
+            function.nest.body(first.body[at:length])
+            function.flush()
         finally:
-            writer.bodies = 1
+            function.bodies = 1
         with self._common_reads():
             self._each(members, length)
 
     @contextmanager
     def _common_reads(self) -> Iterator[None]:
         """Let what the beginning has bound be read before the bodies."""
-        writer = self.writer
-        place = CommonReads(writer.lines, writer.indent)
-        bound = {source for source, _ in writer.env.values() if source not in writer.common}
-        writer.common.update(dict.fromkeys(bound, place))
+        function = self.function
+        place = CommonReads(function.lines, function.indent)
+        bound = {value.source for value in function.env.values()} - function.common.keys()
+        function.common.update(dict.fromkeys(bound, place))
         try:
             yield
         finally:
             place.close()
             for source in bound:
-                del writer.common[source]
+                del function.common[source]
 
     def _each(self, members: Group, length: int) -> None:
         """What members do after their common beginning."""
-        writer = self.writer
-        before, bound = len(writer.lines), writer.env
+        function = self.function
+        before, bound = len(function.lines), function.env
         for names, part in self._groups(members, length):
-            saved = writer.snapshot()
+            saved = function.save()
             # Loops of the beginning end with it; that there are some must still be seen.
-            writer.loops = [loop for loop in writer.loops if isinstance(loop, int)]
-            writer.flat = False  # what leaves a flat loop would leave out the rules after it
-            writer.env = {name: bound[of] for name, of in names.items() if of in bound}
-            writer.uses.variables = writer.uses.of(part[0].rule)
-            writer.attempt(partial(self._rest, part, length))
-            writer.restore(saved)
-        if len(writer.lines) == before:
+            function.loops = [loop for loop in function.loops if loop.inner is None]
+            function.flat = False  # what leaves a flat loop would leave out the rules after it
+            function.env = {name: bound[of] for name, of in names.items() if of in bound}
+            function.uses.variables = function.uses.of(part[0].rule)
+            function.attempt(partial(self._rest, part, length))
+            function.restore(saved)
+        if len(function.lines) == before:
             raise UnreachableError
 
     def _groups(self, members: Group, at: int) -> list[tuple[alike.Names, Group]]:

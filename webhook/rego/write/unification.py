@@ -1,93 +1,143 @@
-"""Stage 5c: unification and equality as Python."""
+"""Stage 9: unification, equality and truth as Python."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
-from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import equal
-from webhook.rego.write.references import ReferenceWriter
-from webhook.rego.write.writer import BOOL, INT, LIST, NULL, STRING, Operand
+from webhook.rego.write.expression import (
+    FALSE,
+    TRUE,
+    Expression,
+    Kind,
+    all_of,
+    call,
+    compare,
+    conditional,
+    is_decimal,
+    is_of,
+    item,
+    name,
+)
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Value
+    from webhook.rego.write.function import FunctionBuilder
+
+UNREAD = name("None")
+"""What a variable is bound to that nothing reads."""
 
 
-class UnificationWriter(ReferenceWriter):
-    """Writes unification: values against patterns, and patterns against each other."""
+class Unification:
+    """Writes unification into a function: values against patterns, and patterns against each other."""
 
-    __slots__ = ()
+    __slots__ = ("_function",)
 
-    def match(self, pattern: ir.Term, value: Operand) -> None:
+    def __init__(self, function: FunctionBuilder) -> None:
+        self._function = function
+
+    def match(self, pattern: ir.Term, value: Expression) -> None:
         """What follows happens for a value that fits the pattern, whose variables it binds."""
-        source, kind = value
-        if isinstance(pattern, ir.Var) and pattern.name not in self.env:
+        function, terms = self._function, self._function.terms
+        if isinstance(pattern, ir.Var) and pattern.name not in function.env:
             if pattern.name in ("input", "data"):
-                self.same(self.operand(pattern), value)
+                self._same(terms.operand(pattern), value)
                 return
-            self.env[pattern.name] = (self.name_of(source), kind)
-        elif isinstance(pattern, ir.Array) and not self.bound(pattern):
-            known = self.value_of(value)
+            function.env[pattern.name] = function.simple(value)
+        elif isinstance(pattern, ir.Array) and not terms.bound(pattern):
+            known = value.value
             if type(known) is list and len(known) == len(pattern.items):
-                for item, one in zip(pattern.items, known, strict=True):
-                    self.match(item, self.constant(one))
+                for one, its in zip(pattern.items, known, strict=True):
+                    self.match(one, terms.constant(its))
                 return
-            source = self.name_of(source)
-            test = f"type({source}) is list and " if kind != LIST else ""
-            self.condition(f"{test}len({source}) == {len(pattern.items)}")
-            for i, item in enumerate(pattern.items):
-                self._part(item, f"{source}[{i}]")
-        elif isinstance(pattern, ir.Object) and not self.bound(pattern):
-            source = self.name_of(source)
-            self.condition(f"is_object({source}, {len(pattern.items)})")
-            for name, item in pattern.items:
-                at, at_kind = self.atom(name)
-                self.match(item, (self.lookup(source, kind, at, at_kind), ""))
-        elif isinstance(pattern, ir.Ref):
-            self.same(self.operand(pattern), value)
+            value = function.simple(value)
+            tests = [compare(call("len", value), "==", str(len(pattern.items)))]
+            if value.kind is not Kind.LIST:
+                tests.insert(0, compare(call("type", value), "is", "list"))
+            function.condition(all_of(tests))
+            for i, one in enumerate(pattern.items):
+                self._part(one, item(value, i))
+        elif isinstance(pattern, ir.Object) and not terms.bound(pattern):
+            value = function.simple(value)
+            function.condition(call("is_object", value, str(len(pattern.items))))
+            for key, one in pattern.items:
+                at = terms.atom(key)
+                self.match(one, function.references.lookup(value, at))
         else:
-            self.same(self.operand(pattern), value)
+            self._same(terms.operand(pattern), value)
 
-    def _part(self, item: ir.Term, source: str) -> None:
+    def _part(self, pattern: ir.Term, value: Expression) -> None:
         """Match one item of an array."""
-        if isinstance(item, ir.Var) and self.single_use(item) and item.name not in self.env:
-            self.env[item.name] = ("None", "")
+        function = self._function
+        if (
+            isinstance(pattern, ir.Var)
+            and function.terms.single_use(pattern)
+            and pattern.name not in function.env
+        ):
+            function.env[pattern.name] = UNREAD
         else:
-            self.match(item, (self.assign(source), ""))
+            self.match(pattern, function.assign(value))
 
-    def same(self, a: Operand, b: Operand) -> None:
-        """What follows happens where both values are equal."""
-        self.condition(self.equality(a, b))
-        if STRING in (a[1], b[1]):
-            self.narrow(a[0], STRING)
-            self.narrow(b[0], STRING)
+    # --- what must hold -----------------------------------------------------------------------
 
-    def equality(self, a: Operand, b: Operand) -> str:
-        """Source that tells whether two values are equal, as cheap as their kinds allow."""
-        known, wanted = self.value_of(a), self.value_of(b)
-        if known is not MISSING and wanted is not MISSING:
-            return str(equal(known, wanted))
-        if _is_scalar(b[0]) and not _is_scalar(a[0]):
+    def true(self, value: Expression) -> None:
+        """What follows happens where the (defined) value is not false."""
+        function = self._function
+        if value.is_known:
+            function.condition(FALSE if value.value is False else TRUE)
+        elif value.kind is Kind.BOOL:
+            function.condition(value)
+        elif value.kind is Kind.ANY:
+            function.condition(compare(function.simple(value), "is not", "False"))
+
+    def give(self, out: ir.Term | None, value: Expression) -> None:
+        """The result of a call goes to its output, or must be true."""
+        if out is None:
+            self.true(value)
+        else:
+            self.match(out, value)
+
+    def truth(self, out: ir.Term | None, test: Expression) -> None:
+        """The same of a test."""
+        if out is None:
+            self._function.condition(test)
+        else:
+            self.match(out, test)
+
+    # --- equality -----------------------------------------------------------------------------
+
+    def _same(self, a: Expression, b: Expression) -> None:
+        """What follows happens where both values are equal, and so of one kind."""
+        test = self.equality(a, b)
+        if Kind.STRING in (a.kind, b.kind):
+            test = test.proving((a, Kind.STRING), (b, Kind.STRING))
+        self._function.condition(test)
+
+    def equality(self, a: Expression, b: Expression) -> Expression:
+        """Whether two values are equal, as cheap as their kinds allow."""
+        if a.is_known and b.is_known:
+            return TRUE if equal(a.value, b.value) else FALSE
+        if _is_scalar(b) and not _is_scalar(a):
             a, b = b, a
-        source, kind = a
-        other, other_kind = b
-        if STRING in (kind, other_kind):
-            return f"{source} == {other}"
-        if kind == BOOL and source in ("True", "False"):
-            return f"{other} is {source}"
-        if kind == NULL and source == "None":
-            return f"{other} is None"
-        if kind == INT and source.lstrip("-").isdigit():
-            if source in ("0", "1") and other_kind != INT:
-                other = self.name_of(other)
-                return f"({other} == {source} and type({other}) is not bool)"
-            return f"{other} == {source}"
-        if kind == INT and other_kind == INT:
-            return f"{source} == {other}"
-        if kind == "" and source.isidentifier():
-            return f"({source} == {other} if type({source}) is str else same({self.state}, {source}, {other}))"
-        return f"same({self.state}, {source}, {other})"
+        if Kind.STRING in (a.kind, b.kind):
+            return compare(a, "==", b)
+        if a.value is None or type(a.value) is bool:
+            return compare(b, "is", a)
+        if type(a.value) is int and is_decimal(a.value):
+            if a.value in (0, 1) and b.kind is not Kind.INT:
+                b = self._function.simple(b)
+                is_bool = compare(call("type", b), "is not", "bool")
+                return all_of([compare(b, "==", a), is_bool])
+            return compare(b, "==", a)
+        if a.kind is Kind.INT and b.kind is Kind.INT:
+            return compare(a, "==", b)
+        general = call("same", self._function.state, a, b, kind=Kind.BOOL)
+        if a.kind is Kind.ANY and a.is_simple:
+            return conditional(compare(a, "==", b), is_of(a, Kind.STRING), general)
+        return general
+
+    # --- two patterns -------------------------------------------------------------------------
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
         """Unify two terms, of which each may hold unbound variables."""
@@ -97,23 +147,25 @@ class UnificationWriter(ReferenceWriter):
                 if self._unify_now(x, y, waiting, i):
                     break
             else:
-                raise self.unit.refuse("cannot unify two unbound terms", self.location)
+                function = self._function
+                raise function.unit.refuse("cannot unify two unbound terms", function.location)
 
     def _unify_now(
         self, x: ir.Term, y: ir.Term, waiting: list[tuple[ir.Term, ir.Term]], i: int
     ) -> bool:
         """Do one pair if it can be done now; True if it was."""
-        if isinstance(x, ir.Var) and not self.bound(x) and self.evaluable(y):
+        terms = self._function.terms
+        if isinstance(x, ir.Var) and not terms.bound(x) and terms.evaluable(y):
             waiting.pop(i)
-            self.match(x, self.operand(y))
-        elif isinstance(y, ir.Var) and not self.bound(y) and self.evaluable(x):
+            self.match(x, terms.operand(y))
+        elif isinstance(y, ir.Var) and not terms.bound(y) and terms.evaluable(x):
             waiting.pop(i)
-            self.match(y, self.operand(x))
+            self.match(y, terms.operand(x))
         elif isinstance(x, ir.Array) and isinstance(y, ir.Array):
             waiting.pop(i)
             if len(x.items) != len(y.items):
-                self.condition("False")
                 waiting.clear()
+                self._function.condition(FALSE)
             else:
                 waiting.extend(zip(x.items, y.items, strict=True))
         elif isinstance(x, ir.Array) and isinstance(y, ir.Const) and type(y.value) is list:
@@ -125,37 +177,30 @@ class UnificationWriter(ReferenceWriter):
         elif (
             isinstance(x, ir.Object)
             and isinstance(y, ir.Object)
-            and not (self.evaluable(x) or self.evaluable(y))
+            and not (terms.evaluable(x) or terms.evaluable(y))
         ):
             return self._unify_objects(x, y, waiting, i)
-        elif self.evaluable(x) and not self._binds(x):
+        elif terms.evaluable(x) and terms.bound(x):
             waiting.pop(i)
-            value = self.operand(x)
-            self.match(y, value)
-        elif self.evaluable(y):
+            self.match(y, terms.operand(x))
+        elif terms.evaluable(y):
             waiting.pop(i)
-            value = self.operand(y)
-            self.match(x, value)
-        elif self.evaluable(x):
+            self.match(x, terms.operand(y))
+        elif terms.evaluable(x):  # it opens loops
             waiting.pop(i)
-            value = self.operand(x)
-            self.match(y, value)
+            self.match(y, terms.operand(x))
         else:
             return False
         return True
-
-    def _binds(self, term: ir.Term) -> bool:
-        """Whether evaluating the term opens loops."""
-        return not self.bound(term)
 
     def _against_items(
         self, x: ir.Array, values: list[Value], waiting: list[tuple[ir.Term, ir.Term]]
     ) -> None:
         if len(values) != len(x.items):
-            self.condition("False")
             waiting.clear()
+            self._function.condition(FALSE)
             return
-        waiting.extend((item, ir.Const(value)) for item, value in zip(x.items, values, strict=True))
+        waiting.extend((one, ir.Const(value)) for one, value in zip(x.items, values, strict=True))
 
     def _unify_objects(
         self, x: ir.Object, y: ir.Object, waiting: list[tuple[ir.Term, ir.Term]], i: int
@@ -164,21 +209,23 @@ class UnificationWriter(ReferenceWriter):
         sides = []
         for term in (x, y):
             keys = {}
-            for name, value in term.items:
-                if not isinstance(name, ir.Const) or type(name.value) is not str:
+            for key, value in term.items:
+                if not isinstance(key, ir.Const) or type(key.value) is not str:
                     return False
-                keys[name.value] = value
+                keys[key.value] = value
             sides.append(keys)
         waiting.pop(i)
         if sides[0].keys() != sides[1].keys():
-            self.condition("False")
             waiting.clear()
+            self._function.condition(FALSE)
         else:
-            waiting.extend((value, sides[1][name]) for name, value in sides[0].items())
+            waiting.extend((value, sides[1][key]) for key, value in sides[0].items())
         return True
 
 
-def _is_scalar(source: str) -> bool:
-    return (
-        source[0] in "'\"" or source in ("True", "False", "None") or (source.lstrip("-").isdigit())
-    )
+def _is_scalar(value: Expression) -> bool:
+    """Whether it is a known string, truth, null or integer, which is compared at no cost."""
+    known = value.value
+    if type(known) is int:
+        return is_decimal(known)
+    return type(known) in (str, bool, type(None))

@@ -6,7 +6,7 @@ and a number, and ``repr`` of constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.rego.check.checks import path_text
 from webhook.rego.check.compatibility import GATEKEEPER
@@ -15,21 +15,40 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.runtime import FIRST_SLOT
 from webhook.rego.run.values import RegoObject, RegoSet
+from webhook.rego.write.expression import named, scalar
 from webhook.rego.write.purity import Purity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.check.ir import Function
+    from webhook.rego.check.ir import Comprehension
+    from webhook.rego.check.ir import Function as FunctionName
     from webhook.rego.check.tree import Node, Tree
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
-    from webhook.rego.write.ahead import Ahead
+    from webhook.rego.write.expression import Expression
     from webhook.rego.write.payment import Payment
+    from webhook.rego.write.statement import Written
+    from webhook.rego.write.wanted import Wanted
 
 MAX_VARIANTS: Final = 30
 """Calls with known operands that get functions of their own in one constraint's code."""
+
+
+class Foresight(Protocol):
+    """Answers what parameters alone decide: :class:`webhook.rego.write.ahead.Ahead`."""
+
+    def document(self, node: Node) -> Value:
+        """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
+
+    def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
+        """What a function gives for these known operands, likewise."""
+
+    def comprehension(
+        self, term: Comprehension, known: Callable[[str], Value], bound: Collection[str]
+    ) -> Value:
+        """What a comprehension makes where all that it uses of the ``bound`` is known, likewise."""
 
 
 class Unit:
@@ -39,7 +58,7 @@ class Unit:
         self,
         tree: Tree,
         builtins: Mapping[str, Builtin],
-        mocked: frozenset[Function],
+        mocked: frozenset[FunctionName],
         replaced: frozenset[tuple[str, ...]],
         level: str,
     ) -> None:
@@ -48,7 +67,10 @@ class Unit:
         self.builtins = builtins
         self.mocked = mocked
         self.replaced = replaced
-        self.lines: list[str] = []
+        self.functions: list[Written] = []
+        """Those that have been written, in their order."""
+        self.ends: list[str] = []
+        """Statements after all functions."""
         self.header: list[str] = []
         self.places: list[Location] = []
         self.used_builtins: dict[str, str] = {}
@@ -63,22 +85,20 @@ class Unit:
         """What each function may cost that has been written."""
         self.modifies = False
         """Whether a modifier makes documents be computed more than once."""
-        self.wanted: list[tuple[str, Any]] = []
+        self.wanted: list[tuple[str, Wanted]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []
-        self.names: dict[Any, str] = {}
+        self.names: dict[Hashable, str] = {}
         self._place_of: dict[tuple[str, int, int], int] = {}
         self._constants: dict[str, str] = {}
-        self.values: dict[str, Value] = {}
-        """Constants by their source."""
         self.purity = Purity(self, parameters=True)
         self.of_constraint: list[tuple[int, str]] = []
         """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
         """Whether complaints of built-ins are never reported."""
-        self.ahead: Ahead | None = None
+        self.ahead: Foresight | None = None
         """What knows the values that only parameters decide, for a constraint's own code."""
-        self.eager: Callable[[str, Any], None] | None = None
+        self.eager: Callable[[str, Wanted], None] | None = None
         """Writes a wanted function at once, so that its caller knows what it comes to."""
         self.variants = 0
         self.quiet: set[str] = set()
@@ -86,43 +106,28 @@ class Unit:
         self.fixed: dict[str, Value] = {}
         """Functions that give one value always: UNDEFINED, or no members."""
 
-    def constant(self, value: Value) -> str:
-        """Source of a constant; collections become names in the header."""
-        source = self._constant(value)
-        self.values[source] = value
-        return source
-
-    def _constant(self, value: Value) -> str:
+    def constant(self, value: Value) -> Expression:
+        """A known value; collections become names in the header."""
         kind = type(value)
-        if value is None or kind is bool or kind is str:
-            return repr(value)
-        if kind is int:
-            # repr of a huge int is slow and limited; hexadecimal is neither.
-            return repr(value) if -(10**18) < value < 10**18 else hex(value)
-        source = self._source(value)
-        name = self._constants.get(source)
-        if name is None:
-            name = self._constants[source] = f"k{len(self._constants)}"
-            self.header.append(f"{name} = {source}")
-        return name
+        if value is None or kind is bool or kind is str or kind is int:
+            return scalar(value)
+        return named(self._named(self._source(value)), value)
+
+    def _named(self, source: str) -> str:
+        """The name of a constant in the header."""
+        found = self._constants.get(source)
+        if found is None:
+            found = self._constants[source] = f"k{len(self._constants)}"
+            self.header.append(f"{found} = {source}")
+        return found
 
     def strings(self, members: list[str]) -> str:
         """The name of a constant set of strings, to look a string up in."""
-        source = f"frozenset(({''.join(f'{member!r}, ' for member in members)}))"
-        name = self._constants.get(source)
-        if name is None:
-            name = self._constants[source] = f"k{len(self._constants)}"
-            self.header.append(f"{name} = {source}")
-        return name
+        return self._named(f"frozenset(({''.join(f'{member!r}, ' for member in members)}))")
 
     def pattern(self, text: str) -> str:
         """The name of a search for a constant pattern that is known to compile."""
-        source = f"pattern({text!r}).found_in"
-        name = self._constants.get(source)
-        if name is None:
-            name = self._constants[source] = f"k{len(self._constants)}"
-            self.header.append(f"{name} = {source}")
-        return name
+        return self._named(f"pattern({text!r}).found_in")
 
     def _source(self, value: Value) -> str:
         kind = type(value)
@@ -142,7 +147,7 @@ class Unit:
             return f"Numeral({value.text!r})"
         if isinstance(value, float):
             return repr(value)
-        return self._constant(value)
+        return scalar(value).source
 
     def place(self, location: Location) -> str:
         """Source of a place in the policy, for errors."""
@@ -172,16 +177,16 @@ class Unit:
         self.slots += 1
         return FIRST_SLOT + self.slots - 1
 
-    def want(self, kind: str, node: Node, detail: Any = None) -> str:
-        """The name of the function for a document, to be written if it has not been."""
-        at = (kind, id(node), detail)
+    def want(self, wanted: Wanted) -> str:
+        """The name of a function, which is to be written if it has not been."""
+        at = wanted.key
         name = self.names.get(at)
         if name is None:
-            name = self.names[at] = f"{kind}{len(self.names)}"
+            name = self.names[at] = f"{wanted.letter}{len(self.names)}"
             if self.eager is None:
-                self.wanted.append((name, (kind, node, detail)))
+                self.wanted.append((name, wanted))
             else:
-                self.eager(name, (kind, node, detail))
+                self.eager(name, wanted)
         return name
 
     def may_vary(self) -> bool:
@@ -202,10 +207,6 @@ class Unit:
         if function:
             return repr(f"function {name} produced conflicting values for the same inputs")
         return repr(f"rule {name} produced conflicting values")
-
-    def add(self, lines: list[tuple[int, str]]) -> None:
-        """A finished function."""
-        self.lines.extend("    " * indent + text for indent, text in lines)
 
     def refuse(self, message: str, location: Location) -> RegoErrors:
         """An error to raise for what this compiler does not do."""

@@ -1,4 +1,4 @@
-"""Stage 5: what the terms of a function use, and how often."""
+"""Stage 10: what the terms of a function use, and how often."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from webhook.rego.errors import EvaluationError
 from webhook.rego.run.metered import WORK_STEPS
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.types import ANY
-from webhook.rego.write import calls
+from webhook.rego.write import inline as inline_forms
+from webhook.rego.write.function import FREE_TURNS
 from webhook.rego.write.payment import FREE_STEPS
-from webhook.rego.write.writer import FREE_TURNS
 
 FEW = list(range(FREE_TURNS))
 
@@ -165,7 +165,7 @@ f(x) := y if { some y in input.parameters; y == x }
 @pytest.mark.parametrize("inline", [0, 4])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_each_text_made_in_a_longer_loop_is_paid_for(count, inline, monkeypatch):
-    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
+    monkeypatch.setattr(inline_forms, "MAX_INLINE_TEXTS", inline)
     shown = ", ".join(f"x.f{i}" for i in range(count))
     source = (
         f'p contains y if {{ some x in input.xs; y := sprintf("{"<%v>" * count}", [{shown}]) }}'
@@ -178,7 +178,7 @@ def test_each_text_made_in_a_longer_loop_is_paid_for(count, inline, monkeypatch)
 @pytest.mark.parametrize("inline", [0, 4])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_long_text_is_paid_for_by_its_length(count, inline, monkeypatch):
-    monkeypatch.setattr(calls, "MAX_INLINE_TEXTS", inline)
+    monkeypatch.setattr(inline_forms, "MAX_INLINE_TEXTS", inline)
     shown = ", ".join("input.text" for _ in range(count))
     source = f'p := sprintf("{"%v" * count}", [{shown}])'
     assert paid(source, {"text": "x" * 100_000}) >= count * 100_000 // 8

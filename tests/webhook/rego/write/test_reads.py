@@ -9,7 +9,7 @@ from webhook.rego.engine import EvaluationContext, compile_modules
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.common_reads import COMMON_FROM, CommonReads
-from webhook.rego.write.references import ReferenceWriter
+from webhook.rego.write.references import References
 
 PATHS = ("c.a.x", "c.a.y", "c.a", "c.b.x", "d.a.x", "c.a.x.z")
 CONDITIONS = (
@@ -70,14 +70,14 @@ def text_of(source):
 
 def forgetful(monkeypatch):
     """Let every reading be made anew."""
-    read = ReferenceWriter._read
+    read = References._read
 
-    def read_and_forget(self, source, run):
-        name = read(self, source, run)
-        self.reads = {}
+    def read_and_forget(self, of, run):
+        name = read(self, of, run)
+        self._function.reads = {}
         return name
 
-    monkeypatch.setattr(ReferenceWriter, "_read", read_and_forget)
+    monkeypatch.setattr(References, "_read", read_and_forget)
     monkeypatch.setattr(CommonReads, "local", lambda *_: None)
 
 

@@ -1,0 +1,277 @@
+"""Expressions of generated code as values: what the emitters pass to each other.
+
+An expression carries its source, how tightly that binds, the kind of Rego value that it has, the
+value itself where that is known, and what a true outcome proves about which local. Only the
+functions here put sources together, and each puts parentheses where an operand binds less tightly
+than its place asks for. So a form of several operands may stand in any place, and nobody who adds
+one has to know what it will stand beside.
+
+A proof is declared by the form that makes it, at the place where its test is written, and holds for
+its true outcome alone: ``and`` keeps the proofs of its operands, ``or`` and ``not`` have none.
+
+A local that is assigned inside an expression (``(v1 := x) is not U``) is made by
+:func:`found` alone, which gives a condition. Conditions are joined by ``and``, and what
+reads the local is written behind them: it is assigned on every path that leads there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.rego.run.runtime import MISSING
+from webhook.rego.run.values import RegoSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.rego.run.values import Value
+
+
+class Kind(Enum):
+    """Of which type of Python's a value is, where that is known."""
+
+    ANY = "any"
+    STRING = "string"
+    INT = "int"
+    """An integer that fits; no other number."""
+    BOOL = "boolean"
+    LIST = "list"
+    DICT = "dict"
+    """An object whose names are all strings."""
+    SET = "set"
+    NULL = "null"
+
+
+KIND_OF: Final[dict[type, Kind]] = {
+    str: Kind.STRING,
+    int: Kind.INT,
+    bool: Kind.BOOL,
+    list: Kind.LIST,
+    dict: Kind.DICT,
+    type(None): Kind.NULL,
+    RegoSet: Kind.SET,
+}
+
+TYPES: Final[dict[Kind, str]] = {
+    Kind.STRING: "str",
+    Kind.INT: "int",
+    Kind.BOOL: "bool",
+    Kind.LIST: "list",
+    Kind.DICT: "dict",
+    Kind.SET: "RegoSet",
+}
+"""The name of a kind's type in generated code."""
+
+
+class Binds(IntEnum):
+    """How tightly a form binds, the weakest first (Python reference, "Operator precedence")."""
+
+    WALRUS = 0
+    CONDITIONAL = 1
+    OR = 2
+    AND = 3
+    NOT = 4
+    COMPARISON = 5
+    SUM = 6
+    SIGN = 7
+    """A number: ``-1`` and ``1`` are no operands of a dot."""
+    ATOM = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A value that generated code computes, free of effects."""
+
+    source: str
+    binds: Binds = Binds.ATOM
+    kind: Kind = Kind.ANY
+    value: Value = MISSING
+    """What it is where that is known already."""
+    is_simple: bool = False
+    """Whether it is a name or scalar constant, which may be repeated at no cost."""
+    proves: tuple[tuple[Expression, Kind], ...] = ()
+    """Locals and the kinds that they have where this is true."""
+
+    def within(self, binds: Binds) -> str:
+        """The source as an operand of a form that binds so tightly."""
+        return self.source if self.binds >= binds else f"({self.source})"
+
+    def of_kind(self, kind: Kind) -> Expression:
+        """The same, whose value is known to be of a kind."""
+        return replace(self, kind=kind)
+
+    def proving(self, *proves: tuple[Expression, Kind]) -> Expression:
+        """The same, whose true outcome proves more."""
+        return replace(self, proves=(*self.proves, *proves))
+
+    def forgetting(self) -> Expression:
+        """The same, which proves nothing outside of where it was written."""
+        return replace(self, proves=()) if self.proves else self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a name whose value is not known."""
+        return self.is_simple and self.value is MISSING
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its value is known already."""
+        return self.value is not MISSING
+
+
+Operand: TypeAlias = "Expression | str"
+"""An expression, or the name of something that is no value of Rego's (a state, a place)."""
+
+TRUE: Final = Expression("True", kind=Kind.BOOL, value=True, is_simple=True)
+FALSE: Final = Expression("False", kind=Kind.BOOL, value=False, is_simple=True)
+
+
+def name(source: str, kind: Kind = Kind.ANY) -> Expression:
+    """A local, or whatever else has a name."""
+    return Expression(source, kind=kind, is_simple=True)
+
+
+def _within(operand: Operand, binds: Binds) -> str:
+    return operand if isinstance(operand, str) else operand.within(binds)
+
+
+def _listed(operands: Iterable[Operand]) -> str:
+    return ", ".join([_within(one, Binds.CONDITIONAL) for one in operands])
+
+
+def is_decimal(value: int) -> bool:
+    """Whether an integer is written in digits: of a huge one that is slow, and CPython limits it."""
+    return -(10**18) < value < 10**18
+
+
+def scalar(value: Value) -> Expression:
+    """A known string, truth, null or integer."""
+    kind = KIND_OF[type(value)]
+    if kind is not Kind.INT:
+        return Expression(repr(value), kind=kind, value=value, is_simple=True)
+    if not is_decimal(value):
+        return Expression(hex(value), Binds.SIGN, kind, value)
+    return Expression(str(value), Binds.SIGN, kind, value, is_simple=value >= 0)
+
+
+def named(constant: str, value: Value) -> Expression:
+    """A known value that the header of the program gives a name."""
+    return Expression(
+        constant, kind=KIND_OF.get(type(value), Kind.ANY), value=value, is_simple=True
+    )
+
+
+# --- values ----------------------------------------------------------------------------------------
+
+
+def call(function: str, *operands: Operand, kind: Kind = Kind.ANY) -> Expression:
+    """A call of what has a name."""
+    return Expression(f"{function}({_listed(operands)})", kind=kind)
+
+
+def method(of: Operand, called: str, *operands: Operand, kind: Kind = Kind.ANY) -> Expression:
+    """A call of a method."""
+    return Expression(f"{_within(of, Binds.ATOM)}.{called}({_listed(operands)})", kind=kind)
+
+
+def item(of: Operand, at: object) -> Expression:
+    """``of[at]``, for a position that is written out."""
+    return Expression(f"{_within(of, Binds.ATOM)}[{at}]")
+
+
+def part(of: Operand, begin: Operand, end: str) -> Expression:
+    """``of[begin:end]`` of a string."""
+    begun = _within(begin, Binds.CONDITIONAL)
+    return Expression(f"{_within(of, Binds.ATOM)}[{begun}:{end}]", kind=Kind.STRING)
+
+
+def sum_of(a: Operand, operator: str, b: Operand, kind: Kind) -> Expression:
+    """``a + b`` or ``a - b``."""
+    source = f"{_within(a, Binds.SUM)} {operator} {_within(b, Binds.SIGN)}"
+    return Expression(source, Binds.SUM, kind)
+
+
+def list_of(items: Iterable[Operand]) -> Expression:
+    """``[a, b]``."""
+    return Expression(f"[{_listed(items)}]", kind=Kind.LIST)
+
+
+def tuple_of(items: Sequence[Operand]) -> Expression:
+    """``(a, b,)``: no value of Rego's."""
+    return Expression(f"({''.join([_within(one, Binds.CONDITIONAL) + ', ' for one in items])})")
+
+
+def dict_of(items: Iterable[tuple[Operand, Operand]]) -> Expression:
+    """``{a: b}`` with different strings for names."""
+    pairs = [f"{_listed((key,))}: {_listed((value,))}" for key, value in items]
+    return Expression(f"{{{', '.join(pairs)}}}", kind=Kind.DICT)
+
+
+def conditional(then: Expression, test: Expression, other: Expression) -> Expression:
+    """``then if test else other``; of the kind that both have."""
+    kind = then.kind if then.kind is other.kind else Kind.ANY
+    source = (
+        f"{then.within(Binds.OR)} if {test.within(Binds.OR)} else {other.within(Binds.CONDITIONAL)}"
+    )
+    return Expression(source, Binds.CONDITIONAL, kind)
+
+
+def text_of(parts: Iterable[Expression | str]) -> Expression:
+    """A text of constants, and of expressions without quotes that are formatted between them."""
+    pieces = []
+    for one in parts:
+        if isinstance(one, str):
+            if one:
+                pieces.append(repr(one))
+        else:
+            pieces.append(f"f'{{{one.within(Binds.CONDITIONAL)}}}'")
+    return Expression(f"({' '.join(pieces) or repr('')})", kind=Kind.STRING)
+
+
+# --- conditions ------------------------------------------------------------------------------------
+
+
+def compare(a: Operand, operator: str, b: Operand) -> Expression:
+    """``a == b``, ``a in b`` and the like."""
+    # Comparisons form chains: an operand that is one has parentheses.
+    source = f"{_within(a, Binds.SUM)} {operator} {_within(b, Binds.SUM)}"
+    return Expression(source, Binds.COMPARISON, Kind.BOOL)
+
+
+def is_of(value: Expression, kind: Kind) -> Expression:
+    """Whether a value is of a kind, which a true outcome proves."""
+    found = compare(call("type", value), "is", TYPES[kind])
+    return found.proving((value, kind)) if value.is_local else found
+
+
+def found(local: str, value: Expression) -> Expression:
+    """Whether a value is defined; a new local holds it."""
+    assigned = Expression(f"{local} := {value.within(Binds.CONDITIONAL)}", Binds.WALRUS)
+    return compare(assigned, "is not", "U")
+
+
+def negation(of: Expression) -> Expression:
+    """``not a``."""
+    if of.value is True:
+        return FALSE
+    if of.value is False:
+        return TRUE
+    return Expression(f"not {of.within(Binds.NOT)}", Binds.NOT, Kind.BOOL)
+
+
+def all_of(tests: Sequence[Expression]) -> Expression:
+    """``a and b``: true where there are none."""
+    if len(tests) < 2:
+        return tests[0] if tests else TRUE
+    source = " and ".join([test.within(Binds.AND) for test in tests])
+    proves = tuple([proof for test in tests for proof in test.proves])
+    return Expression(source, Binds.AND, Kind.BOOL, proves=proves)
+
+
+def any_of(tests: Sequence[Expression]) -> Expression:
+    """``a or b``: false where there are none. It proves nothing: nobody knows which it was."""
+    if len(tests) < 2:
+        return tests[0] if tests else FALSE
+    return Expression(" or ".join([test.within(Binds.OR) for test in tests]), Binds.OR, Kind.BOOL)

@@ -1,0 +1,49 @@
+"""What is known of values at a place in a function: keys to the locals that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from webhook.rego.run.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class CountOf:
+    """How many members a local's value has."""
+
+    local: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindOf:
+    """A local, as what it was found to be."""
+
+    local: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """What a set was made of, whose length is had without a call."""
+
+    local: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a path begins: at a root of an evaluation's state, or at a local."""
+
+    local: str
+    root: Literal["input", "data", ""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAt:
+    """What is found at a path of constant names."""
+
+    origin: Origin
+    names: tuple[Value, ...] = ()
+
+
+Fact: TypeAlias = CountOf | KindOf | SizeOf | ValueAt

@@ -1,0 +1,118 @@
+"""The functions that a program may want: each is written once, and has a name by its form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from webhook.rego.check import ir
+    from webhook.rego.check.tree import Node
+    from webhook.rego.write.expression import Expression, Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfNode:
+    letter: ClassVar[str]
+    node: Node
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        return self.letter, id(self.node)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document(_OfNode):
+    """The whole document of the rules at a node, kept for the evaluation."""
+
+    letter = "d"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members(_OfNode):
+    """The members of a partial set, without telling equal ones apart."""
+
+    letter = "i"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching(_OfNode):
+    """Those of a set of objects that have given properties; called any number of times."""
+
+    letter = "m"
+    given: tuple[tuple[str, Kind], ...]
+    open: tuple[str, ...]
+    """The properties of each member that the result holds."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        return self.letter, id(self.node), self.given, self.open
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function(_OfNode):
+    """A function of the policy; called any number of times."""
+
+    letter = "f"
+    given: tuple[Expression | None, ...] = ()
+    """Operands that are known: it is written for them, and has the others as parameters."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        given = tuple([None if one is None else one.source for one in self.given])
+        return self.letter, id(self.node), given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chosen(_OfNode):
+    chosen: tuple[int, ...] | None = None
+    """Which of the rules below the node; None for all of them."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        return self.letter, id(self.node), self.chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Object(_Chosen):
+    """The document of rules with variables in their reference."""
+
+    letter = "o"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built(_Chosen):
+    """The same unfinished: a conflict in it matters to those who ask for it."""
+
+    letter = "h"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branching(_OfNode):
+    """A package, for paths that are only known at run time."""
+
+    letter = "n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """A comprehension that parameters alone decide, kept for the evaluation."""
+
+    letter: ClassVar[str] = "g"
+    term: ir.Comprehension
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        return self.letter, id(self.term)
+
+
+Wanted: TypeAlias = (
+    Document | Members | Matching | Function | Object | Built | Branching | Collection
+)
