@@ -227,3 +227,15 @@ def test_delete_reviews_the_old_object_as_the_object():
     assert old == review.document["object"] == review.document["oldObject"]
     with pytest.raises(ReviewError, match="oldObject cannot be nil for DELETE operations"):
         TARGET.handle_review(request(operation="DELETE", object=old), {})
+
+
+def test_a_large_object_without_a_kind_is_shown_by_its_beginning():
+    """Every constraint may repeat the message: two megabytes of it once made an answer of 26."""
+    large = {"metadata": {"name": "x" * 10_000}, "items": [[[1]] * 1000] * 1000, "last": "seen?"}
+
+    with pytest.raises(MatchError) as raised:
+        asks({"kinds": []}, request(object=large))
+
+    assert len(str(raised.value)) < 1000
+    assert "…" in str(raised.value)
+    assert "seen?" not in str(raised.value)

@@ -153,28 +153,25 @@ SHOWN_CHARACTERS: Final = 256
 """Of an object in a message that each constraint may repeat."""
 
 
-def _shown(obj: dict[str, Any]) -> str:
-    """An object's JSON, or the beginning of it; of its larger members only what they are."""
-    parts = []
-    left = SHOWN_CHARACTERS
-    for name, value in obj.items():
-        kind = type(value)
-        if kind is dict or kind is list:
-            shown = ("{}" if kind is dict else "[]") if not value else _ELLIPSES[kind]
-        elif kind is str:
-            shown = encode(value[:SHOWN_CHARACTERS]).decode()
-        else:
-            shown = encode(value).decode()
-        part = f"{encode(name[:SHOWN_CHARACTERS]).decode()}:{shown}"
-        if len(part) > left:
+def _shown(value: Any, left: int = SHOWN_CHARACTERS) -> str:
+    """A value's JSON, or as much of its beginning as ``left`` characters hold, about."""
+    kind = type(value)
+    if kind is str:
+        return encode(value[:left]).decode()
+    if kind is not dict and kind is not list:
+        return encode(value).decode()
+    parts: list[str] = []
+    for name in value:
+        if left <= 0:
             parts.append("…")
             break
+        part = f"{_shown(name, left)}:" if kind is dict else ""
         left -= len(part)
-        parts.append(part)
-    return "{" + ",".join(parts) + "}"
-
-
-_ELLIPSES: Final[dict[type, str]] = {dict: "{…}", list: "[…]"}
+        inner = _shown(value[name] if kind is dict else name, left)
+        left -= len(inner) + 1
+        parts.append(part + inner)
+    joined = ",".join(parts)
+    return f"{{{joined}}}" if kind is dict else f"[{joined}]"
 
 
 def _add_view(views: list[View], obj: dict[str, Any], field: str) -> str:
