@@ -282,12 +282,14 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         until(lambda: arrived(AUDIT, "old", "deny"), "an audit's violation arrives")
 
         receiver.set("refusing")
+        before = offered(installation)
         assert not admitted(plane, "queued", "bad")
-        until_acknowledged(installation)
+        until_acknowledged(installation, before)
         installation.kill_sidecars()
+        before = offered(installation)
         assert not admitted(plane, "without-a-sidecar", "bad")
         installation.start_sidecars()
-        until_acknowledged(installation)
+        until_acknowledged(installation, before)
         installation.stop()
         plane.cluster.restart()
         installation.start()
@@ -305,8 +307,14 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
             until(lambda: whole(reports), "a report is there, whole")
 
 
-def until_acknowledged(installation: Installation) -> None:
-    """Wait until every record of the servers is on a sidecar's disk."""
+def offered(installation: Installation) -> float:
+    """How many records the webhook has made: one is made a moment after its answer."""
+    return installation.servers[0].metric("waddle_decisions_offered_total") or 0
+
+
+def until_acknowledged(installation: Installation, before: float) -> None:
+    """Wait until there is a record more, and every one is on a sidecar's disk."""
+    until(lambda: offered(installation) > before, "a record is made")
     for server in installation.servers:
         until(
             lambda server=server: server.metric("waddle_decisions_queued") == 0,
