@@ -5,7 +5,9 @@ import ssl
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from webhook.certs import (
     CertificatePair,
@@ -114,3 +116,26 @@ def test_what_is_missing_empty_or_too_large_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_certificate_has_no_end() -> None:
     assert not_after(b"hello") is None
+
+
+@pytest.mark.parametrize("year", [1970, 1999, 2026, 2049, 2050, 3000])
+@pytest.mark.parametrize("serial", [1, 2**158])
+def test_the_end_of_a_certificate_is_read_as_it_was_written(year: int, serial: int) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "é" * 30)])
+    ends = dt.datetime(year, 2, 28, 13, 14, 15, tzinfo=dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(dt.datetime(1960, 1, 1, tzinfo=dt.UTC))
+        .not_valid_after(ends)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    assert not_after(b"# a comment\n" + pem + pem) == ends
+    assert not_after(pem[:100]) is None
+    assert not_after(b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----") is None
+    assert not_after(b"") is None
