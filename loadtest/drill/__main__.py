@@ -4,9 +4,11 @@ import argparse
 import sys
 
 from loadtest.drill.attacks import (
+    api_server,
     bytes_in_flight,
     handshakes,
     large_objects,
+    stored_objects,
     undecided,
     validation,
 )
@@ -18,6 +20,8 @@ ATTACKS = (
     Attack("large-objects", large_objects.run),
     Attack("undecided", undecided.run),
     Attack("handshakes", handshakes.run),
+    Attack("stored-objects", stored_objects.run),
+    Attack("api-server", api_server.run),
 )
 
 
