@@ -244,7 +244,7 @@ class Server:
         assert self.process.stderr is not None
         self.process.stderr.close()
         bugs = [event for event in self.events if "stacktrace" in event]
-        assert bugs == []
+        assert bugs == [], bugs
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""

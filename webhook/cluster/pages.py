@@ -18,14 +18,15 @@ from webhook.cluster.errors import UnreachableError
 def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
     """A page's items, resource version and continue token.
 
+    Lists that are made when they are asked for (ComponentStatus, metrics) have no version.
     Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no page.
     """
     found = object_of(page)
     items = found.get("items")
     version, token = text(found, "metadata", "resourceVersion"), text(found, "metadata", "continue")
-    if items is None:
+    if items is None and (version or token):
         items = []
-    if type(page) is not dict or type(items) is not list or not (version or token):
+    if type(page) is not dict or type(items) is not list:
         raise UnreachableError(f"{path}: the answer is no list")
     return items, version, token
 

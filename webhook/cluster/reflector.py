@@ -262,6 +262,8 @@ class Reflector:
                 continue
             size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
+            if not (version or token):
+                raise UnreachableError(f"{self._path}: the answer is no list that can be watched")
             objects += self._items(items)
             if not token:
                 return objects, version
