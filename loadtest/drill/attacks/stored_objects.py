@@ -11,6 +11,10 @@ from tests.system.replicas import NAMESPACE, Plane, Replica, constraint, templat
 from tests.system.strange import CONFIG, Fuzz, try_apply, write_all
 
 FOLLOW_SECONDS_MAX = 15
+START_SECONDS_MAX = 60
+"""What was at stake is whether it ever is. Ten of them go to SyncSets of kinds that nobody serves,
+which are awaited for so long; the rest is a start on a machine with other work."""
+
 ROUNDS = 5
 WRITES = 15
 
@@ -49,7 +53,7 @@ def run() -> Iterator[Row]:
             slowest = max(slowest, _follow(plane, late, "late"))
         yield Row(NAME, f"times that following began anew ({written} written)", anew, 0)
         yield Row(NAME, "slowest change to be enforced", slowest, FOLLOW_SECONDS_MAX, "s")
-        yield Row(NAME, "start of a replica to ready", start, FOLLOW_SECONDS_MAX, "s")
+        yield Row(NAME, "start of a replica to ready", start, START_SECONDS_MAX, "s")
 
 
 def _follow(plane: Plane, replica: Replica, word: str) -> float:
