@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ import yaml
 from tests.behaviour.serving import (
     REQUIRED_LABELS,
     Server,
+    await_true,
     constraint,
     pod,
     review,
@@ -77,3 +79,40 @@ def test_answers_on_one_connection_keep_their_order_while_templates_compile(serv
             assert server.post(review(pod(owner="me")), connection=connection).verdict["allowed"]
     finally:
         connection.close()
+
+
+MANY_RULES = "package p\n" + "\n".join(
+    f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}'
+    for i in range(18_000)
+)
+"""1.3 MB that would take 9 s of processor time and 434 MiB to compile."""
+
+
+def with_rego(rego: str) -> dict[str, Any]:
+    """The good template with other Rego."""
+    target = {**GOOD["spec"]["targets"][0], "rego": rego}
+    return {**GOOD, "spec": {**GOOD["spec"], "targets": [target]}}
+
+
+def test_a_template_that_would_take_too_long_to_compile_is_refused_and_holds_up_none(
+    server: Server,
+) -> None:
+    """It is ended by the system; the next is compiled."""
+    asked = review(with_rego(MANY_RULES))
+    # On a busy machine five seconds of a processor may take longer than an admission may; what came
+    # of it is known to the next.
+    await_true(lambda: server.post(asked).status == 200)
+    verdict = server.post(asked).verdict
+    assert verdict["allowed"] is False
+    assert "policy is too large" in verdict["status"]["message"]
+    assert server.get("health", "/readyz").status == 200
+    assert server.admit(GOOD)["allowed"] is True
+    assert server.admit(pod(owner="me"))["allowed"] is True
+
+
+def test_a_number_that_cannot_be_held_is_refused_as_the_templates_fault(server: Server) -> None:
+    rego = 'package p\nviolation[{"msg": "x"}] { x := 1e99999999999; x == 1 }'
+    verdict = server.admit(with_rego(rego))
+    assert verdict["allowed"] is False
+    assert verdict["status"]["code"] == 422
+    assert "invalid float" in verdict["status"]["message"]

@@ -16,6 +16,7 @@ import uvloop
 
 from webhook import __version__, log, metrics
 from webhook.app.admission_port import AdmissionPort
+from webhook.app.bounded_driver import BoundedDriver, Trials
 from webhook.app.certificates import CertificateLoader
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
@@ -118,6 +119,7 @@ class Process:
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
+        self._trials = Trials(settings.disable_opa_builtin, self._log)
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
@@ -231,13 +233,14 @@ class Process:
             compile_parts=self._compile_parts,
             on_engine_fault=self._engine_faults,
         )
-        return Client(targets=[AdmissionTarget()], drivers=[driver])
+        bounded = BoundedDriver(driver, self._trials)
+        return Client(targets=[AdmissionTarget()], drivers=[bounded])
 
     def _specialising_thread(self) -> SpecialisingThread | None:
         after = self._settings.specialise_after
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
-    def _make_driver(self) -> RegoDriver:
+    def _make_driver(self) -> BoundedDriver:
         """The driver of policies in force; raises :class:`StartupError`."""
         settings = self._settings
         cache = None
@@ -246,13 +249,14 @@ class Process:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
             except (OSError, UnsafeDirectoryError) as error:
                 raise StartupError(f"--compiled-policies-dir: {error}") from None
-        return RegoDriver(
+        driver = RegoDriver(
             disabled_builtins=settings.disable_opa_builtin,
             cache=cache,
             compile_parts=self._compile_parts,
             specialiser=None if self._specialising is None else self._specialising.specialiser,
             on_engine_fault=self._engine_faults,
         )
+        return BoundedDriver(driver, self._trials)
 
     def _injected_fault(self) -> str:
         """The kind that a test has this replica refuse; raises :class:`StartupError`."""

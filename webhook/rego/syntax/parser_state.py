@@ -26,6 +26,10 @@ MAX_DEPTH: Final = 150
 parser; Python's stack (1000 frames, about five for a level here and as many in later stages)
 allows less, and no policy that a person wrote has been seen beyond 30."""
 
+MAX_ELEMENTS: Final = 1000
+"""Elements of one reference, each of which may be an iteration within those before it. A thousand
+variables take half a second to be refused by a later stage, and ten thousand a minute."""
+
 DEPTH_EXCEEDED: Final = "max parsing recursion depth exceeded"
 
 

@@ -29,7 +29,7 @@ from webhook.rego.syntax.ast import (
 )
 from webhook.rego.syntax.lexer import SourceLocation
 from webhook.rego.syntax.parser_scalars import Scalars, without_brace_escapes
-from webhook.rego.syntax.parser_state import Refused
+from webhook.rego.syntax.parser_state import DEPTH_EXCEEDED, MAX_ELEMENTS, Refused
 
 if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Literal_, Term
@@ -277,6 +277,8 @@ class Terms(Scalars):
         path: list[Term] = []
         self.enter()
         while True:
+            if len(path) > MAX_ELEMENTS:
+                self.refuse(DEPTH_EXCEEDED)
             i = self.i
             kind = kinds[i]
             if loose and t.DOT <= kind <= t.LPAREN:
