@@ -228,6 +228,7 @@ class Connection(asyncio.Protocol):
         least = limits.CHUNK_BYTES_MIN
         if self._chunks > limits.CHUNKS_FREE + self._body_size // least:
             self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
+            raise ValueError("no more of this is parsed")  # the first reason stands
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
