@@ -80,9 +80,13 @@ class Binds(IntEnum):
     ATOM = 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Expression:
-    """A value that generated code computes, free of effects."""
+    """A value that generated code computes, free of effects.
+
+    Nobody changes one that is made. That Python sees to it (``frozen``) would cost a tenth of what
+    writing a template takes.
+    """
 
     source: str
     binds: Binds = Binds.ATOM
@@ -134,11 +138,20 @@ def name(source: str, kind: Kind = Kind.ANY) -> Expression:
 
 
 def _within(operand: Operand, binds: Binds) -> str:
-    return operand if isinstance(operand, str) else operand.within(binds)
+    if isinstance(operand, str):
+        return operand
+    return operand.source if operand.binds >= binds else f"({operand.source})"
 
 
 def _listed(operands: Iterable[Operand]) -> str:
-    return ", ".join([_within(one, Binds.CONDITIONAL) for one in operands])
+    """Between commas, where only a walrus needs parentheses: most of all that is written."""
+    found = []
+    for one in operands:
+        if isinstance(one, str):
+            found.append(one)
+        else:
+            found.append(one.source if one.binds else f"({one.source})")
+    return ", ".join(found)
 
 
 def is_decimal(value: int) -> bool:
@@ -163,7 +176,7 @@ def named(constant: str, value: Value) -> Expression:
     )
 
 
-# --- values ----------------------------------------------------------------------------------------
+# --- values and calls ------------------------------------------------------------------------------
 
 
 def call(function: str, *operands: Operand, kind: Kind = Kind.ANY) -> Expression:

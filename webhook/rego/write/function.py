@@ -63,9 +63,9 @@ class Loop:
     inner: Inner | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Saved:
-    """What a nested body changes and must give back."""
+    """What a nested body changes and must give back; made so often that ``frozen`` would be seen."""
 
     env: dict[str, Expression]
     known: dict[Fact, Expression]
