@@ -334,5 +334,6 @@ def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica])
     """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
-    assert verdict["status"]["message"] == 'namespaces "never-made" not found'
+    told = 'failed to create augmentedReview: namespaces "never-made" not found'
+    assert verdict["status"]["message"] == told
     assert trio[0].admit(config_map("x"))["allowed"] is True

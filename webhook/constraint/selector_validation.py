@@ -29,8 +29,9 @@ def validate_selectors(constraint: Mapping[str, Any]) -> None:
         expressions = selector.get("matchExpressions")
         if type(expressions) is list:
             for index, expression in enumerate(expressions):
-                if type(expression) is dict:
-                    faults += _requirement_faults(expression, f"{_PATH}.matchExpressions[{index}]")
+                if type(expression) is not dict or not _is_well_typed(expression):
+                    return  # the schema will say so, with the path
+                faults += _requirement_faults(expression, f"{_PATH}.matchExpressions[{index}]")
         if faults:
             text = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
             raise InvalidConstraint(f"invalid Constraint: {text}")
@@ -46,6 +47,14 @@ def _label_faults(labels: Any) -> list[str]:
         if type(value) is str:
             faults += [invalid(path, value, fault) for fault in label_value_faults(value)]
     return faults
+
+
+def _is_well_typed(expression: Mapping[str, Any]) -> bool:
+    fields = (("key", str), ("operator", str), ("values", list))
+    return all(
+        expression.get(name) is None or type(expression[name]) is expected
+        for name, expected in fields
+    )
 
 
 def _requirement_faults(expression: Mapping[str, Any], path: str) -> list[str]:
@@ -66,13 +75,11 @@ def _requirement_faults(expression: Mapping[str, Any], path: str) -> list[str]:
     else:
         faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     key = expression.get("key") or ""
-    if type(key) is str:
-        faults += [invalid(f"{path}.key", key, fault) for fault in qualified_name_faults(key)]
-    if type(values) is list:
-        for index, value in enumerate(values):
-            if type(value) is str:
-                faults += [
-                    invalid(f"{path}.values[{index}]", value, fault)
-                    for fault in label_value_faults(value)
-                ]
+    faults += [invalid(f"{path}.key", key, fault) for fault in qualified_name_faults(key)]
+    for index, value in enumerate(values):
+        if type(value) is str:
+            faults += [
+                invalid(f"{path}.values[{index}]", value, fault)
+                for fault in label_value_faults(value)
+            ]
     return faults

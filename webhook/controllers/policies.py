@@ -26,9 +26,9 @@ from webhook.constraint.errors import (
 from webhook.constraint.rollout import stage_of, staged
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.observations import Observations
-from webhook.controllers.policy_state import State, count_not_newest, same_policy
+from webhook.controllers.policy_state import State, count_not_newest, is_broken, same_policy
 from webhook.controllers.policy_statuses import Circumstances, policy_status
-from webhook.controllers.requirements import missing, missing_text, read_requirements
+from webhook.controllers.requirements import missing, read_requirements
 from webhook.controllers.revisions import (
     MISSING_REVISION,
     InForce,
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 TEMPLATES: Final = "ConstraintTemplate"
 """The templates' name in readiness."""
 
-
-ENGINE: Final = "engine"
-"""Code of the status error of a template whose engine is not here: waiting would not bring it."""
 
 UNFORESEEN: Final = "internal_error"
 """Code of the status error of what nobody foresaw."""
@@ -450,9 +447,7 @@ class PolicyController:
     def _tell(self, kind: str, name: str, state: State | None) -> None:
         if state is None:
             self._tracker.cancel(kind, name)
-        elif state.missing:
-            self._tracker.fail(kind, name, missing_text(state.missing))
-        elif state.error is None or state.in_force is not None or state.error.code == ENGINE:
+        elif state.error is None or not is_broken(state, self._templates):
             self._tracker.observe(kind, name)
         else:
             self._tracker.fail(kind, name, state.error.message)

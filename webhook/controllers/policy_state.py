@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import StatusError
     from webhook.controllers.revisions import InForce
+
+ENGINE: Final = "engine"
+"""Code of the status error of a template whose engine is not here: waiting would not bring it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,19 @@ class State:
         if self.error is None:
             return ""
         return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"
+
+
+def is_broken(state: State, templates: Mapping[str, State]) -> bool:
+    """Whether nothing of an object is enforced until somebody mends it; templates are by name.
+
+    What lacks its data is not broken, nor are its constraints: for what is being
+    synced readiness waits by itself, and nobody may ever sync the rest.
+    """
+    error = state.error
+    if error is None or state.in_force is not None or error.code == ENGINE:
+        return False
+    template = templates.get(state.document["kind"].lower())
+    return template is None or not template.missing or template.error is not None
 
 
 def count_not_newest(

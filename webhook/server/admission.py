@@ -76,7 +76,9 @@ def _namespace_fault(request: AdmissionRequest, prepared: _Prepared) -> str:
     answer = prepared.namespace.result()
     if answer.fault:
         raise Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
-    return "" if answer.document else f'namespaces "{request.namespace}" not found'
+    if answer.document:
+        return ""
+    return f'failed to create augmentedReview: namespaces "{request.namespace}" not found'
 
 
 def _compiled(prepared: _Prepared) -> str:

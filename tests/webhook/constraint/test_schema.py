@@ -259,6 +259,22 @@ def test_parameters_that_the_schema_allows_are_accepted(parameters):
             ),
         ),
         (
+            {"match": {"labelSelector": {"matchExpressions": [{"key": "", "operator": ["In"]}]}}},
+            (
+                "schema validation failed: [].spec.match.labelSelector.matchExpressions[0].operator: "
+                'Invalid value: "array": spec.match.labelSelector.matchExpressions[0].operator in '
+                'body must be of type string: "array"'
+            ),
+        ),
+        (
+            {"match": {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": {}}]}}},
+            (
+                "schema validation failed: [].spec.match.namespaceSelector.matchExpressions[0]"
+                '.operator: Invalid value: "object": spec.match.namespaceSelector'
+                '.matchExpressions[0].operator in body must be of type string: "object"'
+            ),
+        ),
+        (
             {"match": {"labelSelector": {"matchLabels": {"a b": "c d"}}}},
             (
                 'invalid Constraint: [spec.labelSelector.matchLabels: Invalid value: "a b": name part '

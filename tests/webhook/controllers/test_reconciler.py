@@ -1,5 +1,9 @@
 """Events in order: which kinds are wanted after each, and that nothing stale is applied."""
 
+import json
+
+import pytest
+
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key
@@ -47,11 +51,13 @@ class Wishes:
 class Bench:
     """A reconciler with real controllers."""
 
-    def __init__(self):
+    def __init__(self, **options):
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         self.tracker = Tracker(lambda: 0.0)
         self.policy_watches, self.data_watches = Wishes(), Wishes()
-        self.policy = PolicyController(self.client, self.tracker, POD, lambda: "now")
+        self.policy = PolicyController(
+            self.client, self.tracker, POD, lambda: "now", **options
+        )
         self.reconciler = Reconciler(
             self.client,
             self.tracker,
@@ -233,3 +239,44 @@ def test_a_list_that_fails_is_awaited_with_its_error():
         bench.reconciler.trouble(gvk, "403 Forbidden")
     failed = [item.kind for item in bench.tracker.awaited() if item.error == "403 Forbidden"]
     assert failed == ["Always.constraints.gatekeeper.sh", "ConstraintTemplate", "v1/ConfigMap"]
+
+
+def requiring(*kinds):
+    clauses = [{"groups": [k.group], "versions": [k.version], "kinds": [k.kind]} for k in kinds]
+    return {"metadata.gatekeeper.sh/requires-sync-data": json.dumps([clauses])}
+
+
+@pytest.mark.parametrize("wait_for_broken", [False, True])
+def test_a_template_whose_data_nobody_syncs_does_not_hold_readiness_back(wait_for_broken):
+    bench = Bench(wait_for_broken=wait_for_broken)
+    bench.set(TEMPLATE, template(annotations=requiring(CONFIG_MAP)))
+    bench.synced(TEMPLATE, NAMESPACE)
+    bench.set(KIND, constraint())
+    bench.synced(KIND)
+    bench.reconciler.published()
+    assert bench.awaited() == ["the list of Config", "the list of SyncSet"]
+
+    bench.synced(CONFIG, SYNC_SET)
+    bench.reconciler.published()
+    assert bench.tracker.satisfied
+    statuses = [document["status"] for document in bench.policy.statuses.values()]
+    missing = [{"group": "", "version": "v1", "kind": "ConfigMap"}]
+    assert [found.get("missingData") for found in statuses] == [missing, None]
+    assert statuses[1]["enforced"] is False
+
+
+def test_a_template_whose_data_is_on_its_way_is_in_force_before_the_replica_is_ready():
+    bench = Bench()
+    bench.set(TEMPLATE, template(annotations=requiring(CONFIG_MAP)))
+    bench.synced(TEMPLATE, NAMESPACE)
+    bench.set(KIND, constraint())
+    bench.synced(KIND)
+    bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
+    bench.synced(CONFIG, SYNC_SET)
+    bench.reconciler.published()
+    assert bench.awaited() == ["the list of v1/ConfigMap"]
+
+    bench.reconciler.take_data(Event("synced", CONFIG_MAP))
+    bench.reconciler.published()
+    assert bench.tracker.satisfied
+    assert [item.name for item in bench.client.snapshot.constraints] == ["all"]

@@ -114,7 +114,7 @@ def test_a_namespace_that_is_not_there_is_gatekeeper_s_error() -> None:
         assert status == 200
         assert found["response"]["status"] == {
             "metadata": {},
-            "message": 'namespaces "gone" not found',
+            "message": 'failed to create augmentedReview: namespaces "gone" not found',
             "code": 500,
         }
 
