@@ -22,7 +22,9 @@ class Form:
         if self.term:
             return self.term
         text = self.literals[0]
-        simple = not text.startswith(("some ", "not ", "every ", "{", "print(")) and "; " not in text
+        simple = (
+            not text.startswith(("some ", "not ", "every ", "{", "print(")) and "; " not in text
+        )
         return text if simple and "@x" not in text else ""
 
 

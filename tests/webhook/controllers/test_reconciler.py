@@ -55,9 +55,7 @@ class Bench:
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         self.tracker = Tracker(lambda: 0.0)
         self.policy_watches, self.data_watches = Wishes(), Wishes()
-        self.policy = PolicyController(
-            self.client, self.tracker, POD, lambda: "now", **options
-        )
+        self.policy = PolicyController(self.client, self.tracker, POD, lambda: "now", **options)
         self.reconciler = Reconciler(
             self.client,
             self.tracker,
