@@ -161,3 +161,12 @@ def test_parameters_nested_beyond_bounds_are_at_most_the_constraints_fault(level
     with suppress(InvalidConstraint):
         subject.add_constraint(other)
     assert "c" in [item.name for item in subject.snapshot.constraints]
+
+
+@pytest.mark.parametrize("head", ["[1]", "{1}", '{"a": 1}', "{y | y = 1}", "[y | y = 1]"])
+@pytest.mark.parametrize("body", ["x := {head}(2)", "{head}(2)"], ids=["term", "literal"])
+def test_a_call_of_what_is_no_name_is_an_undefined_function(head, body):
+    """In OPA's words."""
+    with pytest.raises(InvalidTemplate, match="rego_type_error: undefined function") as caught:
+        client().add_template(template(rego=source(RULE % body.replace("{head}", head))))
+    assert f"undefined function {head}" in str(caught.value)

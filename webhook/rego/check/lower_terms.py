@@ -11,6 +11,7 @@ from webhook.rego.errors import RegoLoadError
 from webhook.rego.run.numbers import number
 from webhook.rego.run.values import RegoSet, make_object
 from webhook.rego.syntax import ast
+from webhook.rego.syntax.unparse import unparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,7 +209,10 @@ class TermLowering:
                 message = f"undefined function {call.location.text}"
                 self.fault("rego_type_error", message, call.location)
             head = head.head
-        assert isinstance(head, ast.Var)
+        if not isinstance(head, ast.Var):  # ``[1](2)``
+            name = unparse(call.operator)
+            self.fault("rego_type_error", f"undefined function {name}", call.location)
+            return name
         name = ".".join((head.name, *path)) if path else head.name
         if self.scopes.declared(head.name) is not None:
             self.fault("rego_compile_error", f"called function {name} shadowed", call.location)
