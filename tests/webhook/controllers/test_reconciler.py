@@ -257,10 +257,11 @@ def test_a_template_whose_data_nobody_syncs_does_not_hold_readiness_back(wait_fo
     bench.synced(CONFIG, SYNC_SET)
     bench.reconciler.published()
     assert bench.tracker.satisfied
-    statuses = [document["status"] for document in bench.policy.statuses.values()]
-    missing = [{"group": "", "version": "v1", "kind": "ConfigMap"}]
-    assert [found.get("missingData") for found in statuses] == [missing, None]
-    assert statuses[1]["enforced"] is False
+    statuses = {document["kind"]: document["status"] for document in bench.policy.statuses.values()}
+    assert statuses["ConstraintTemplatePodStatus"]["missingData"] == [
+        {"group": "", "version": "v1", "kind": "ConfigMap"}
+    ]
+    assert statuses["ConstraintPodStatus"]["enforced"] is False
 
 
 def test_a_template_whose_data_is_on_its_way_is_in_force_before_the_replica_is_ready():
