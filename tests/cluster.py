@@ -94,13 +94,14 @@ class Api:
         body: Any = None,
         *,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Any:
         """The decoded answer. Raises ApiError for an answer that is not a success."""
         request = urllib.request.Request(
             self.server + path,
             method=method,
             data=None if body is None else encode(body),
-            headers={"Content-Type": content_type, "Accept": "application/json"},
+            headers={"Content-Type": content_type, "Accept": accept},
         )
         return obeying(lambda: self._once(request))
 

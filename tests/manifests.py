@@ -80,6 +80,7 @@ def path_of(item: Object, *, one: bool = True) -> str:
         "ConstraintTemplatePodStatus": "constrainttemplatepodstatuses",
         "ConstraintPodStatus": "constraintpodstatuses",
         "ConfigPodStatus": "configpodstatuses",
+        "ManifestFields": "manifestfields",
     }
     version, kind = item["apiVersion"], item["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"

@@ -32,7 +32,7 @@ ADDITIONS = {
         *ACTIVE,
     },
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
-    "constrainttemplates": {"conditions"},
+    "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
 }
 """The fields of ours in Gatekeeper's CRDs."""

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,9 +28,13 @@ from tests.manifests import (
     pod_of,
     with_components,
 )
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.conditions import Verdict, merged
 from webhook.settings.serve import read
 
 # Kinds that the test cluster does not serve: the Prometheus operator brings them.
@@ -273,6 +278,73 @@ def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, ind
         installed.request("DELETE", path_of(manifest))
 
     assert read_back["status"] == wanted
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+COLUMN_CONSTRAINT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "ManifestFields",
+    "metadata": {"name": "columns"},
+    "spec": {"enforcementAction": "warn"},
+}
+
+
+@pytest.fixture(scope="module")
+def constraint_crd(installed) -> Iterator[None]:
+    """The CRD of the template's constraints as replicas make it, established."""
+    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    crd = client.create_crd(TEMPLATE)
+    installed.request("POST", path_of(crd, one=False), crd)
+
+    def is_served() -> bool:
+        try:
+            installed.request("GET", path_of(COLUMN_CONSTRAINT, one=False))
+        except ApiError:
+            return False
+        return True
+
+    until(is_served, "the constraints are served")
+    yield
+    installed.request("DELETE", path_of(crd))
+
+
+def shown_columns(api: Api, manifest: Object) -> dict[str, Any]:
+    """What kubectl get shows of an object, by column."""
+    table = api.request("GET", path_of(manifest), accept=TABLE)
+    names = [column["name"] for column in table["columnDefinitions"]]
+    return dict(zip(names, table["rows"][0]["cells"], strict=True))
+
+
+@pytest.mark.usefixtures("constraint_crd")
+@pytest.mark.parametrize("manifest", [TEMPLATE, COLUMN_CONSTRAINT], ids=lambda item: item["kind"])
+@pytest.mark.parametrize("state", ["Active", "Degraded", "Error", "RolledBack"])
+def test_kubectl_get_shows_the_state_and_how_many_replicas_enforce(installed, manifest, state):
+    enforced = {"Active": 3, "Degraded": 2}.get(state, 0)
+    message = f"{enforced}/3 replicas at generation 1"
+    verdict = Verdict(state, 1, state, message, "a: it is broken")
+    foreign = [{"type": "AFirst", "status": "True"}]
+    conditions = merged(foreign, verdict, "2026-01-01T00:00:00Z")
+    created = installed.request("POST", path_of(manifest, one=False), manifest)
+    try:
+        status = {"conditions": [with_all_fields(item) for item in conditions]}
+        installed.request("PUT", path_of(manifest) + "/status", created | {"status": status})
+        columns = shown_columns(installed, manifest)
+    finally:
+        installed.request("DELETE", path_of(manifest))
+
+    assert columns["enforced"] == message
+    # None of our conditions holds while an object is rolled back: the others' do.
+    assert columns["state"] == ("AFirst" if state == "RolledBack" else state)
+
+
+def with_all_fields(condition: Object) -> Object:
+    return {
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": "Test",
+        "message": "",
+    } | condition
 
 
 # --- rights -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The CRD of a template's constraints, and constraints checked against it.
 
 The CRD is Gatekeeper's to the field, since clusters already hold it and tools
-read it.
+read it; behind its printer columns stand two of ours, for the conditions.
 """
 
 from __future__ import annotations
@@ -52,6 +52,19 @@ _COLUMNS: Final = (
         "description": "Total number of violations",
         "jsonPath": ".status.totalViolations",
         "type": "integer",
+    },
+    {
+        "name": "state",
+        "description": "What the replicas together do about it: Active, Degraded or Error",
+        # The first condition that holds: ours stand first, and exclude one another.
+        "jsonPath": '.status.conditions[?(@.status=="True")].type',
+        "type": "string",
+    },
+    {
+        "name": "enforced",
+        "description": "How many replicas enforce which generation",
+        "jsonPath": '.status.conditions[?(@.type=="Enforced")].message',
+        "type": "string",
     },
 )
 

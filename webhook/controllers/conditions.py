@@ -103,19 +103,21 @@ class Verdict:
 def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> list[Json]:
     """All conditions that the object should have: ours over what it has, others' as they are.
 
+    Ours are first: the printer column ``state`` shows the first that holds.
+
     ``current`` are those that :func:`~webhook.api.shapes.conditions_of` reads.
 
     The time of a condition is that of the change of its status; one that differs
     in nothing is left as it is.
     """
     known = {item["type"]: dict(item) for item in current}
-    found = [item for name, item in known.items() if name not in TYPES]
+    found = []
     for condition in verdict.documents(now):
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", now)
         found.append(condition)
-    return found
+    return found + [item for name, item in known.items() if name not in TYPES]
 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:

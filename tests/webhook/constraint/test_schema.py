@@ -385,6 +385,9 @@ def test_the_crd_is_gatekeepers():
         ("v1beta1", True),
         ("v1alpha1", False),
     ]
+    for version in crd["spec"]["versions"]:
+        columns = [column["name"] for column in version["additionalPrinterColumns"]]
+        assert columns == ["enforcement-action", "total-violations", "state", "enforced"]
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert spec["properties"]["enforcementAction"] == {"type": "string", "default": "deny"}
     assert spec["properties"]["parameters"] == {"type": "object"}

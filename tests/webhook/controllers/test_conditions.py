@@ -232,10 +232,12 @@ def test_the_time_is_that_of_the_status_change_alone():
     assert scaled != first
 
 
-def test_conditions_of_others_stay():
+def test_conditions_of_others_stay_behind_ours():
     foreign = {"type": "Foreign", "status": "True", "reason": "x"}
 
-    assert merged([foreign], verdict(says("a")), "now")[0] == foreign
+    found = merged([foreign], verdict(says("a")), "now")
+    assert [item["type"] for item in found] == [*TYPES, "Foreign"]
+    assert found[-1] == foreign
 
 
 STATES = ["Active", "Degraded", "Error", "RolledBack"]
