@@ -66,6 +66,21 @@ def test_a_broken_file_leaves_the_last_good_revision_in_force(tmp_path: Path) ->
         assert b"1.yaml" not in server.get("health", "/readyz?verbose").body
 
 
+def test_of_a_template_that_never_was_in_force_nothing_is_said_to_stay(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies) as server:
+        server.ready()
+        broken = REQUIRED_LABELS.replace("sprintf", "no_such_function")
+        never = broken.replace("requiredlabel", "never").replace("RequiredLabel", "Never")
+        replace(policies / "never.yaml", never)
+        server.wait_for("policy cannot be used")
+        replace(policies / "garbled.yaml", "{[ this is no YAML")
+        server.wait_for("policy cannot be used", number=2)
+        told = [event for event in server.events if "policy cannot be used" in event["msg"]]
+        assert {event["msg"] for event in told} == {"policy cannot be used"}
+        assert message(server) == "[needs-owner] label <owner> is missing"
+
+
 def test_a_template_that_does_not_compile_leaves_the_one_before_in_force(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
     with Server(policies) as server:

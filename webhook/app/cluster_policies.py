@@ -186,7 +186,8 @@ class ClusterPolicies:
         if not self.is_serving and now - self._told_at >= LOG_SECONDS:
             self._told_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
-        before, self.faults = self.faults, self.policy.faults()
-        for fault in sorted(set(self.faults) - set(before)):
-            stays = "; what was in force before stays" if self.is_serving else ""
+        found = self.policy.faults()
+        before, self.faults = self.faults, tuple(found)
+        for fault in sorted(found.keys() - set(before)):
+            stays = "; what was in force before stays" if found[fault] else ""
             self._log.error(f"policy cannot be used{stays}", fault=fault)

@@ -181,9 +181,9 @@ class PolicyLoader:
             )
         self._skipped = report.skipped
         self._faults = tuple(str(fault) for fault in report.faults)
-        for text in self._faults:
+        for fault, text in zip(report.faults, self._faults, strict=True):
             if text not in self._told:
-                stays = "; what was in force before stays" if was_serving else ""
+                stays = "; what was in force before stays" if was_serving and fault.stays else ""
                 self._log.error(f"policy cannot be used{stays}", fault=text)
         if self._told and not self._faults:
             self._log.info("all policies can be used again")

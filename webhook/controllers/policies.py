@@ -134,10 +134,10 @@ class PolicyController:
         """How many objects are not enforced as they are now, by kind and cause."""
         return count_not_newest(self._templates.values(), self._all_constraints())
 
-    def faults(self) -> tuple[str, ...]:
-        """What is wrong with the objects, each in a line."""
+    def faults(self) -> dict[str, bool]:
+        """What is wrong with the objects, each in a line; whether a revision stays in force."""
         states = (*self._templates.values(), *self._all_constraints())
-        return tuple(line for state in states if (line := state.fault))
+        return {line: state.in_force is not None for state in states if (line := state.fault)}
 
     def _all_constraints(self) -> list[State]:
         return [state for states in self._constraints.values() for state in states.values()]

@@ -8,7 +8,7 @@ good revision in force. Every fault is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG, merged
@@ -120,20 +120,22 @@ class PolicyDirectory:
             try:
                 files = find_files(path, left_out=[])
             except OSError as error:
-                faults.append(PolicyFault(str(path), 0, "", error.strerror or str(error), True))
                 # Nothing is known of what is below, so what was there stays.
-                found.update(
-                    (file, kept)
-                    for file, kept in self._files.items()
+                kept = {
+                    file: manifests
+                    for file, manifests in self._files.items()
                     if file == str(path) or file.startswith(f"{path}/")
-                )
+                }
+                found.update(kept)
+                message = error.strerror or str(error)
+                faults.append(PolicyFault(str(path), 0, "", message, True, any(kept.values())))
                 continue
             for file in files:
                 try:
                     found[str(file)] = list(expand_lists(read_file(file)))
                 except UnreadableFile as error:
-                    faults.append(error.fault)
                     found[str(file)] = self._files.get(str(file), [])
+                    faults.append(replace(error.fault, stays=bool(found[str(file)])))
         inputs = suite_inputs(
             (file, manifest.document) for file, listed in found.items() for manifest in listed
         )
@@ -191,7 +193,8 @@ class PolicyDirectory:
         try:
             change(manifest.document)
         except ConstraintFrameworkError as error:
-            faults.append(_fault(manifest, str(error)))
+            stays = known is not None and _kind(manifest) != "data"
+            faults.append(replace(_fault(manifest, str(error)), stays=stays))
         else:
             self._known[manifest.identity] = manifest
 

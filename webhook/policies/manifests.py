@@ -60,6 +60,8 @@ class PolicyFault:
     message: str
     of_constraints: bool = False
     """Whether it is about a constraint, or about what may hold some and cannot be read."""
+    stays: bool = False
+    """Whether something of it was good before, and stays in force."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

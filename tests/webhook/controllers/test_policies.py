@@ -136,6 +136,7 @@ def test_a_template_that_breaks_keeps_its_last_good_revision_in_force(bench):
     assert status["errors"][0]["code"] == "ingest_error"
     assert "rego_parse_error" in status["errors"][0]["message"]
     assert bench.status(CONSTRAINT_STATUS)["enforced"] is True
+    assert list(bench.controller.faults().values()) == [True]
 
 
 def test_a_template_broken_from_the_start_leaves_its_constraint_unenforced(bench):
@@ -145,6 +146,7 @@ def test_a_template_broken_from_the_start_leaves_its_constraint_unenforced(bench
     status = bench.status(CONSTRAINT_STATUS)
     assert status["enforced"] is False
     assert "missing ConstraintTemplate" in status["errors"][0]["message"]
+    assert list(bench.controller.faults().values()) == [False, False]  # nothing stays
 
 
 def test_a_constraint_that_came_before_its_template_is_enforced_with_it(bench):
