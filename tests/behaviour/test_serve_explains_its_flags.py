@@ -44,7 +44,6 @@ def test_help_lists_every_flag_by_topic() -> None:
         (["--policies=/", "--operation=audit"], "nothing is decided by that: name webhook"),
         (["--policies=/", "--operation=dance"], "invalid value 'dance' for flag --operation"),
         (["--policies=/", "--audit-interval=-1"], "--audit-interval must be at least 0"),
-        (["--policies=/", "--emit-admission-events"], "use --log-denies"),
         (["--policies=/", "--metrics-addr=:1"], "use --prometheus-host and --prometheus-port"),
         (["--policies=/", "--client-ca-name=ca.crt"], "names a file in --cert-dir"),
     ],

@@ -204,8 +204,10 @@ def test_an_interrupted_command_is_130():
         "import os, signal, sys\n"
         "sys.argv = ['waddle', 'decisions', 'stats', '-']\n"
         "from webhook.cli.main import main\n"
-        "signal.setitimer(signal.ITIMER_REAL, 0.1)\n"
+        # A shell's background job ignores SIGINT, and so would what it starts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.1)\n"
         "main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
