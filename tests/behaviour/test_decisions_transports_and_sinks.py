@@ -404,7 +404,7 @@ def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) 
     exporter.write_text(json.dumps({"sidecarURL": "grpc://127.0.0.1:1"}))
     arguments = {
         "sidecar": ["--config", str(sidecar.config), "--check"],
-        "serve": ["--policies", str(tmp_path), "--decision-log-config", str(exporter)],
+        "serve": ["--policies", str(tmp_path), "--decision-log-config", str(exporter), "--port=0"],
     }[half]
     program = "import sys; sys.modules['grpc'] = None; from webhook.cli.main import main; main()"
     done = subprocess.run(

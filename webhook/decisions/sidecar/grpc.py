@@ -160,22 +160,26 @@ class _Conversation:
         self._context = context
         self._answer: ServerHello | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._fault: ProtocolError | None = None
         self._over = False
         self.session = Session(receiver.intake, _owner(context))
         self.wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Converse until the sender or the receiver ends it; raises :class:`ProtocolError`."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                self._reader = tasks.create_task(self._read())
-                while not self._over:
-                    await self._write()
-                    await self.wake.wait()
+        """Converse until the sender or the receiver ends it; raises :class:`ProtocolError`.
+
+        A fault of the sender ends no task that may be writing: gRPC would lose the message, and
+        with it the refusal and the end of the stream.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            self._reader = tasks.create_task(self._read_all())
+            while not self._over:
                 await self._write()
-                self._reader.cancel()
-        except* ProtocolError as group:
-            raise group.exceptions[0] from None
+                await self.wake.wait()
+            await self._write()
+            self._reader.cancel()
+        if self._fault is not None:
+            raise self._fault
 
     def stop_reading(self) -> None:
         """Take nothing more; what came is still to be acknowledged."""
@@ -186,6 +190,13 @@ class _Conversation:
         """Acknowledge what is durable, and end the stream."""
         self._over = True
         self.wake.set()
+
+    async def _read_all(self) -> None:
+        try:
+            await self._read()
+        except ProtocolError as error:
+            self._fault = error
+        self.end()
 
     async def _read(self) -> None:
         context, session = self._context, self.session
@@ -208,7 +219,6 @@ class _Conversation:
                     raise ProtocolError("bad_frame", f"not a frame of this version: {other}")
             self.wake.set()
             await self._receiver.intake.wait_for_room()
-        self.end()
 
     async def _write(self) -> None:
         self.wake.clear()
