@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from webhook.audit.sink import Identity
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.store import key_of, slim
+from webhook.cluster.store import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ OBJECT_BYTES: Final = 450
 """Namespace, name, UID and version (about 280), their holder (72), a place in a dict (100)."""
 
 WAITING_MAX: Final = 2000
-"""Changed objects that wait: some seconds of reviews, and 10 MB of Pods."""
+"""Changed objects that wait: some seconds of reviews, and 20 MB of Pods with their writers."""
 
 UNWATCHED: Final = frozenset(
     {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
@@ -87,7 +87,6 @@ class _Watch:
 
     def _keep(self, obj: Object) -> _Kept:
         """Whole where it is news: the first list is a sweep's business, a later one repeats much."""
-        slim(obj)
         key = key_of(obj)
         known = self.reflector.store.get(key.namespace, key.name) if self._is_synced else None
         version = obj["metadata"].get("resourceVersion")
