@@ -362,6 +362,8 @@ STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses", "", NAMESPACE)
 REVISIONS = ("policy.waddle.dev", "policyrevisions", "", "")
 
 NEEDED = [
+    # Events of admissions, as Gatekeeper's.
+    *((verb, ("", "events", "", NAMESPACE)) for verb in ("create", "patch")),
     ("list", ("templates.gatekeeper.sh", "constrainttemplates", "", "")),
     ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
     ("watch", ("syncset.gatekeeper.sh", "syncsets", "", "")),
@@ -394,7 +396,8 @@ FORBIDDEN = [
     ("update", ("templates.gatekeeper.sh", "constrainttemplates", "t", "")),
     ("delete", ("constraints.gatekeeper.sh", "anything", "c", "")),
     ("update", REVISIONS),
-    ("create", ("", "events", "", NAMESPACE)),
+    ("delete", ("", "events", "", NAMESPACE)),
+    ("create", ("", "events", "", "elsewhere")),
     ("delete", ("", "events", "", "default")),
     ("create", ("", "pods", "", NAMESPACE)),
     ("delete", ("", "pods", "p", NAMESPACE)),

@@ -152,8 +152,8 @@ def text_steps(value: Value, most: int = MAX_STEPS) -> int:
 
 
 def _members(item: Value) -> Collection[Value]:
-    """What is in a value; nothing in a number, which may be of a class of its own."""
-    if isinstance(item, (int, float)):
+    """What is in a value; nothing in a number or text, which may be of a class of its own."""
+    if isinstance(item, (int, float, str)):
         return ()
     if type(item) is list:
         return item
