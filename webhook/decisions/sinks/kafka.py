@@ -101,6 +101,8 @@ def configure(section: Section) -> MakeSink:
         "bootstrap.servers": brokers,
         "client.id": "waddle",
         "enable.idempotence": True,
+        # A batch that is given up must not have its later part at the broker and not its earlier.
+        "max.in.flight.requests.per.connection": 1,
         "acks": "all",
         "compression.type": "lz4",
         "linger.ms": 5,
