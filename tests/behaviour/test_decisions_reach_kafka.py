@@ -14,6 +14,11 @@ from tests.decisions.process import PATIENCE_SECONDS, Sidecar, run_replica
 from tests.patience import until
 from tests.ports import free_port
 from tests.programs import Programs
+from webhook import log
+from webhook.decisions.configuration import Section
+from webhook.decisions.sinks.sink import Item, RecordsRefused, configure
+
+QUIET = log.Log(lambda _: None).logger("test")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +108,13 @@ def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
     return found
 
 
+def plain_socket(sidecar: Sidecar) -> socket.socket:
+    """A connection that sends records as lines."""
+    plain = socket.socket(socket.AF_UNIX)
+    plain.connect(str(sidecar.socket))
+    return plain
+
+
 @pytest.mark.slow
 def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
     kafka_jars: Path, tmp_path: Path
@@ -133,8 +145,7 @@ def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
                 broker.start()
 
             counters = run_replica(tmp_path / "replica", enough, sidecarURL=sidecar.url)
-            with socket.socket(socket.AF_UNIX) as plain:
-                plain.connect(str(sidecar.socket))
+            with plain_socket(sidecar) as plain:
                 large = {
                     "podUID": "u",
                     "process": "large",
@@ -152,3 +163,36 @@ def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
     dropped = sum(counters["dropped"].values())
     assert len(first) == counters["acknowledged"] == counters["offered"] - dropped
     assert {record["key"] for record in found} == {f"pod/{counters['process']}"}
+
+
+@pytest.mark.slow
+def test_nothing_behind_what_a_broker_refused_as_too_large_is_there_before_it(
+    kafka_jars: Path, tmp_path: Path
+) -> None:
+    """A batch of three requests by librdkafka's own limit: two too large for the broker, one not.
+
+    Where it may fill a request (1,000,000 bytes) 984 messages of 1,006 bytes are in it.
+    """
+    pytest.importorskip("confluent_kafka")
+    broker = Broker(kafka_jars, tmp_path).start()
+    large, small = 2 * 984, 12
+    batch = []
+    for sequence in range(large + small):
+        line = json.dumps({"podUID": "u", "process": "p", "sequence": sequence}).encode()
+        if sequence < large:
+            line = line[:-1] + b', "x": "' + os.urandom(500).hex().encode()
+            line = line[: 1003 - len(b'"}')] + b'"}'
+        batch.append(Item(line, (line,)))
+    settings = {"brokers": [f"127.0.0.1:{broker.port}"], "topic": "decisions"}
+    sink = configure("kafka", Section(settings, "settings"))("kafka", QUIET)
+    try:
+        with pytest.raises(RecordsRefused):
+            sink.send(batch)
+        for start in range(0, len(batch), small):
+            sink.send(batch[start : start + 12])
+        found = consume(broker.port, "decisions", len(batch))
+    finally:
+        sink.close()
+        broker.close()
+    first = list({record["sequence"]: None for record in found})
+    assert first == list(range(len(batch)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.sink import Item, MakeSink
@@ -21,8 +21,23 @@ _REFUSED: Final = frozenset(
 """Errors about the record itself: all others may be cured by another try."""
 
 
+_REQUEST_BYTES: Final = 512 * 1024
+"""A request's keys and lines together: half of what librdkafka and brokers take by default."""
+
+_REQUEST_MESSAGES: Final = 4096
+"""Below librdkafka's ``batch.num.messages`` of 10,000."""
+
+_OWN_OPTIONS: Final = ("batch.num.messages", "batch.size", "linger.ms")
+"""What decides how messages share a request: :class:`KafkaSink` does."""
+
+
 class KafkaSink:
-    """Produces to one topic, keyed by the sender, so that a replica's records keep their order."""
+    """Produces to one topic, keyed by the sender, so that a replica's records keep their order.
+
+    One request at a time for each partition, and the next when it has been
+    acknowledged: a broker takes or refuses a request as a whole, and one that
+    is refused lets those behind it pass, which would then be there before it.
+    """
 
     def __init__(
         self, topic: str, options: dict[str, str | int | float | bool], seconds: float
@@ -34,38 +49,31 @@ class KafkaSink:
 
     def send(self, items: Sequence[Item]) -> None:
         """Produce all and wait for each one's acknowledgement."""
-        errors: list[KafkaError] = []
-        delivered = expected = 0
+        for request in _requests(items):
+            self._send(request)
 
-        def report(error: KafkaError | None, _message: Any) -> None:
-            nonlocal delivered
-            if error is None:
-                delivered += 1
-            else:
-                errors.append(error)
-
+    def _send(self, messages: Sequence[tuple[bytes, bytes]]) -> None:
+        reports: list[KafkaError | None] = []
         producer = self._open()
         try:
-            for item in items:
-                key = _key(item.record)
-                for line in item.lines:
-                    expected += 1
-                    producer.produce(self._topic, line, key, on_delivery=report)
-                    producer.poll(0)
+            for key, line in messages:
+                producer.produce(
+                    self._topic, line, key, on_delivery=lambda error, _: reports.append(error)
+                )
             producer.flush(self._seconds)
-        except KafkaException as raised:
-            errors.append(raised.args[0])
-        except BufferError as raised:
+        except (KafkaException, BufferError) as raised:
             self._abandon()
-            raise SinkUnavailable(f"kafka: {raised}") from None
-        if not errors and delivered == expected:
-            return
-        # What librdkafka still holds must not arrive behind the next try.
-        self._abandon()
+            raise SinkUnavailable(f"kafka: {_text(raised)}") from None
+        errors = [error for error in reports if error is not None]
+        if len(reports) < len(messages):
+            # What librdkafka still holds must not arrive behind the next try.
+            self._abandon()
+            what = errors[0].str() if errors else f"no acknowledgement in {self._seconds:g} s"
+            raise SinkUnavailable(f"kafka: {what}")
         if errors and all(error.code() in _REFUSED for error in errors):
             raise RecordsRefused(f"kafka: {errors[0].str()}")
-        what = errors[0].str() if errors else f"no acknowledgement in {self._seconds:g} s"
-        raise SinkUnavailable(f"kafka: {what}")
+        if errors:
+            raise SinkUnavailable(f"kafka: {errors[0].str()}")
 
     def close(self) -> None:
         """Close the producer; what is not acknowledged will be sent again."""
@@ -83,6 +91,27 @@ class KafkaSink:
             self._producer = None
 
 
+def _requests(items: Sequence[Item]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Keys and lines, in order, as many together as fit a request."""
+    request: list[tuple[bytes, bytes]] = []
+    held = 0
+    for item in items:
+        key = _key(item.record)
+        for line in item.lines:
+            size = len(key) + len(line)
+            if request and (held + size > _REQUEST_BYTES or len(request) == _REQUEST_MESSAGES):
+                yield request
+                request, held = [], 0
+            request.append((key, line))
+            held += size
+    if request:
+        yield request
+
+
+def _text(raised: KafkaException | BufferError) -> str:
+    return raised.args[0].str() if isinstance(raised, KafkaException) else str(raised)
+
+
 def _key(line: bytes) -> bytes:
     record = orjson.loads(line)
     if type(record) is not dict:
@@ -97,20 +126,24 @@ def configure(section: Section) -> MakeSink:
         raise section.error("brokers", "expected at least one host:port")
     topic = section.text("topic")
     seconds = section.number("timeoutSeconds", 10.0, least=0.1)
+    named = section.text_map("options")
+    for name in _OWN_OPTIONS:
+        if name in named:
+            raise section.error("options", f"{name} is the sink's own affair")
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": brokers,
         "client.id": "waddle",
         "enable.idempotence": True,
-        # A batch that is given up must not have its later part at the broker and not its earlier.
-        "max.in.flight.requests.per.connection": 1,
         "acks": "all",
         "compression.type": "lz4",
-        "linger.ms": 5,
+        # Longer than it takes to hand over a request; a flush sends without waiting for it.
+        "linger.ms": 1000,
         # No end of a message's own: one that ends alone lets those behind it pass. A batch ends.
         "message.timeout.ms": 0,
         "queue.buffering.max.kbytes": 8 * 1024,  # of librdkafka's default GiB
-        "log_level": 3,
-        **section.text_map("options"),
+        # Not each connection refused, 20 a second: what went wrong is told by the sidecar.
+        "log_level": 2,
+        **named,
     }
     section.finish()
     return lambda _origin, _logger: KafkaSink(topic, options, seconds)
