@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.manifests import MANIFESTS
-from webhook import metrics
 from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.policies import PolicyController
+from webhook.metrics.catalogue import METRICS
 
 SUFFIXES = ("_total", "_bucket", "_sum", "_count")
 
@@ -24,7 +24,7 @@ def alerts() -> list[Any]:
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
 def test_alerts_are_about_metrics_that_the_server_has(alert):
     """And about labels that they have; `pod` is the scraper's."""
-    names = {metric.name: metric for metric in metrics.METRICS}
+    names = {metric.name: metric for metric in METRICS}
     words = {
         word
         for word in re.findall(r"[a-z_]+", alert["expr"])

@@ -14,7 +14,7 @@ from tests.decisions.process import Sidecar
 from tests.manifests import MANIFESTS
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
-from webhook import metrics
+from webhook.metrics.catalogue import METRICS
 
 RULES = (
     MANIFESTS / "components" / "alerts" / "prometheus-rule.yaml",
@@ -312,7 +312,7 @@ def test_alerts_on_decisions_are_about_metrics_that_a_sidecar_or_a_server_has(
     series: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(waddle_\w+)(?:\{(.*)\})? ", exposed, re.MULTILINE):
         series[name] = set(re.findall(r'(\w+)="', labels))
-    for metric in metrics.METRICS:
+    for metric in METRICS:
         suffix = "_total" if metric.kind == "counter" else ""
         series[metric.name + suffix] = set(metric.labels)
     text = yaml.safe_load(RULES[1].read_text())["spec"]["groups"][0]["rules"]

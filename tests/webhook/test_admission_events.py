@@ -4,12 +4,12 @@ import pytest
 
 from tests.behaviour.serving import review
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from webhook import following_metrics
 from webhook.api.admission import AdmissionResponse, read_review
 from webhook.app.admission_events import QUEUE_MAX, AdmissionEvents
 from webhook.constraint.review import AugmentedObject
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.admission import ADMISSION_EVENTS
+from webhook.metrics.registry import Registry
 
 TIMES = (0.0, 0.0)
 ALWAYS = 'package p\nviolation[{"msg": "no"}] { true }'
@@ -108,4 +108,4 @@ def test_a_dry_run_makes_none_and_what_finds_no_room_is_dropped_and_counted():
     for _ in range(QUEUE_MAX + 2):
         noted(events, responses)
     assert len(events._noted) == QUEUE_MAX
-    assert registry.counters[following_metrics.ADMISSION_EVENTS] == {("dropped",): 2}
+    assert registry.counters[ADMISSION_EVENTS] == {("dropped",): 2}

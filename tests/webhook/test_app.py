@@ -9,7 +9,6 @@ import pytest
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
 from tests.patience import PATIENCE_SECONDS
-from webhook import metrics
 from webhook.api.gvk import gvk_of
 from webhook.app.files import Subject, fingerprint, watch
 from webhook.app.policies import MeteredClient, PolicyLoader, excluded_namespaces
@@ -17,7 +16,8 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.policies import CONSTRAINTS, INGESTIONS, SNAPSHOT, TEMPLATES
+from webhook.metrics.registry import Registry
 from webhook.policies.manifests import Manifest
 from webhook.server.serving import Serving
 
@@ -149,14 +149,14 @@ def test_loading_publishes_and_counts(tmp_path: Path) -> None:
     snapshot = parts.serving.revision.snapshot
     assert len(snapshot.constraints) == 2
     gauges = parts.registry.gauges
-    assert gauges[metrics.TEMPLATES] == {("active",): 2, ("error",): 0}
-    assert gauges[metrics.CONSTRAINTS]["warn", "active"] == 1
-    assert gauges[metrics.CONSTRAINTS]["deny", "active"] == 1
-    assert gauges[metrics.CONSTRAINTS]["deny", "error"] == 0
-    assert gauges[metrics.SNAPSHOT] == {(snapshot.digest,): 1}
-    assert parts.registry.counters[metrics.INGESTIONS] == {("active",): 2}
+    assert gauges[TEMPLATES] == {("active",): 2, ("error",): 0}
+    assert gauges[CONSTRAINTS]["warn", "active"] == 1
+    assert gauges[CONSTRAINTS]["deny", "active"] == 1
+    assert gauges[CONSTRAINTS]["deny", "error"] == 0
+    assert gauges[SNAPSHOT] == {(snapshot.digest,): 1}
+    assert parts.registry.counters[INGESTIONS] == {("active",): 2}
     assert parts.loader.load() is True
-    assert parts.registry.counters[metrics.INGESTIONS] == {("active",): 2}
+    assert parts.registry.counters[INGESTIONS] == {("active",): 2}
     assert parts.messages == ["policies in force"]
 
 

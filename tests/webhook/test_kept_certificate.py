@@ -9,9 +9,10 @@ from webhook import certs
 from webhook.app.certificates import CertificateLoader
 from webhook.app.cluster_certificate import ClusterCertificate
 from webhook.certs import InvalidCertificate, self_signed
-from webhook.exposition import Exposition
 from webhook.log import open_log
-from webhook.metrics import CERT_NOT_AFTER, Registry
+from webhook.metrics.exposition import Exposition
+from webhook.metrics.registry import Registry
+from webhook.metrics.server import CERT_NOT_AFTER
 from webhook.settings.serve import read
 
 ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": "ns"}

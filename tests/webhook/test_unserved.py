@@ -6,9 +6,9 @@ import json
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.app.unserved import UNSERVED, look
 from webhook.cluster.client import Client
-from webhook.following_metrics import UNSERVED_OBJECTS
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.policies import UNSERVED_OBJECTS
+from webhook.metrics.registry import Registry
 
 
 def listed(number):

@@ -14,12 +14,12 @@ import hashlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import following_metrics
 from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.audit.counted_events import CountedEvents, event_name
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.admission import Recorder
 
 COMPONENT: Final = "gatekeeper-webhook"
@@ -81,7 +81,7 @@ class AdmissionEvents:
                 if action not in _WORDS:
                     continue
                 if len(self._noted) >= QUEUE_MAX:
-                    self._registry.count(following_metrics.ADMISSION_EVENTS, "dropped")
+                    self._registry.count(ADMISSION_EVENTS, "dropped")
                 else:
                     self._noted.append(self.event(request, result, action))
 
@@ -94,7 +94,7 @@ class AdmissionEvents:
                 try:
                     await self._write_one(events)
                 except Exception as error:  # noqa: BLE001  # one violation's boundary: counted, told
-                    self._registry.count(following_metrics.ADMISSION_EVENTS, "failed")
+                    self._registry.count(ADMISSION_EVENTS, "failed")
                     self._log.fault("bug: an Event of an admission could not be made", error)
                     await asyncio.sleep(backoff.next_seconds())
 
@@ -103,11 +103,11 @@ class AdmissionEvents:
         try:
             await events.write(document)
         except (ApiError, UnreachableError) as error:
-            self._registry.count(following_metrics.ADMISSION_EVENTS, "failed")
+            self._registry.count(ADMISSION_EVENTS, "failed")
             name = document["metadata"]["name"]
             self._log.warning("Event not written", name=name, error=str(error))
         else:
-            self._registry.count(following_metrics.ADMISSION_EVENTS, "written")
+            self._registry.count(ADMISSION_EVENTS, "written")
 
     def event(self, request: AdmissionRequest, result: Result, action: str) -> dict[str, Any]:
         """The Event of one action of a violation."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook import certs, metrics
+from webhook import certs
 from webhook.app.compilation import CompileThread
 from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.constraint.limits import Budget
+from webhook.metrics.admission import BREAKERS
+from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.hub import Hub
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.admission import Recorder
     from webhook.server.serving import Serving
     from webhook.server.validation import Callers
@@ -160,17 +162,15 @@ class AdmissionPort:
     def refresh(self) -> None:
         """Bring the port's gauges up to date for a scrape."""
         registry, hub = self._registry, self._hub
-        registry.set(metrics.IN_FLIGHT, hub.in_flight)
-        registry.set(metrics.WAITING_BYTES, hub.waiting_bytes)
-        registry.set(metrics.CONNECTIONS, len(hub.connections))
-        registry.set(metrics.HANDSHAKES, len(hub.handshakes))
+        registry.set(IN_FLIGHT, hub.in_flight)
+        registry.set(WAITING_BYTES, hub.waiting_bytes)
+        registry.set(CONNECTIONS, len(hub.connections))
+        registry.set(HANDSHAKES, len(hub.handshakes))
         guard, revision = self._serving.guard, self._serving.revision
         if revision is not None and guard.breakers:
             guard.keep(constraint.key for constraint in revision.snapshot.constraints)
         suspended = [key for key, view in guard.views().items() if view.state != "closed"]
-        registry.replace(
-            metrics.BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0)
-        )
+        registry.replace(BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0))
 
     def _tell(self, breaker: BreakerView) -> None:
         """Log a change of a breaker."""

@@ -11,12 +11,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook import metrics
 from webhook.app.audit_sweeps import Sweeps
 from webhook.app.loop_thread import LoopThread
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
+from webhook.metrics.audit import AUDIT_SWEEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.app.decisions import DecisionLog
     from webhook.audit.tally import ConstraintKey
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.serving import Serving
     from webhook.settings.serve import ServeSettings
 
@@ -103,7 +103,7 @@ class AuditThread:
                     tasks.create_task(sweeps.run())
                     tasks.create_task(self._sweep_forever(sweeps))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
-                self._registry.count(metrics.AUDIT_SWEEPS, "failed")
+                self._registry.count(AUDIT_SWEEPS, "failed")
                 self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
             await asyncio.sleep(backoff.next_seconds())
 

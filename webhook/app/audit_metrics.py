@@ -6,7 +6,20 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from webhook import following_metrics, metrics
+from webhook.metrics.audit import (
+    AUDIT_DURATION,
+    AUDIT_EVENTS,
+    AUDIT_LAST_RUN,
+    AUDIT_LAST_RUN_END,
+    AUDIT_LEFT_OUT,
+    AUDIT_LISTS,
+    AUDIT_OBJECTS,
+    AUDIT_SWEEPS,
+    AUDIT_UNDECIDED,
+    AUDIT_UNREADABLE,
+    AUDIT_VIOLATIONS,
+)
+from webhook.metrics.cluster import API_WRITE_FAILURES, API_WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +29,8 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.metric import Metric
-    from webhook.metrics import Registry
+    from webhook.metrics.declaration import Metric
+    from webhook.metrics.registry import Registry
 
 ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
 """The values of ``enforcement_action`` that are always there, as in Gatekeeper."""
@@ -35,7 +48,7 @@ class AuditMetrics:
     async def start(self, start: SweepStart) -> None:
         """When it began."""
         del start
-        self._registry.set(metrics.AUDIT_LAST_RUN, int(time.time()))
+        self._registry.set(AUDIT_LAST_RUN, int(time.time()))
 
     async def audited(self, audited: Audited) -> None:
         """Nothing: objects are counted at the end."""
@@ -46,17 +59,17 @@ class AuditMetrics:
     async def end(self, end: SweepEnd) -> None:
         """How it went."""
         registry = self._registry
-        registry.set(metrics.AUDIT_LAST_RUN_END, int(time.time()))
-        registry.histogram(metrics.AUDIT_DURATION).observe(end.duration_ns / 1e9)
-        registry.count(metrics.AUDIT_SWEEPS, "partial" if end.undecided else "complete")
-        registry.count(metrics.AUDIT_OBJECTS, by=end.reviewed)
-        registry.count(metrics.AUDIT_LEFT_OUT, by=end.left_out)
-        registry.set(metrics.AUDIT_UNREADABLE, len(end.unreadable))
-        registry.set(metrics.AUDIT_UNDECIDED, len(end.undecided))
+        registry.set(AUDIT_LAST_RUN_END, int(time.time()))
+        registry.histogram(AUDIT_DURATION).observe(end.duration_ns / 1e9)
+        registry.count(AUDIT_SWEEPS, "partial" if end.undecided else "complete")
+        registry.count(AUDIT_OBJECTS, by=end.reviewed)
+        registry.count(AUDIT_LEFT_OUT, by=end.left_out)
+        registry.set(AUDIT_UNREADABLE, len(end.unreadable))
+        registry.set(AUDIT_UNDECIDED, len(end.undecided))
 
     def failed(self) -> None:
         """A sweep that could not even begin."""
-        self._registry.count(metrics.AUDIT_SWEEPS, "failed")
+        self._registry.count(AUDIT_SWEEPS, "failed")
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
         """Violations by action: of each constraint the last total that is known."""
@@ -69,19 +82,19 @@ class AuditMetrics:
                 # A constraint's own word may be any: a label may not.
                 sums[action if action in ACTIONS else "unrecognized"] += number
         self._registry.replace(
-            metrics.AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
+            AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
         )
 
     def refresh(self, statuses: ConstraintStatuses, events: AuditEvents | None) -> None:
         """Bring up to date what others count."""
-        self._count(following_metrics.API_WRITES, statuses.writes, "audit")
-        self._count(following_metrics.API_WRITE_FAILURES, statuses.failures, "audit")
-        self._count(metrics.AUDIT_LISTS, self._lists.continued, "continued")
-        self._count(metrics.AUDIT_LISTS, self._lists.restarted, "restarted")
+        self._count(API_WRITES, statuses.writes, "audit")
+        self._count(API_WRITE_FAILURES, statuses.failures, "audit")
+        self._count(AUDIT_LISTS, self._lists.continued, "continued")
+        self._count(AUDIT_LISTS, self._lists.restarted, "restarted")
 
         if events is not None:
             for outcome, number in events.outcomes.items():
-                self._count(metrics.AUDIT_EVENTS, number, outcome)
+                self._count(AUDIT_EVENTS, number, outcome)
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels), 0)

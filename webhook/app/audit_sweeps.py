@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.resource import Resource
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.serving import Revision, Serving
     from webhook.settings.serve import ServeSettings
 

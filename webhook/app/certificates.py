@@ -7,14 +7,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from webhook import certs, metrics
+from webhook import certs
 from webhook.certs import CertificatePair, InvalidCertificate, SwappedContext
+from webhook.metrics.policies import RELOAD_FAULT, RELOADS
+from webhook.metrics.server import CERT_NOT_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.settings.serve import ServeSettings
 
 
@@ -78,12 +80,12 @@ class CertificateLoader:
                 stays = "" if self._installed is None else "; the one before stays"
                 self._log.error(f"certificate cannot be used{stays}", error=str(error))
             self._fault = str(error)
-            self._registry.count(metrics.RELOADS, "certificate", "error")
-            self._registry.set(metrics.RELOAD_FAULT, 1, "certificate")
+            self._registry.count(RELOADS, "certificate", "error")
+            self._registry.set(RELOAD_FAULT, 1, "certificate")
             return None
         self._fault = ""
-        self._registry.count(metrics.RELOADS, "certificate", "success")
-        self._registry.set(metrics.RELOAD_FAULT, 0, "certificate")
+        self._registry.count(RELOADS, "certificate", "success")
+        self._registry.set(RELOAD_FAULT, 0, "certificate")
         self._installed = pair
         return pair
 
@@ -103,7 +105,7 @@ class CertificateLoader:
         ends = certs.not_after(pair.certificate)
         if ends is not None:
             self._ends = ends.timestamp()
-            self._registry.set(metrics.CERT_NOT_AFTER, self._ends)
+            self._registry.set(CERT_NOT_AFTER, self._ends)
 
 
 def service_names(settings: ServeSettings) -> tuple[str, ...]:

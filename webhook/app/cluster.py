@@ -13,7 +13,6 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from webhook import metrics
 from webhook.api.pod_status import Pod
 from webhook.app.cluster_certificate import ClusterCertificate
 from webhook.app.cluster_policies import ClusterPolicies
@@ -37,6 +36,8 @@ from webhook.controllers.pods import STATUS_OPERATION
 from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
 from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.spoiled import Spoiled
+from webhook.metrics.cluster import CLUSTER_FAULTS
+from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
 from webhook.server.preparation import NamespaceAnswer
 from webhook.settings.serve import SERVED
 from webhook.watch.manager import Manager
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from webhook.controllers.revision_keeper import Key
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.serving import Serving
     from webhook.settings.serve import ServeSettings
     from webhook.watch.queue import Event
@@ -202,7 +203,7 @@ class ClusterThread:
             try:
                 await self._follow()
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
-                self._registry.count(metrics.CLUSTER_FAULTS)
+                self._registry.count(CLUSTER_FAULTS)
                 self._log.fault("bug: the cluster is no longer followed; beginning anew", error)
                 self._faults = (f"internal error: {type(error).__name__}", *self._faults)
             await asyncio.sleep(backoff.next_seconds())
@@ -403,7 +404,7 @@ class Following:
         if not policies.publish():
             return
         self._writers.want(policies.statuses(), prune=policies.is_serving)
-        self._registry.replace(metrics.POLICIES_NOT_NEWEST, policies.policy.not_newest)
+        self._registry.replace(POLICIES_NOT_NEWEST, policies.policy.not_newest)
         if self._generates:
             self._crds.want(policies.policy.crds, prune=False)
         if self._revisions is not None and policies.is_serving:
@@ -451,9 +452,9 @@ class Following:
         """What all replicas make of the policies, and what is kept of them."""
         registry = self._registry
         if self._aggregation is not None:
-            registry.replace(metrics.POLICY_STATES, self._aggregation.conditions.counts)
+            registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
         if self._revisions is not None:
-            registry.set(metrics.POLICY_REVISIONS, self._revisions.count)
+            registry.set(POLICY_REVISIONS, self._revisions.count)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Writes and failed ones, by what was written."""

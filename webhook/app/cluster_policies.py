@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from webhook import metrics
 from webhook.api import timestamp
 from webhook.app.policies import gauge, settle
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import Reconciler
 from webhook.controllers.sync import SyncController
+from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
+from webhook.metrics.registry import OTHER
 from webhook.readiness import Tracker
 from webhook.server.serving import Revision
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.controllers.revisions import Revisions
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.serving import Serving
 
 SHOWN: Final = 10
@@ -117,7 +118,7 @@ class ClusterPolicies:
         )
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts
-            self._registry.replace(metrics.TEMPLATES, {("active",): active, ("error",): errors})
+            self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
             self._log.info(
                 "policies in force",
@@ -127,7 +128,7 @@ class ClusterPolicies:
                 constraints=len(snapshot.constraints),
             )
         else:
-            self._registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
+            self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
     def take_violations(self) -> None:
         """Tell the policies which constraints in a roll-out were violated since the last call.
@@ -142,7 +143,7 @@ class ClusterPolicies:
         counts: Counter[tuple[str, str]] = Counter()
         for (kind, name, _), count in self._registry.violations.series.copy().items():
             counts[kind, name] += count
-        others, now = counts["", metrics.OTHER], time.time()
+        others, now = counts["", OTHER], time.time()
         counted = {key: counts[key] + others for key in staged}
         for key, count in counted.items():
             if count > self._counted.get(key, 0):

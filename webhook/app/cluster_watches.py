@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook import following_metrics
 from webhook.api.shapes import conditions_of, status_of
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.resource import Resource
 from webhook.constraint import constraint
+from webhook.metrics.cluster import (
+    API_REQUESTS,
+    API_TOKENS_ROTATED,
+    API_UNAUTHORIZED,
+    API_WRITE_FAILURES,
+    API_WRITES,
+    INTENDED_KINDS,
+    STATUS_FIELDS_PRUNED,
+    SYNCED,
+    SYNCED_DATA,
+    WATCH_ERRORS,
+    WATCH_EVENTS,
+    WATCH_GONE,
+    WATCH_LISTS,
+    WATCH_MALFORMED,
+    WATCH_SILENCES,
+    WATCH_STARTS,
+    WATCHED_KINDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +35,8 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Statistics
     from webhook.controllers.object_writer import ObjectWriter
-    from webhook.metric import Metric
-    from webhook.metrics import Registry
+    from webhook.metrics.declaration import Metric
+    from webhook.metrics.registry import Registry
     from webhook.watch.manager import Manager
 
 
@@ -53,13 +71,13 @@ class ClusterDiscovery(Discovery):
 
 
 _COUNTED: Final = (
-    ("lists", following_metrics.WATCH_LISTS),
-    ("watches", following_metrics.WATCH_STARTS),
-    ("events", following_metrics.WATCH_EVENTS),
-    ("gone", following_metrics.WATCH_GONE),
-    ("errors", following_metrics.WATCH_ERRORS),
-    ("malformed", following_metrics.WATCH_MALFORMED),
-    ("silences", following_metrics.WATCH_SILENCES),
+    ("lists", WATCH_LISTS),
+    ("watches", WATCH_STARTS),
+    ("events", WATCH_EVENTS),
+    ("gone", WATCH_GONE),
+    ("errors", WATCH_ERRORS),
+    ("malformed", WATCH_MALFORMED),
+    ("silences", WATCH_SILENCES),
 )
 
 
@@ -87,20 +105,20 @@ class WatchMetrics:
             self._registry.count(metric, by=self._growth(field, statistics))
         registry = self._registry
         running = sum(not item.absent for item in statistics.values())
-        registry.set(following_metrics.WATCHED_KINDS, running)
-        registry.set(following_metrics.INTENDED_KINDS, len(statistics))
+        registry.set(WATCHED_KINDS, running)
+        registry.set(INTENDED_KINDS, len(statistics))
         objects: dict[tuple[str, ...], float] = {}
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
-        registry.replace(following_metrics.SYNCED, objects)
-        registry.replace(following_metrics.SYNCED_DATA, {(data_digest,): 1})
-        registry.replace(following_metrics.STATUS_FIELDS_PRUNED, pruned)
-        self._count(following_metrics.API_REQUESTS, self._client.requests)
-        self._count(following_metrics.API_UNAUTHORIZED, self._client.unauthorized)
-        self._count(following_metrics.API_TOKENS_ROTATED, self._client.credentials.rotations)
+        registry.replace(SYNCED, objects)
+        registry.replace(SYNCED_DATA, {(data_digest,): 1})
+        registry.replace(STATUS_FIELDS_PRUNED, pruned)
+        self._count(API_REQUESTS, self._client.requests)
+        self._count(API_UNAUTHORIZED, self._client.unauthorized)
+        self._count(API_TOKENS_ROTATED, self._client.credentials.rotations)
         for what, (number, failures) in writes.items():
-            self._count(following_metrics.API_WRITES, number, what)
-            self._count(following_metrics.API_WRITE_FAILURES, failures, what)
+            self._count(API_WRITES, number, what)
+            self._count(API_WRITE_FAILURES, failures, what)
 
     def _growth(self, field: str, statistics: Mapping[GroupVersionKind, Statistics]) -> int:
         """How much a count has grown over all watches since the last look."""

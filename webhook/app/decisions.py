@@ -6,11 +6,24 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from webhook import __version__, metrics
+from webhook import __version__
 from webhook.decisions.configuration import ConfigurationError, load
 from webhook.decisions.exporter import DROP_REASONS, Exporter, origin_from_environment
 from webhook.decisions.recorder import AdmissionRecorder
 from webhook.decisions.settings import read_settings
+from webhook.metrics.decisions import (
+    DECISIONS_ACKNOWLEDGED,
+    DECISIONS_CONNECT_FAILURES,
+    DECISIONS_CONNECTED,
+    DECISIONS_DROPPED,
+    DECISIONS_FAULTS,
+    DECISIONS_OFFERED,
+    DECISIONS_QUEUED,
+    DECISIONS_QUEUED_BYTES,
+    DECISIONS_RETRIED,
+    DECISIONS_SENT,
+)
+from webhook.metrics.policies import RELOAD_FAULT
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.audit.decision_records import DecisionRecords
     from webhook.decisions.settings import ExporterSettings
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
 
 
 class DecisionLog:
@@ -74,10 +87,10 @@ class DecisionLog:
         try:
             settings = read_settings(load(self._path))
         except ConfigurationError as error:
-            self._registry.set(metrics.RELOAD_FAULT, 1, "decision_log")
+            self._registry.set(RELOAD_FAULT, 1, "decision_log")
             self._log.error("decision log configuration not taken", error=str(error))
             return False
-        self._registry.set(metrics.RELOAD_FAULT, 0, "decision_log")
+        self._registry.set(RELOAD_FAULT, 0, "decision_log")
         if settings != self._exporter.settings:
             self._loop.call_soon_threadsafe(self._configure, settings)
         return True
@@ -87,20 +100,20 @@ class DecisionLog:
         registry, exporter = self._registry, self._exporter
         counters = exporter.counters
         for metric, number in (
-            (metrics.DECISIONS_OFFERED, counters.offered),
-            (metrics.DECISIONS_ACKNOWLEDGED, counters.acknowledged),
-            (metrics.DECISIONS_SENT, counters.sent),
-            (metrics.DECISIONS_RETRIED, counters.retried),
-            (metrics.DECISIONS_CONNECT_FAILURES, counters.connect_failures),
-            (metrics.DECISIONS_FAULTS, counters.faults),
+            (DECISIONS_OFFERED, counters.offered),
+            (DECISIONS_ACKNOWLEDGED, counters.acknowledged),
+            (DECISIONS_SENT, counters.sent),
+            (DECISIONS_RETRIED, counters.retried),
+            (DECISIONS_CONNECT_FAILURES, counters.connect_failures),
+            (DECISIONS_FAULTS, counters.faults),
         ):
             registry.counters[metric] = {(): number}
-        registry.counters[metrics.DECISIONS_DROPPED] = {
+        registry.counters[DECISIONS_DROPPED] = {
             (reason,): counters.dropped.get(reason, 0) for reason in DROP_REASONS
         }
-        registry.set(metrics.DECISIONS_QUEUED, exporter.queued)
-        registry.set(metrics.DECISIONS_QUEUED_BYTES, exporter.queued_bytes)
-        registry.set(metrics.DECISIONS_CONNECTED, int(exporter.connected))
+        registry.set(DECISIONS_QUEUED, exporter.queued)
+        registry.set(DECISIONS_QUEUED_BYTES, exporter.queued_bytes)
+        registry.set(DECISIONS_CONNECTED, int(exporter.connected))
 
     def _configure(self, settings: ExporterSettings) -> None:
         self._exporter.configure(settings)

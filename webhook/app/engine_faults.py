@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from webhook import metrics
+from webhook.metrics.admission import ENGINE_FAULTS
+from webhook.metrics.registry import OTHER
 
 if TYPE_CHECKING:
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.rego.errors import EngineFault
 
 MAX_PLACES: Final = 256
@@ -33,7 +34,7 @@ class EngineFaults:
             known = kind in self._kinds or len(self._kinds) < MAX_PLACES
             if known:
                 self._kinds.add(kind)
-            self._registry.count(metrics.ENGINE_FAULTS, kind if known else metrics.OTHER)
+            self._registry.count(ENGINE_FAULTS, kind if known else OTHER)
             if at in self._told or len(self._told) >= MAX_PLACES:
                 return
             self._told.add(at)

@@ -6,7 +6,6 @@ import gc
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import following_metrics, metrics
 from webhook.api import config
 from webhook.api.config import CONFIG
 from webhook.api.gvk import name_of
@@ -14,6 +13,19 @@ from webhook.constraint import enforcement, wildcard
 from webhook.constraint.client import Client
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.template import CEL
+from webhook.metrics.policies import (
+    CONSTRAINTS,
+    CONSTRAINTS_WITHOUT_ENGINE,
+    INGESTION_DURATION,
+    INGESTIONS,
+    RELOAD_FAULT,
+    RELOAD_SECONDS,
+    RELOADS,
+    SNAPSHOT,
+    SNAPSHOT_REVISION,
+    TEMPLATES,
+    TEMPLATES_WITH_CEL,
+)
 from webhook.policies.directory import PolicyDirectory
 from webhook.server.serving import Revision
 
@@ -26,7 +38,7 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.constraint.target import Target
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.policies.directory import PolicyReport
     from webhook.policies.manifests import Manifest
     from webhook.server.serving import Serving
@@ -70,8 +82,8 @@ class MeteredClient(Client):
         return changed
 
     def _count(self, status: str, began: float) -> None:
-        self._registry.count(metrics.INGESTIONS, status)
-        seconds = self._registry.histogram(metrics.INGESTION_DURATION, status)
+        self._registry.count(INGESTIONS, status)
+        seconds = self._registry.histogram(INGESTION_DURATION, status)
         seconds.observe(time.monotonic() - began)
 
 
@@ -117,8 +129,8 @@ class PolicyLoader:
             report = self._directory.load()
         except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
             self._log.fault("bug while loading policies", error)
-            self._registry.count(metrics.RELOADS, "policies", "error")
-            self._registry.set(metrics.RELOAD_FAULT, 1, "policies")
+            self._registry.count(RELOADS, "policies", "error")
+            self._registry.set(RELOAD_FAULT, 1, "policies")
             self._faults = (f"internal error: {type(error).__name__}",)
             if self._serving.revision is None:
                 self._state = self._faults[0]
@@ -191,13 +203,11 @@ class PolicyLoader:
 
     def _count(self, report: PolicyReport, seconds: float) -> None:
         failing = bool(report.faults)
-        self._registry.count(metrics.RELOADS, "policies", "error" if failing else "success")
-        self._registry.set(metrics.RELOAD_FAULT, int(failing), "policies")
-        self._registry.set(metrics.RELOAD_SECONDS, seconds, "policies")
+        self._registry.count(RELOADS, "policies", "error" if failing else "success")
+        self._registry.set(RELOAD_FAULT, int(failing), "policies")
+        self._registry.set(RELOAD_SECONDS, seconds, "policies")
         templates = sum(fault.title.startswith("ConstraintTemplate ") for fault in report.faults)
-        self._registry.replace(
-            metrics.TEMPLATES, {("active",): report.templates, ("error",): templates}
-        )
+        self._registry.replace(TEMPLATES, {("active",): report.templates, ("error",): templates})
 
 
 def gauge(registry: Registry, snapshot: Snapshot) -> None:
@@ -215,13 +225,13 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
         known = constraint.enforcement_action in enforcement.ACTIONS
         action = constraint.enforcement_action if known else "unrecognized"
         counts[action, "error"] += 1
-    registry.replace(metrics.CONSTRAINTS, counts)
-    registry.replace(metrics.SNAPSHOT, {(snapshot.digest,): 1})
-    registry.set(metrics.SNAPSHOT_REVISION, snapshot.revision)
+    registry.replace(CONSTRAINTS, counts)
+    registry.replace(SNAPSHOT, {(snapshot.digest,): 1})
+    registry.set(SNAPSHOT_REVISION, snapshot.revision)
     engines = [{code.engine for code in template.code} for template in snapshot.templates]
-    registry.set(metrics.TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
+    registry.set(TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
     without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
-    registry.set(following_metrics.CONSTRAINTS_WITHOUT_ENGINE, without)
+    registry.set(CONSTRAINTS_WITHOUT_ENGINE, without)
     registry.violations.keep(constraint.key for constraint in snapshot.constraints)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
-from webhook import __version__, log, metrics
+from webhook import __version__, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.bounded_driver import BoundedDriver, Trials
 from webhook.app.certificates import CertificateLoader
@@ -30,8 +30,9 @@ from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.exposition import Exposition
-from webhook.metrics import Registry
+from webhook.metrics.exposition import Exposition
+from webhook.metrics.registry import Registry
+from webhook.metrics.server import BUILD, READY
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 from webhook.server.listener import BACKLOG
@@ -109,7 +110,7 @@ class Process:
         self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
-        self._registry.set(metrics.BUILD, 1, __version__)
+        self._registry.set(BUILD, 1, __version__)
         self._certificate = (
             CertificateLoader(settings, self._registry, self._log)
             if settings.serves_admission
@@ -374,7 +375,7 @@ class Process:
             self._admission.refresh()
         if self._decisions is not None:
             self._decisions.refresh()
-        self._registry.set(metrics.READY, int(not any(check() for check in self._ready.values())))
+        self._registry.set(READY, int(not any(check() for check in self._ready.values())))
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:

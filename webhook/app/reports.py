@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from webhook import report_metrics as metrics
 from webhook.app.reports_assessor import Findings, SnapshotAssessor
 from webhook.app.reports_kinds import PreferredKinds
 from webhook.audit.expansions import read_expansion
@@ -13,6 +12,13 @@ from webhook.audit.kinds import listable
 from webhook.audit.scope import Scope
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.expansion import Expansion
+from webhook.metrics.reports import (
+    REPORT_LIMIT_REACHED,
+    REPORT_OUTCOMES,
+    REPORT_WRITES,
+    REPORTS_LOST,
+    REPORTS_WAITING,
+)
 from webhook.reports.capacity import Capacity
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
@@ -28,8 +34,8 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Key
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
-    from webhook.metric import Metric
-    from webhook.metrics import Registry
+    from webhook.metrics.declaration import Metric
+    from webhook.metrics.registry import Registry
     from webhook.reports.finding import Assessment, Subject, Verdict
     from webhook.server.serving import Serving
     from webhook.settings.reports import ReportSettings
@@ -152,14 +158,14 @@ class Reports:
 
     def _count(self) -> None:
         registry = self._registry
-        self._add(metrics.REPORT_WRITES, self._writer.requests)
-        self._add(metrics.REPORT_OUTCOMES, self._writer.outcomes)
-        self._add(metrics.REPORTS_LOST, self.refresher.lost)
-        registry.set(metrics.REPORTS_WAITING, self.refresher.waiting, self._process)
+        self._add(REPORT_WRITES, self._writer.requests)
+        self._add(REPORT_OUTCOMES, self._writer.outcomes)
+        self._add(REPORTS_LOST, self.refresher.lost)
+        registry.set(REPORTS_WAITING, self.refresher.waiting, self._process)
         full = self._capacity.is_reached or (
             isinstance(self._store, PolicyReports) and bool(self._store.left_out)
         )
-        registry.set(metrics.REPORT_LIMIT_REACHED, int(full), self._process)
+        registry.set(REPORT_LIMIT_REACHED, int(full), self._process)
 
     def _add(self, metric: Metric, numbers: Mapping[Any, int]) -> None:
         series = self._registry.counters.setdefault(metric, {})

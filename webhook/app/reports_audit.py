@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook import report_metrics as metrics
 from webhook.audit.scope import everything
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint import enforcement
 from webhook.constraint.selection import about
+from webhook.metrics.reports import REPORT_RESULTS
 from webhook.reports.finding import Policy, Subject, digest, is_reportable
 from webhook.reports.known import Known, known_reports
 from webhook.reports.summary import Tally, merged
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.app.reports import Reports
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.reports.finding import Finding
 
 
@@ -141,7 +141,7 @@ class AuditReports:
             if kind not in forsaken
         }
         series = merged(self._tallies.values(), self._series_max)
-        self._registry.replace(metrics.REPORT_RESULTS, series)
+        self._registry.replace(REPORT_RESULTS, series)
 
     def _know(self, subject: Subject, findings: tuple[Finding, ...], said: bytes) -> None:
         assert self._known is not None

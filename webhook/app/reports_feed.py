@@ -11,7 +11,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook import metrics
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.app.priority import give_way
 from webhook.app.reports import ADMISSION, Reports
@@ -21,6 +20,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.targets.admission import NAME as TARGET
+from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.finding import Subject, is_reportable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.admission import Recorder
     from webhook.server.serving import Serving
     from webhook.settings.serve import ServeSettings
@@ -164,7 +164,7 @@ class AdmissionReports:
             try:
                 await self._write(client)
             except Exception as error:  # noqa: BLE001  # the boundary: what follows is not silent
-                self._registry.count(metrics.CLUSTER_FAULTS)
+                self._registry.count(CLUSTER_FAULTS)
                 self._log.fault("bug: reports of admissions end; beginning anew", error)
             await asyncio.sleep(backoff.next_seconds())
 

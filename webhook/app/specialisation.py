@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook.app.priority import stand_behind
 from webhook.constraint.drivers.specialisation import Specialiser
-from webhook.specialisation_metrics import (
+from webhook.metrics.policies import (
     SPECIALISATIONS_REFUSED,
     SPECIALISED_BYTES,
     SPECIALISED_CONSTRAINTS,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
 
 
 class SpecialisingThread:

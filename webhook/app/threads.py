@@ -10,7 +10,7 @@ import uvloop
 
 from webhook.app.files import Subject, watch
 from webhook.app.priority import stand_behind
-from webhook.metrics import Registry
+from webhook.metrics.registry import Registry
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener

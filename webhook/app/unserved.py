@@ -10,18 +10,18 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook import following_metrics
 from webhook.api.shapes import integer_of, object_of
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.pages import read_page
+from webhook.metrics.policies import UNSERVED_OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.cluster.client import Client
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
 
 AGAIN_SECONDS: Final = 600.0
 """How often it is looked again: what is made later is told as well."""
@@ -85,9 +85,7 @@ async def look(
 ) -> dict[str, int]:
     """Count what has no effect, and say what was not ``told``; raises as :func:`count`."""
     found = {item.kind: await count(client, item) for item in UNSERVED}
-    registry.replace(
-        following_metrics.UNSERVED_OBJECTS, {(kind,): n for kind, n in found.items() if n}
-    )
+    registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in found.items() if n})
     for item in UNSERVED:
         number = found[item.kind]
         if number and told.get(item.kind) != number:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cli.exit_codes import CODES, OF_ALL
 from webhook.cli.formats.words import MEANINGS
-from webhook.metrics import METRICS
+from webhook.metrics.catalogue import METRICS
 from webhook.settings.flags import flags_of, show_default
 from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.serve import ServeSettings
@@ -19,7 +19,7 @@ from webhook.settings.serve import ServeSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.metric import Metric
+    from webhook.metrics.declaration import Metric
     from webhook.settings.flags import Flag
     from webhook.settings.gatekeeper import ForeignFlag
 

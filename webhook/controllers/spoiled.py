@@ -12,14 +12,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from webhook import following_metrics
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
 
 Follower: TypeAlias = Literal[
     "template",
@@ -81,7 +81,7 @@ class Spoiled:
         if key in self._known or len(self._known) < REMEMBERED_MAX:
             self._known[key] = text
         if self._registry is not None:
-            self._registry.count(following_metrics.OBJECT_FAULTS, follower)
+            self._registry.count(OBJECT_FAULTS, follower)
             self._show()
         if is_news and self._log is not None:
             self._log.fault(
@@ -101,4 +101,4 @@ class Spoiled:
         counts: dict[tuple[str, ...], float] = {}
         for follower, *_ in self._known:
             counts[follower,] = counts.get((follower,), 0) + 1
-        self._registry.replace(following_metrics.OBJECTS_SPOILED, counts)
+        self._registry.replace(OBJECTS_SPOILED, counts)

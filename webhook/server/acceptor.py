@@ -12,7 +12,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import metrics
+from webhook.metrics.server import HANDSHAKES_FAILED
 from webhook.server.limits import CLOSE_SECONDS
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Acceptor:
     def _failed(self, reason: str, error: str) -> None:
         """Count a handshake that came to nothing, and log it if none was lately."""
         hub = self._hub
-        hub.registry.count(metrics.HANDSHAKES_FAILED, reason)
+        hub.registry.count(HANDSHAKES_FAILED, reason)
         now = time.monotonic()
         if now - self._told_at < TELL_SECONDS:
             self._untold += 1

@@ -6,12 +6,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook import metrics
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import Deferred
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedReview
+from webhook.metrics.admission import (
+    EVALUATION_ERRORS,
+    OVERRUNS,
+    POLICY_FAULTS,
+    SLOW_REVIEWS,
+    VALIDATION_REQUESTS,
+    VALIDATION_SECONDS,
+)
 from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.endpoint import Unanswerable
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.preparation import NamespaceAnswer, Preparations
     from webhook.server.serving import Revision, Serving
 
@@ -157,7 +164,7 @@ class Admission:
         self._registry = registry
         self._log = log
         self._seconds = {
-            status: registry.histogram(metrics.VALIDATION_SECONDS, status)
+            status: registry.histogram(VALIDATION_SECONDS, status)
             for status in ("allow", "deny", "error")
         }
 
@@ -285,7 +292,7 @@ class Admission:
         finally:
             if status:
                 dry_run = "true" if request.dry_run else "false"
-                self._registry.count(metrics.VALIDATION_REQUESTS, status, dry_run)
+                self._registry.count(VALIDATION_REQUESTS, status, dry_run)
                 self._seconds[status].observe(time.monotonic() - received_at)
 
     def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
@@ -348,7 +355,7 @@ class Admission:
         if review is None:
             message = "too many slow reviews wait: try again or try another replica"
             raise Unanswerable(429, "overload", message, retry=True)
-        self._registry.count(metrics.SLOW_REVIEWS)
+        self._registry.count(SLOW_REVIEWS)
         known = replace(prepared, reviewed=review, revision=revision, began=time.monotonic())
         return Waiting(
             preparation.finished([review], until - time.monotonic()),
@@ -360,11 +367,11 @@ class Admission:
         """Count every constraint that could not be decided; log what just went wrong."""
         for item in undecided:
             kind = item.constraint.kind
-            self._registry.count(metrics.POLICY_FAULTS, kind, item.cause, item.answer)
+            self._registry.count(POLICY_FAULTS, kind, item.cause, item.answer)
             if item.cause == "error":
-                self._registry.count(metrics.EVALUATION_ERRORS, kind)
+                self._registry.count(EVALUATION_ERRORS, kind)
             elif item.cause == "overrun":
-                self._registry.count(metrics.OVERRUNS, kind)
+                self._registry.count(OVERRUNS, kind)
             else:
                 continue  # Told when it began; not for each request.
             self._log.error(
@@ -387,7 +394,7 @@ class Admission:
             self._log.error("error executing query", hookType="validation", error=message)
             return verdict.errored(request.uid, 500, message)
         for fault in failed:
-            self._registry.count(metrics.EVALUATION_ERRORS, fault.kind)
+            self._registry.count(EVALUATION_ERRORS, fault.kind)
             self._log.error(
                 "evaluation failed",
                 hookType="validation",
@@ -412,7 +419,7 @@ class Admission:
                         constraint=constraint.name,
                     )
             if result.error:
-                registry.count(metrics.EVALUATION_ERRORS, constraint.kind)
+                registry.count(EVALUATION_ERRORS, constraint.kind)
         if self._options.log_denies:
             for fields in denials(request, responses):
                 self._log.info(fields.pop("message"), **fields)

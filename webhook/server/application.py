@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
     from webhook.server.validation import ValidationEndpoint

@@ -11,7 +11,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook import metrics
 from webhook.api.admission import (
     InvalidReview,
     UndecidableReview,
@@ -21,6 +20,7 @@ from webhook.api.admission import (
 )
 from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
+from webhook.metrics.admission import REFUSED, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, Decoding, NoRoomError
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.exchange import Answer, Receive, Send
 
 _EMPTY: Final = encode(
@@ -207,7 +207,7 @@ class ReviewEndpoint:
         except Unanswerable as refusal:
             return self._refused(refusal)
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
-            self._registry.count(metrics.REFUSED, "bug")
+            self._registry.count(REFUSED, "bug")
             self._log.fault("bug while deciding a request", error)
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
@@ -229,7 +229,7 @@ class ReviewEndpoint:
         if origin is None:
             return None
         uid, api_version = origin
-        self._registry.count(metrics.UNDECIDABLE)
+        self._registry.count(UNDECIDABLE)
         self._log.warning("object refused: it cannot be reviewed", request_uid=uid, error=message)
         if self._tell_unread is not None:
             self._tell_unread(uid, message)
@@ -237,7 +237,7 @@ class ReviewEndpoint:
         return 200, JSON_ALONE, encode_response(response, api_version)
 
     def _refused(self, refusal: Unanswerable) -> Answer:
-        self._registry.count(metrics.REFUSED, refusal.reason)
+        self._registry.count(REFUSED, refusal.reason)
         headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
         if refusal.code == 405:
             headers = (*headers, (b"allow", b"POST"))

@@ -9,14 +9,15 @@ from collections import deque
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook import metrics
+from webhook.metrics.admission import REFUSED
+from webhook.metrics.server import CLOSED
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.exchange import Responder
     from webhook.server.limits import ConnectionLimits
 
@@ -171,7 +172,7 @@ class Hub:
 
     def refused(self, reason: str) -> None:
         """Count a request answered without a decision."""
-        self.registry.count(metrics.REFUSED, reason)
+        self.registry.count(REFUSED, reason)
 
     def retry(self) -> tuple[tuple[bytes, bytes], ...]:
         """The headers that ask for a retry of a request that was too many.
@@ -188,7 +189,7 @@ class Hub:
 
     def closed(self, reason: str) -> None:
         """Count a connection that this side closed."""
-        self.registry.count(metrics.CLOSED, reason)
+        self.registry.count(CLOSED, reason)
 
     def joined(self, connection: Member, descriptor: int) -> bool:
         """Take in a connection after its handshake; False when there are too many."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from webhook import metrics
+from webhook.metrics.server import LAG, LAG_MAX, LAG_SECONDS
 from webhook.server.acceptor import Acceptor
 from webhook.server.connection import Connection
 from webhook.server.limits import LAST_CHANCE_SECONDS
@@ -95,7 +95,7 @@ class Listener(uvicorn.Server):
     def _measure_lag(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """Say how late this timer came, and set the next: what holds the thread shows here."""
         now = loop.time()
-        self.hub.registry.histogram(metrics.LAG_SECONDS).observe(max(0.0, now - due))
+        self.hub.registry.histogram(LAG_SECONDS).observe(max(0.0, now - due))
         if not self._stopping.is_set():
             loop.call_at(
                 now + LAG_INTERVAL_SECONDS, self._measure_lag, loop, now + LAG_INTERVAL_SECONDS
@@ -118,8 +118,8 @@ class Listener(uvicorn.Server):
             now = time.monotonic()
             lag = now - began - interval
             worst = max(worst, lag)
-            registry.set(metrics.LAG, max(0.0, lag))
-            registry.set(metrics.LAG_MAX, worst)
+            registry.set(LAG, max(0.0, lag))
+            registry.set(LAG_MAX, worst)
             self.hub.sweep(now)
             if now - dated >= 1:
                 dated = now

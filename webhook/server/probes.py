@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from webhook.exposition import Exposition
+    from webhook.metrics.exposition import Exposition
 
     Checks = Mapping[str, Callable[[], str]]
     """Each check by name: why it fails, or an empty text."""

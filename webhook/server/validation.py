@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
-from webhook import metrics
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
+from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
 from webhook.server.exchange import JSON, JSON_ALONE
 from webhook.server.status import failure
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.log import Logger
-    from webhook.metrics import Registry
+    from webhook.metrics.registry import Registry
     from webhook.server.exchange import Header, Receive, Send
 
 PATH: Final = "/v1/validate-policy"
@@ -107,7 +107,7 @@ class ValidationEndpoint:
             if code == 401:
                 headers = (JSON, (b"www-authenticate", b"Bearer"))
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
-            self._registry.count(metrics.REFUSED, "bug")
+            self._registry.count(REFUSED, "bug")
             self._log.fault("bug while validating policies", error)
             code, content = 500, failure(500, "internal error: see the webhook's log")
         await send({"type": "http.response.start", "status": code, "headers": headers})

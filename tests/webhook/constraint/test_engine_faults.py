@@ -6,14 +6,14 @@ import json
 import pytest
 
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook import metrics
 from webhook.app.engine_faults import MAX_PLACES, EngineFaults
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.admission import ENGINE_FAULTS
+from webhook.metrics.registry import Registry
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EngineFault
 from webhook.rego.syntax.parser import parse_module
@@ -79,7 +79,7 @@ def test_each_fault_is_counted_and_its_place_logged_once():
     assert line["constraint_kind"] == "K8sDeny"
     assert line["place"].startswith("<rego>:")
     assert "never_given" in line["error"]
-    assert registry.counters[metrics.ENGINE_FAULTS] == {("K8sDeny",): 3}
+    assert registry.counters[ENGINE_FAULTS] == {("K8sDeny",): 3}
 
 
 def test_many_faulty_templates_neither_fill_the_log_nor_the_metrics():
@@ -89,4 +89,4 @@ def test_many_faulty_templates_neither_fill_the_log_nor_the_metrics():
     for number in range(MAX_PLACES + 9):
         told(f"K{number}", EngineFault(NameError("x")))
     assert len(lines.getvalue().splitlines()) == MAX_PLACES
-    assert registry.counters[metrics.ENGINE_FAULTS]["_other",] == 9
+    assert registry.counters[ENGINE_FAULTS]["_other",] == 9

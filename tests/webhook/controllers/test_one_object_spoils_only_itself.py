@@ -26,9 +26,9 @@ from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.statuses import Subject
 from webhook.controllers.sync import SyncController
-from webhook.following_metrics import OBJECT_FAULTS, OBJECTS_SPOILED
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
+from webhook.metrics.registry import Registry
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event
 

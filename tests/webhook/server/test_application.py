@@ -15,7 +15,7 @@ from starlette.routing import Route
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log, Logger
-from webhook.metrics import Registry
+from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
 from webhook.server.connection import Connection
 from webhook.server.hub import Hub

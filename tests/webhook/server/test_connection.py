@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log
-from webhook.metrics import Registry
+from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
 from webhook.server.connection import Connection
 from webhook.server.hub import Hub

@@ -13,7 +13,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
-from webhook.metrics import Registry
+from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.preparation import NamespaceAnswer, Preparations

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.metrics import METRICS, VIOLATIONS
+from webhook.metrics.admission import VIOLATIONS
+from webhook.metrics.catalogue import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.metric import Metric
-    from webhook.metrics import Histogram, Labels, Registry
+    from webhook.metrics.declaration import Metric
+    from webhook.metrics.registry import Histogram, Labels, Registry
 
 
 class Refreshed(Protocol):

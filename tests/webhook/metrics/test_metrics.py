@@ -3,9 +3,18 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook import metrics
-from webhook.exposition import Exposition
-from webhook.metrics import Histogram, Registry
+from webhook.metrics.admission import (
+    GATEKEEPER_SECONDS,
+    REQUEST_SECONDS,
+    VALIDATION_REQUESTS,
+    VALIDATION_SECONDS,
+)
+from webhook.metrics.catalogue import METRICS
+from webhook.metrics.declaration import Metric
+from webhook.metrics.exposition import Exposition
+from webhook.metrics.policies import SNAPSHOT
+from webhook.metrics.registry import Histogram, Registry
+from webhook.metrics.server import CONNECTIONS
 
 
 def exposed(registry: Registry) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
@@ -21,17 +30,17 @@ def exposed(registry: Registry) -> dict[str, dict[tuple[tuple[str, str], ...], f
 
 
 def test_gatekeeper_s_bounds_are_all_there_and_some_below_a_millisecond() -> None:
-    assert len(metrics.GATEKEEPER_SECONDS) == 46
-    assert metrics.GATEKEEPER_SECONDS[0] == 0.001
-    assert metrics.GATEKEEPER_SECONDS[-1] == 10
-    assert set(metrics.GATEKEEPER_SECONDS) < set(metrics.REQUEST_SECONDS)
-    assert list(metrics.REQUEST_SECONDS) == sorted(metrics.REQUEST_SECONDS)
+    assert len(GATEKEEPER_SECONDS) == 46
+    assert GATEKEEPER_SECONDS[0] == 0.001
+    assert GATEKEEPER_SECONDS[-1] == 10
+    assert set(GATEKEEPER_SECONDS) < set(REQUEST_SECONDS)
+    assert list(REQUEST_SECONDS) == sorted(REQUEST_SECONDS)
 
 
 def test_counters_and_histograms_have_the_names_that_gatekeeper_s_readers_look_for() -> None:
     registry = Registry()
-    registry.count(metrics.VALIDATION_REQUESTS, "deny", "false")
-    registry.histogram(metrics.VALIDATION_SECONDS, "deny").observe(0.25)
+    registry.count(VALIDATION_REQUESTS, "deny", "false")
+    registry.histogram(VALIDATION_SECONDS, "deny").observe(0.25)
     found = exposed(registry)
     labels = (("admission_dryrun", "false"), ("admission_status", "deny"))
     assert found["gatekeeper_validation_request_count_total"][labels] == 1
@@ -52,8 +61,8 @@ def test_a_value_on_a_bound_belongs_to_it() -> None:
 
 def test_replacing_a_gauge_forgets_its_other_series() -> None:
     registry = Registry()
-    registry.replace(metrics.SNAPSHOT, {("one",): 1})
-    registry.replace(metrics.SNAPSHOT, {("two",): 1})
+    registry.replace(SNAPSHOT, {("one",): 1})
+    registry.replace(SNAPSHOT, {("two",): 1})
     assert exposed(registry)["waddle_snapshot_info"] == {(("digest", "two"),): 1}
 
 
@@ -77,8 +86,8 @@ def test_constraints_that_are_gone_make_room() -> None:
     assert registry.violations.series == {("Kind", "new", "deny"): 1}
 
 
-@pytest.mark.parametrize("metric", metrics.METRICS, ids=lambda metric: metric.name)
-def test_a_metric_is_ours_or_gatekeeper_s_by_its_name(metric: metrics.Metric) -> None:
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_metric_is_ours_or_gatekeeper_s_by_its_name(metric: Metric) -> None:
     assert metric.name.startswith("gatekeeper_" if metric.gatekeeper else "waddle_")
     assert not metric.name.endswith("_total")
     assert bool(metric.buckets) is (metric.kind == "histogram")
@@ -86,7 +95,7 @@ def test_a_metric_is_ours_or_gatekeeper_s_by_its_name(metric: metrics.Metric) ->
 
 def test_gauges_are_brought_up_to_date_before_they_are_read() -> None:
     registry = Registry()
-    exposition = Exposition(registry, lambda: registry.set(metrics.CONNECTIONS, 7))
+    exposition = Exposition(registry, lambda: registry.set(CONNECTIONS, 7))
     assert b"waddle_connections 7.0" in exposition.render()[0]
 
 

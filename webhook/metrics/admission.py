@@ -1,0 +1,108 @@
+"""The metrics of admissions: requests, what was decided, what could not be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.metrics.declaration import Metric
+
+GATEKEEPER_SECONDS: Final = (
+    *(n / 1000 for n in range(1, 10)),
+    *(n / 100 for n in range(1, 10)),
+    *(n / 10 for n in range(1, 10)),
+    *(n / 2 for n in range(2, 21)),
+)
+"""Gatekeeper's bounds of a request's duration, 1 ms to 10 s."""
+
+REQUEST_SECONDS: Final = (0.0001, 0.0002, 0.0003, 0.0005, 0.0007, *GATEKEEPER_SECONDS)
+"""Gatekeeper's, and some below a millisecond: most reviews here end before its first."""
+
+VALIDATION_REQUESTS: Final = Metric(
+    "gatekeeper_validation_request_count",
+    "counter",
+    "Requests to the validation webhook, by what they were answered.",
+    ("admission_status", "admission_dryrun"),
+    gatekeeper=True,
+)
+
+VALIDATION_SECONDS: Final = Metric(
+    "gatekeeper_validation_request_duration_seconds",
+    "histogram",
+    "Time from a request's last byte to its answer.",
+    ("admission_status",),
+    gatekeeper=True,
+    buckets=REQUEST_SECONDS,
+)
+
+VIOLATIONS: Final = Metric(
+    "waddle_constraint_violations",
+    "counter",
+    "Violations found at admission, by constraint and action; beyond --max-constraint-series "
+    "constraints they are counted under constraint_name=_other.",
+    ("constraint_kind", "constraint_name", "enforcement_action"),
+)
+
+EVALUATION_ERRORS: Final = Metric(
+    "waddle_evaluation_errors",
+    "counter",
+    "Evaluations of a template that failed, by template kind.",
+    ("constraint_kind",),
+)
+
+OVERRUNS: Final = Metric(
+    "waddle_evaluation_overruns",
+    "counter",
+    "Evaluations ended because they took more than --evaluation-budget, by template kind.",
+    ("constraint_kind",),
+)
+
+POLICY_FAULTS: Final = Metric(
+    "waddle_policy_faults",
+    "counter",
+    "Constraints that matched a request and could not be decided, by cause (parse, compile, "
+    "template, constraint, error, overrun, suspended, deadline) and by answer (reject, warn, "
+    "record).",
+    ("constraint_kind", "cause", "answer"),
+)
+
+ENGINE_FAULTS: Final = Metric(
+    "waddle_engine_faults",
+    "counter",
+    "Evaluations that ended in a fault of the engine's own (a bug), by template kind; the policy is "
+    "treated as one that fails.",
+    ("constraint_kind",),
+)
+
+BREAKERS: Final = Metric(
+    "waddle_constraint_suspended",
+    "gauge",
+    "1 for each constraint that is not evaluated because it took too long repeatedly; at most "
+    "--max-constraint-series of them.",
+    ("constraint_kind", "constraint_name"),
+)
+
+SLOW_REVIEWS: Final = Metric(
+    "waddle_slow_reviews",
+    "counter",
+    "Reviews that took too long for the admission thread and were carried on beside it.",
+)
+
+REFUSED: Final = Metric(
+    "waddle_requests_refused",
+    "counter",
+    "Requests answered with anything but a decision, by reason.",
+    ("reason",),
+)
+
+UNDECIDABLE: Final = Metric(
+    "waddle_objects_undecidable",
+    "counter",
+    "Objects refused because they are too deep or too large to be reviewed.",
+)
+
+ADMISSION_EVENTS: Final = Metric(
+    "waddle_admission_events",
+    "counter",
+    "Events of violations in admissions, by what became of them.",
+    ("outcome",),
+)

@@ -1,0 +1,83 @@
+"""The metrics of the audit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.metrics.declaration import Metric
+
+AUDIT_SECONDS: Final = tuple(60.0 * n for n in (1, 3, 5, 10, 15, 20, 40, 80, 160, 320))
+"""Gatekeeper's bounds of a sweep's duration."""
+
+AUDIT_DURATION: Final = Metric(
+    "gatekeeper_audit_duration_seconds",
+    "histogram",
+    "Duration of the audit's sweeps.",
+    gatekeeper=True,
+    buckets=(1.0, 5.0, 15.0, 30.0, *AUDIT_SECONDS),
+)
+
+AUDIT_LAST_RUN: Final = Metric(
+    "gatekeeper_audit_last_run_time",
+    "gauge",
+    "When the last sweep began, in seconds since 1970.",
+    gatekeeper=True,
+)
+
+AUDIT_LAST_RUN_END: Final = Metric(
+    "gatekeeper_audit_last_run_end_time",
+    "gauge",
+    "When the last sweep ended, in seconds since 1970.",
+    gatekeeper=True,
+)
+
+AUDIT_VIOLATIONS: Final = Metric(
+    "gatekeeper_violations",
+    "gauge",
+    "Violations in the cluster as the audit last knew them.",
+    ("enforcement_action",),
+    gatekeeper=True,
+)
+
+AUDIT_SWEEPS: Final = Metric(
+    "waddle_audit_sweeps",
+    "counter",
+    "Sweeps by outcome: complete; partial, where the totals of some constraints are not known; "
+    "failed, where those of none are.",
+    ("outcome",),
+)
+
+AUDIT_OBJECTS: Final = Metric("waddle_audit_objects", "counter", "Objects that sweeps reviewed.")
+
+AUDIT_LEFT_OUT: Final = Metric(
+    "waddle_audit_objects_left_out",
+    "counter",
+    "Objects that sweeps could not audit; the log names them, and statuses count them.",
+)
+
+AUDIT_LISTS: Final = Metric(
+    "waddle_audit_list_tokens_expired",
+    "counter",
+    "Lists whose continue token expired, by how they went on: behind the last object (continued) "
+    "or from the beginning (restarted).",
+    ("how",),
+)
+
+AUDIT_UNREADABLE: Final = Metric(
+    "waddle_audit_kinds_unreadable",
+    "gauge",
+    "Kinds that a constraint can match and the audit has no right to list.",
+)
+
+AUDIT_UNDECIDED: Final = Metric(
+    "waddle_audit_constraints_undecided",
+    "gauge",
+    "Constraints whose total the last sweep could not tell; their status keeps the one before.",
+)
+
+AUDIT_EVENTS: Final = Metric(
+    "waddle_audit_events",
+    "counter",
+    "Events of violations, by what became of them.",
+    ("outcome",),
+)

@@ -1,0 +1,17 @@
+"""All metrics, in the order in which documentation lists them: subject by subject, as declared."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.metrics import admission, audit, cluster, decisions, policies, reports, server
+from webhook.metrics.declaration import Metric
+
+_SUBJECTS: Final = (admission, server, policies, decisions, cluster, audit, reports)
+
+METRICS: Final = tuple(
+    declared
+    for subject in _SUBJECTS
+    for declared in vars(subject).values()
+    if isinstance(declared, Metric)
+)

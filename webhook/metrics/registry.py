@@ -1,0 +1,105 @@
+"""The numbers of one process, kept plainly.
+
+A count on the admission path is one addition on a dictionary, without a lock:
+admission has one thread, and the thread that is asked for ``/metrics`` only
+reads (:mod:`webhook.metrics.exposition`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.metrics.declaration import Metric
+
+Labels = tuple[str, ...]
+
+
+class Histogram:
+    """Counts of observations by bucket, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one value; a value on a bound belongs to it."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Registry:
+    """The numbers of one process. Written by the thread concerned, read by any."""
+
+    __slots__ = ("counters", "gauges", "histograms", "violations")
+
+    def __init__(self, *, constraint_series_max: int = 1000) -> None:
+        self.counters: dict[Metric, dict[Labels, int]] = {}
+        self.gauges: dict[Metric, dict[Labels, float]] = {}
+        self.histograms: dict[Metric, dict[Labels, Histogram]] = {}
+        self.violations = ConstraintSeries(constraint_series_max)
+
+    def count(self, metric: Metric, *labels: str, by: int = 1) -> None:
+        """Add to a counter."""
+        series = self.counters.get(metric)
+        if series is None:
+            series = self.counters[metric] = {}
+        series[labels] = series.get(labels, 0) + by
+
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        self.gauges.setdefault(metric, {})[labels] = value
+
+    def replace(self, metric: Metric, series: Mapping[Labels, float]) -> None:
+        """Set all series of a gauge at once, forgetting those not named."""
+        self.gauges[metric] = dict(series)
+
+    def histogram(self, metric: Metric, *labels: str) -> Histogram:
+        """The histogram of a metric with these labels, to be observed into."""
+        series = self.histograms.setdefault(metric, {})
+        found = series.get(labels)
+        if found is None:
+            found = series[labels] = Histogram(metric.buckets)
+        return found
+
+
+OTHER: Final = "_other"
+"""Not a name that Kubernetes allows, so that no constraint can be taken for it."""
+
+
+class ConstraintSeries:
+    """Violations for each constraint, a bounded number of them."""
+
+    __slots__ = ("_constraints", "_max", "series")
+
+    def __init__(self, series_max: int) -> None:
+        self._max = series_max
+        self._constraints: set[tuple[str, str]] = set()
+        self.series: dict[Labels, int] = {}
+
+    def count(self, kind: str, name: str, action: str) -> None:
+        """Count one violation."""
+        labels = (kind, name, action)
+        if labels not in self.series and (kind, name) not in self._constraints:
+            if len(self._constraints) >= self._max:
+                labels = ("", OTHER, action)
+            else:
+                self._constraints.add((kind, name))
+        self.series[labels] = self.series.get(labels, 0) + 1
+
+    def keep(self, constraints: Iterable[tuple[str, str]]) -> None:
+        """Forget constraints that are no more, so that new ones find room."""
+        kept = self._constraints & set(constraints)
+        if kept != self._constraints:
+            self._constraints = kept
+            self.series = {
+                labels: value
+                for labels, value in self.series.items()
+                if labels[:2] in kept or labels[1] == OTHER
+            }

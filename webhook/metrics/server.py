@@ -1,0 +1,64 @@
+"""The metrics of the server: connections, handshakes, the admission thread, the process."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.metrics.declaration import Metric
+
+IN_FLIGHT: Final = Metric(
+    "waddle_requests_in_flight", "gauge", "Requests received and not yet answered."
+)
+
+WAITING_BYTES: Final = Metric(
+    "waddle_waiting_bytes", "gauge", "Bytes of bodies received and not yet reviewed."
+)
+
+CONNECTIONS: Final = Metric("waddle_connections", "gauge", "Open connections to the webhook.")
+
+CLOSED: Final = Metric(
+    "waddle_connections_closed",
+    "counter",
+    "Connections that the server closed for a reason of its own.",
+    ("reason",),
+)
+
+HANDSHAKES: Final = Metric(
+    "waddle_handshakes", "gauge", "Connections to the webhook that are in their TLS handshake."
+)
+
+HANDSHAKES_FAILED: Final = Metric(
+    "waddle_handshakes_failed",
+    "counter",
+    "TLS handshakes that came to nothing, by reason (error, timeout, too_many_connections).",
+    ("reason",),
+)
+
+LAG: Final = Metric(
+    "waddle_event_loop_lag_seconds",
+    "gauge",
+    "How late the admission thread came to its last tick.",
+)
+
+LAG_MAX: Final = Metric(
+    "waddle_event_loop_lag_max_seconds",
+    "gauge",
+    "The largest such lag since the start.",
+)
+
+LAG_SECONDS: Final = Metric(
+    "waddle_event_loop_delay_seconds",
+    "histogram",
+    "How late the admission thread came to a timer that is set ten times a second.",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+)
+
+CERT_NOT_AFTER: Final = Metric(
+    "waddle_cert_not_after_timestamp_seconds",
+    "gauge",
+    "When the server's certificate ends, in seconds since 1970.",
+)
+
+READY: Final = Metric("waddle_ready", "gauge", "1 when /readyz says so.")
+
+BUILD: Final = Metric("waddle_build_info", "gauge", "Always 1.", ("version",))
