@@ -22,10 +22,10 @@ from tests.system.replicas import (
     try_request,
     until,
 )
-from webhook import rendezvous
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
 from webhook.controllers.aggregation import TURN_SECONDS, Subject
+from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"
 SUBJECT = Subject(pod_status.CONSTRAINT.kind, "Hung", "words")

@@ -17,7 +17,7 @@ from webhook.audit.events import AuditEvents
 from webhook.audit.expansions import read_expansion
 from webhook.audit.kinds import is_matchable
 from webhook.audit.ledger import Ledger
-from webhook.audit.members import POD_LABELS, PODS, Members, members
+from webhook.audit.members import Members, members
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.results import Results
 from webhook.audit.reviewer import PATIENCE, Reviewer
@@ -30,8 +30,10 @@ from webhook.audit.totals import Totals
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import PODS
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
+from webhook.replicas.pods import AUDIT_PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -204,7 +206,7 @@ class Sweeps:
         own = self._settings.pod_uid
         if not own:
             return self._members
-        query = {"labelSelector": POD_LABELS}
+        query = {"labelSelector": AUDIT_PODS}
         path = PODS.collection(self._settings.pod_namespace)
         return members((await self._client.request("GET", path, query=query))["items"], own)
 

@@ -24,20 +24,20 @@ from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES, PODS
 from webhook.cluster.reflector import Settings
-from webhook.cluster.resource import Resource
 from webhook.cluster.store import slim
 from webhook.constraint import constraint
-from webhook.controllers.aggregation import PODS, Aggregation
-from webhook.controllers.constraint_crds import CRDS, SELECTION, overlay_crd
+from webhook.controllers.aggregation import Aggregation
+from webhook.controllers.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.crd_waits import CrdWaits
 from webhook.controllers.object_writer import ObjectWriter
-from webhook.controllers.pods import STATUS_OPERATION
-from webhook.controllers.reconciler import NAMESPACE, constraint_gvk
+from webhook.controllers.reconciler import constraint_gvk
 from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
+from webhook.replicas.pods import STATUS_OPERATION
 from webhook.server.preparation import NamespaceAnswer
 from webhook.settings.serve import SERVED
 from webhook.watch.manager import Manager
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 
 POLICY_SECONDS: Final = 0.003
 """How long each batch of a burst of changes of policy is gathered; they are one revision."""

@@ -6,9 +6,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.controllers.aggregation import STATUS_KINDS, status_resource
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status_fields import StatusFields
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
 from webhook.controllers.statuses import kept, overlay_status, own_statuses
 
 if TYPE_CHECKING:

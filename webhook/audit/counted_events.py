@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.errors import ApiError
-from webhook.cluster.resource import Resource
+from webhook.cluster.kinds import EVENTS
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client
 
-EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
 
 KNOWN_MAX: Final = 10_000
 """Events remembered so that they are counted up, 0.2 KB each; the oldest are forgotten."""

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from webhook import rendezvous
 from webhook.api.audit_shard import members_digest
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.shapes import conditions_of, status_of
-from webhook.cluster.resource import Resource
+from webhook.replicas import rendezvous
+from webhook.replicas.pods import ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
-
-POD_LABELS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=audit"
-"""The Pods that audit, as the manifests label them."""
-
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+    from webhook.api.gvk import GroupVersionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +47,4 @@ def members(pods: Iterable[Mapping[str, Any]], own: str) -> Members:
 
     This one is always of them: it is here, whatever the kubelet has said so far.
     """
-    return Members(frozenset(uid for pod in pods if (uid := _working(pod))) | {own}, own)
-
-
-def _working(pod: Mapping[str, Any]) -> str:
-    metadata, status = pod["metadata"], status_of(pod)
-    conditions = conditions_of(status)
-    ready = any(item["type"] == "Ready" and item.get("status") == "True" for item in conditions)
-    if not ready or metadata.get("deletionTimestamp") or status.get("phase") in _FINISHED:
-        return ""
-    uid: str = metadata["uid"]
-    return uid
+    return Members(ready(pods) | {own}, own)

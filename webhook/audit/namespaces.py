@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
 from webhook.audit.patience import patiently
 from webhook.cluster.errors import ApiError
-from webhook.cluster.resource import Resource
+from webhook.cluster.kinds import NAMESPACES
 from webhook.cluster.store import slim
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     Namespace = Mapping[str, Any]
 
-NAMESPACES: Final = Resource(
-    GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False
-)
 
 ASKED_MAX: Final = 1024
 """Namespaces remembered that no watch knows: those that came or went while the sweep ran."""

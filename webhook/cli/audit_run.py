@@ -11,7 +11,7 @@ from webhook import log
 from webhook.api import config
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.audit.expansions import read_expansion
-from webhook.audit.namespaces import NAMESPACES, Namespaces
+from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Sinks
 from webhook.audit.source import ListSource
@@ -20,6 +20,7 @@ from webhook.audit.totals import Totals
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import constraint, wildcard
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits

@@ -209,11 +209,12 @@ async def effect_on_cluster(
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.UnreachableError`.
     """
-    from webhook.audit.namespaces import NAMESPACES, Namespaces  # noqa: PLC0415  # see check
+    from webhook.audit.namespaces import Namespaces  # noqa: PLC0415  # see check
     from webhook.audit.scope import Scope  # noqa: PLC0415  # see check
     from webhook.audit.source import ListSource  # noqa: PLC0415  # see check
     from webhook.audit.sweep import Sweep  # noqa: PLC0415  # see check
     from webhook.cli.cluster_access import list_objects  # noqa: PLC0415  # see check
+    from webhook.cluster.kinds import NAMESPACES  # noqa: PLC0415  # see check
 
     for namespace in await list_objects(client, NAMESPACES):
         policies.before.set_namespace(name_of(namespace), namespace)

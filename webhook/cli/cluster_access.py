@@ -25,17 +25,6 @@ TEMPLATES: Final = Resource(
     "constrainttemplates",
     namespaced=False,
 )
-PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
-TEMPLATE_STATUSES: Final = Resource(
-    GroupVersionKind("status.gatekeeper.sh", "v1beta1", "ConstraintTemplatePodStatus"),
-    "constrainttemplatepodstatuses",
-    namespaced=True,
-)
-CONSTRAINT_STATUSES: Final = Resource(
-    GroupVersionKind("status.gatekeeper.sh", "v1beta1", "ConstraintPodStatus"),
-    "constraintpodstatuses",
-    namespaced=True,
-)
 
 
 def constraints_of(kind: str) -> Resource:

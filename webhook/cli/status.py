@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.api import pod_status
 from webhook.cli import exit_codes, status_report
-from webhook.cli.cluster_access import (
-    CONSTRAINT_STATUSES,
-    PODS,
-    TEMPLATE_STATUSES,
-    TEMPLATES,
-    cluster_options,
-    list_objects,
-)
+from webhook.cli.cluster_access import TEMPLATES, cluster_options, list_objects
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
+from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
-from webhook.controllers.convergence import POD_LABELS, Replica, by_subject, converge, replica
+from webhook.controllers.convergence import by_subject, converge
+from webhook.controllers.status_kinds import status_resource
+from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client, Object
@@ -68,9 +65,10 @@ async def read(client: Client, namespace: str) -> tuple[list[Replica], list[Conv
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
     statuses: list[Object] = []
-    for resource in (TEMPLATE_STATUSES, CONSTRAINT_STATUSES):
+    for kind in (pod_status.TEMPLATE, pod_status.CONSTRAINT):
+        resource = status_resource(kind)
         statuses += await list_objects(client, resource, namespace)
-    pods = await list_objects(client, PODS, namespace, {"labelSelector": POD_LABELS})
+    pods = await list_objects(client, PODS, namespace, {"labelSelector": WEBHOOK_PODS})
     replicas = sorted(
         (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
     )

@@ -11,7 +11,8 @@ from webhook.controllers.convergence import TEMPLATE_KIND
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.controllers.convergence import Convergence, Replica, Standing
+    from webhook.controllers.convergence import Convergence, Standing
+    from webhook.replicas.pods import Replica
 
 _PRUNED: Final = (
     "since when is not known: the CRDs of statuses are Gatekeeper's own, which do not keep it; "

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.api import pod_status
 from webhook.api.pod_status import LABEL_PREFIX
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import (
-    CONSTRAINT_STATUSES,
-    PODS,
-    TEMPLATE_STATUSES,
-    TEMPLATES,
-    cluster_options,
-    constraints_of,
-)
+from webhook.cli.cluster_access import TEMPLATES, cluster_options, constraints_of
 from webhook.cli.terminal import complain, printable, write
-from webhook.controllers.convergence import POD_LABELS, TEMPLATE_KIND, converge, replica
+from webhook.cluster.kinds import PODS
+from webhook.controllers.convergence import TEMPLATE_KIND, converge
+from webhook.controllers.status_kinds import status_resource
+from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
 
 if TYPE_CHECKING:
@@ -188,11 +185,11 @@ class _Wait:
         from webhook.cluster.reflector import Reflector, Selection  # noqa: PLC0415  # see command
 
         template = self._resource is TEMPLATES
-        statuses = TEMPLATE_STATUSES if template else CONSTRAINT_STATUSES
+        statuses = status_resource(pod_status.TEMPLATE if template else pod_status.CONSTRAINT)
         label = "constrainttemplate-name" if template else "constraint-name"
         selections = {
             "object": (self._resource, Selection(fields=f"metadata.name={self._name}")),
-            "pods": (PODS, Selection(self._namespace, labels=POD_LABELS)),
+            "pods": (PODS, Selection(self._namespace, labels=WEBHOOK_PODS)),
             "statuses": (
                 statuses,
                 Selection(self._namespace, labels=f"{LABEL_PREFIX}{label}={self._name}"),

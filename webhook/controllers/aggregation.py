@@ -2,7 +2,7 @@
 
 Watches the status objects of all replicas and the Pods of their namespace, and
 reads templates, constraints and Config as the watches of policy have them. For
-each object one replica is chosen to write (:mod:`webhook.rendezvous`);
+each object one replica is chosen to write (:mod:`webhook.replicas.rendezvous`);
 the next in turn takes over where it does not. A write is a compare-and-swap of
 the status subresource, so that audit's fields are never lost. The conditions of
 templates and constraints go with it (:mod:`webhook.controllers.conditions`), and
@@ -16,26 +16,27 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import rendezvous
 from webhook.api import pod_status
 from webhook.api.config import CONFIG
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.pod_status import LABEL_PREFIX
-from webhook.api.shapes import object_of, status_of
+from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.resource import Resource
-from webhook.controllers import audit_keeper, by_pod, pods
+from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource, subject_of
 from webhook.controllers.statuses import Subject
+from webhook.replicas import pods, rendezvous
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod, StatusKind
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Settings
@@ -58,25 +59,7 @@ WRITES_AT_ONCE: Final = 8
 ORPHAN_SECONDS: Final = 5.0
 """What the garbage collector has to itself: where it runs, it needs a second or two."""
 
-PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
 CONFIG_STATUS: Final = pod_status.CONFIG.kind
-STATUS_KINDS: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT, pod_status.CONFIG)
-
-
-def status_resource(kind: StatusKind) -> Resource:
-    """Where a kind of status objects is served."""
-    gvk = GroupVersionKind(pod_status.GROUP, pod_status.VERSION, kind.kind)
-    return Resource(gvk, kind.plural, namespaced=True)
-
-
-def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> Subject:
-    """The subject that a status object's labels name."""
-    labels = object_of(item["metadata"].get("labels"))
-    if kind is pod_status.CONSTRAINT:
-        constraint_kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
-        return Subject(kind.kind, constraint_kind, labels.get(f"{LABEL_PREFIX}constraint-name", ""))
-    label = "constrainttemplate-name" if kind is pod_status.TEMPLATE else "config-name"
-    return Subject(kind.kind, "", labels.get(f"{LABEL_PREFIX}{label}", ""))
 
 
 class StatusIndex:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard, pod_status
 from webhook.api.shapes import status_of, texts_of
-from webhook.controllers import pods
+from webhook.replicas import pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

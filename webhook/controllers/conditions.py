@@ -23,14 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api.gvk import text
 from webhook.api.shapes import integer_of, status_of, texts_of
-from webhook.controllers import pods
-from webhook.controllers.convergence import (
-    POD_LABELS,
-    WEBHOOK_OPERATION,
-    Replica,
-    converge,
-    replica,
-)
+from webhook.controllers.convergence import converge
+from webhook.replicas import pods
+from webhook.replicas.pods import WEBHOOK_OPERATION, WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +59,7 @@ _REASONS: Final = {
 
 _DELETED: Final = "it is being deleted: no replica enforces it any more"
 
-_LABELS: Final = dict(item.split("=") for item in POD_LABELS.split(","))
+_LABELS: Final = dict(item.split("=") for item in WEBHOOK_PODS.split(","))
 
 
 @dataclass(frozen=True, slots=True)

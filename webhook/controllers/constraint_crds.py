@@ -11,20 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.reflector import Selection
-from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.pod_status import Json
 
-CRDS: Final = Resource(
-    GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-    "customresourcedefinitions",
-    namespaced=False,
-)
 
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 

@@ -16,26 +16,22 @@ from webhook.api import pod_status
 from webhook.api.gvk import text
 from webhook.api.pod_status import LABEL_PREFIX
 from webhook.api.shapes import (
-    conditions_of,
     integer_of,
     is_deleted,
     objects_of,
     status_of,
     texts_of,
 )
+from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import StatusKind
 
-POD_LABELS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=webhook"
-"""What selects Waddle's webhook Pods, as the manifests label them."""
 
 TEMPLATE_KIND: Final = "ConstraintTemplate"
-WEBHOOK_OPERATION: Final = "webhook"
 
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 State: TypeAlias = Literal[
     "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback"
@@ -43,22 +39,6 @@ State: TypeAlias = Literal[
 
 Subject = tuple[str, str]
 """An object that statuses are about: its kind and name; of a template, its kind is its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """A Pod of Waddle's webhook."""
-
-    name: str
-    uid: str
-    ready: bool
-    terminating: bool
-    finished: bool
-
-    @property
-    def counted(self) -> bool:
-        """Whether it may answer admissions now."""
-        return not self.finished and (self.ready or self.terminating)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +105,6 @@ class Convergence:
         """Since when the last of them does; empty where one does not, or none says."""
         times = [standing.since for standing in self.counted]
         return max(times) if self.enforced and all(times) else ""
-
-
-def replica(pod: Mapping[str, Any]) -> Replica:
-    """A Pod as a replica."""
-    metadata, status = pod["metadata"], status_of(pod)
-    conditions = {item["type"]: item.get("status") for item in conditions_of(status)}
-    return Replica(
-        metadata["name"],
-        metadata["uid"],
-        ready=conditions.get("Ready") == "True",
-        terminating=bool(metadata.get("deletionTimestamp")),
-        finished=status.get("phase") in _FINISHED,
-    )
 
 
 def subject_of(status: Mapping[str, Any]) -> Subject:

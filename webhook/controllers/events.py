@@ -13,9 +13,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
-from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
+from webhook.cluster.kinds import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.log import Logger
 
-EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
 
 NAMESPACE: Final = "default"
 """Where the API server wants Events about objects that have no namespace."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import is_deleted
+from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint import constraint
 from webhook.controllers import policies, sync
 from webhook.controllers.policies import constraint_kind
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from webhook.watch.queue import Event
 
 TEMPLATE: Final = GroupVersionKind("templates.gatekeeper.sh", "v1", "ConstraintTemplate")
-NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 NAMESPACES: Final = "Namespace"
 """The Namespaces' name in readiness."""
 

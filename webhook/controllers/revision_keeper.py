@@ -2,7 +2,7 @@
 
 Every replica watches them and has them before it applies a policy. What is in
 force is kept as soon as it has been for a moment: by one replica for each object,
-chosen without a leader (:mod:`webhook.rendezvous`); the next in turn
+chosen without a leader (:mod:`webhook.replicas.rendezvous`); the next in turn
 takes over where it does not, because it is dead or has another generation in
 force. A steady state writes nothing; a change is one object made and at most one
 deleted. Where the cluster has no such kind nothing is kept, and that is said.
@@ -16,18 +16,18 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import rendezvous
 from webhook.api import revision
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.revision import InvalidRevision, Revision, read_revision, revision_object
 from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.resource import Resource
-from webhook.controllers.constraint_crds import CRDS
 from webhook.controllers.policies import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
+from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

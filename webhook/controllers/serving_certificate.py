@@ -22,11 +22,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import Reflector, Selection
-from webhook.cluster.resource import Resource
 from webhook.controllers import certificates
 from webhook.controllers.certificates import Lifetimes
 
@@ -39,12 +38,6 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.log import Logger
 
-SECRET: Final = Resource(GroupVersionKind("", "v1", "Secret"), "secrets", namespaced=True)
-CONFIGURATION: Final = Resource(
-    GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
-    "validatingwebhookconfigurations",
-    namespaced=False,
-)
 
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made anew without an event. It costs a millisecond and no request, and half
@@ -123,14 +116,14 @@ class ServingCertificate:
         self._secret_seen, self._configuration_seen = _Seen(self._work), _Seen(self._work)
         self._secret = Reflector(
             client,
-            SECRET,
+            SECRETS,
             self._secret_seen,
             selection=Selection(place.namespace, fields=f"metadata.name={place.secret}"),
             settings=settings,
         )
         self._configuration = Reflector(
             client,
-            CONFIGURATION,
+            WEBHOOK_CONFIGURATIONS,
             self._configuration_seen,
             selection=Selection(fields=f"metadata.name={place.configuration}"),
             settings=settings,
@@ -243,7 +236,7 @@ class ServingCertificate:
         """Swap the Secret, unless another replica has; the one that was written."""
         place = self._place
         mark = self._secret.store.mark(place.namespace, place.secret)
-        written = await self._client.update(SECRET, place.secret, place.namespace, self._planned)
+        written = await self._client.update(SECRETS, place.secret, place.namespace, self._planned)
         if written is None:
             return None
         self._statistics.secret_writes += 1
@@ -277,14 +270,14 @@ class ServingCertificate:
     async def _write_bundle(self) -> None:
         """Put the authorities into every webhook, whatever the watches have not told yet."""
         place = self._place
-        configuration = await self._client.get(CONFIGURATION, place.configuration)
+        configuration = await self._client.get(WEBHOOK_CONFIGURATIONS, place.configuration)
         # Read after the configuration: at least as new as what made that one's bundle.
-        data = _data(await self._client.get(SECRET, place.secret, place.namespace))
+        data = _data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
         wanted = _with_bundle(configuration, certificates.bundle(data, _now()))
         mark = self._configuration.store.mark("", place.configuration)
-        written = await self._client.replace(CONFIGURATION, wanted)
+        written = await self._client.replace(WEBHOOK_CONFIGURATIONS, wanted)
         self._statistics.bundle_writes += 1
         self._configuration.store.take_answer(mark, written)
         self._log.info("CA bundle written", configuration=place.configuration)

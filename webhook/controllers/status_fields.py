@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import pod_status
+from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector, Selection
-from webhook.controllers.constraint_crds import CRDS
 from webhook.controllers.statuses import declared_fields
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.aggregate import Place, document_of, entries_of, name_of_report, repack
-from webhook.reports.delay_queue import DelayQueue
 from webhook.reports.finding import Policy
 from webhook.reports.writer import TRIES, NotServedError
 
@@ -57,7 +57,7 @@ class PolicyReports:
         self._entries_max = entries_max
         self._reports_max = max(1, -(-resources_max // entries_max))
         self._now = now
-        self._queue: DelayQueue[Place] = DelayQueue(PLACES_MAX)
+        self._queue: WorkQueue[Place] = WorkQueue(PLACES_MAX)
         self._changes: defaultdict[Place, dict[str, Entries]] = defaultdict(dict)
         self._uids: dict[Policy, str] = {}
         self._waiting = 0

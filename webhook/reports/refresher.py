@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 from webhook.cluster.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.reports.delay_queue import DelayQueue
+from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.finding import Assessment, Policy, Subject
 from webhook.reports.writer import NotServedError
 
@@ -102,7 +102,7 @@ class Refresher:
         self._assessor = assessor
         self._store = store
         self._log = log
-        self._queue: DelayQueue[Subject] = DelayQueue(MARKED_MAX)
+        self._queue: WorkQueue[Subject] = WorkQueue(MARKED_MAX)
         self._hints: dict[Subject, _Hint] = {}
         self._tries: Counter[Subject] = Counter()
         self._told: set[str] = set()

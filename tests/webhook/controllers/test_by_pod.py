@@ -15,7 +15,7 @@ from webhook.api.pod_status import (
     template_subject,
 )
 from webhook.controllers.by_pod import merged_status, orphans
-from webhook.rendezvous import chosen
+from webhook.replicas.rendezvous import chosen
 
 REPLICAS = st.sets(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=8)
 

@@ -4,7 +4,8 @@ import pytest
 
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
-from webhook.controllers.convergence import by_subject, converge, replica
+from webhook.controllers.convergence import by_subject, converge
+from webhook.replicas.pods import replica
 
 TEMPLATE = {
     "apiVersion": "templates.gatekeeper.sh/v1",

@@ -8,14 +8,8 @@ from tests.cluster import Cluster
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
-from webhook.controllers.events import (
-    EVENTS,
-    MESSAGE_CHARACTERS_MAX,
-    NAMESPACE,
-    EventWriter,
-    again,
-    event,
-)
+from webhook.cluster.kinds import EVENTS
+from webhook.controllers.events import MESSAGE_CHARACTERS_MAX, NAMESPACE, EventWriter, again, event
 
 OBJECT = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",

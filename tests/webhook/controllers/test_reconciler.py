@@ -6,19 +6,13 @@ import pytest
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
+from webhook.cluster.kinds import NAMESPACE
 from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.policies import PolicyController
-from webhook.controllers.reconciler import (
-    CONFIG,
-    NAMESPACE,
-    SYNC_SET,
-    TEMPLATE,
-    Reconciler,
-    constraint_gvk,
-)
+from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.sync import SyncController
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event

@@ -18,14 +18,10 @@ from webhook.certs import CertificatePair, SwappedContext
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
+from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.resource import Resource
 from webhook.controllers.certificates import Lifetimes, is_trusted
-from webhook.controllers.serving_certificate import (
-    CONFIGURATION,
-    SECRET,
-    Place,
-    ServingCertificate,
-)
+from webhook.controllers.serving_certificate import Place, ServingCertificate
 from webhook.log import open_log
 
 NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
@@ -116,9 +112,9 @@ async def prepare(client, place):
     )
     metadata = {"name": place.secret, "namespace": place.namespace, "labels": {"kept": "yes"}}
     await client.create(
-        SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
+        SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
     )
-    await client.create(CONFIGURATION, configuration(place.configuration))
+    await client.create(WEBHOOK_CONFIGURATIONS, configuration(place.configuration))
 
 
 def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
@@ -147,18 +143,18 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
                     for task in running:
                         task.cancel()
             finally:
-                await client.delete(CONFIGURATION, place.configuration)
+                await client.delete(WEBHOOK_CONFIGURATIONS, place.configuration)
 
     event_loop.run(run())
 
 
 async def data_of(client, place):
-    document = await client.get(SECRET, place.secret, place.namespace)
+    document = await client.get(SECRETS, place.secret, place.namespace)
     return {name: base64.b64decode(value) for name, value in document["data"].items()}
 
 
 async def bundles_of(client, place):
-    document = await client.get(CONFIGURATION, place.configuration)
+    document = await client.get(WEBHOOK_CONFIGURATIONS, place.configuration)
     return {
         base64.b64decode(item["clientConfig"].get("caBundle", "")) for item in document["webhooks"]
     }
@@ -190,7 +186,7 @@ def test_replicas_that_start_at_once_agree_on_one_pair_and_one_bundle(cluster, p
         assert sum(item.secret_writes for item in statistics) == 1
         assert sum(item.bundle_writes for item in statistics) == 1
         assert sum(item.failures for item in statistics) == 0
-        secret = await client.get(SECRET, place.secret, place.namespace)
+        secret = await client.get(SECRETS, place.secret, place.namespace)
         assert secret["metadata"]["labels"] == {"kept": "yes"}
 
     with_replicas(cluster, place, tmp_path / "log", work)
@@ -207,7 +203,7 @@ def test_what_others_do_to_secret_and_bundle_is_put_right(cluster, place, tmp_pa
                 item["clientConfig"].pop("caBundle", None)
             return document
 
-        await client.update(CONFIGURATION, place.configuration, "", without_bundle)
+        await client.update(WEBHOOK_CONFIGURATIONS, place.configuration, "", without_bundle)
 
         async def trusted():
             return await bundles_of(client, place) == {first["ca.crt"]}
@@ -215,7 +211,7 @@ def test_what_others_do_to_secret_and_bundle_is_put_right(cluster, place, tmp_pa
         await until(trusted)
         assert not replica.keeper.not_ready()
 
-        await client.merge(SECRET, place.secret, place.namespace, {"data": {"tls.key": ""}})
+        await client.merge(SECRETS, place.secret, place.namespace, {"data": {"tls.key": ""}})
         await replica.until_pairs(2)
         second = await data_of(client, place)
         assert second["ca.crt"] == first["ca.crt"]
@@ -229,7 +225,7 @@ def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
         (replica,) = replicas
         await until(all_ready(replicas))
         assert "does not exist" not in (tmp_path / "log").read_text()
-        await client.delete(SECRET, place.secret, place.namespace)
+        await client.delete(SECRETS, place.secret, place.namespace)
 
         async def told():
             return "does not exist" in (tmp_path / "log").read_text()
@@ -238,7 +234,7 @@ def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
         assert not replica.keeper.not_ready(), "what is served goes on being served"
         metadata = {"name": place.secret, "namespace": place.namespace}
         await client.create(
-            SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
+            SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
         )
         await replica.until_pairs(2)
 

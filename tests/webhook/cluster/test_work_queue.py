@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.patience import PATIENCE_SECONDS
-from webhook.reports.delay_queue import DelayQueue
+from webhook.cluster.work_queue import WorkQueue
 
 
 class Clock:
@@ -29,7 +29,7 @@ async def taken(queue):
 
 def test_a_key_is_given_out_once_however_often_it_was_added():
     async def run():
-        queue = DelayQueue(10)
+        queue = WorkQueue(10)
         for _ in range(5):
             assert queue.add("a")
         assert await taken(queue) == "a"
@@ -43,7 +43,7 @@ def test_a_key_is_given_out_once_however_often_it_was_added():
 def test_adding_a_key_again_does_not_put_it_off():
     async def run():
         clock = Clock()
-        queue = DelayQueue(10, clock)
+        queue = WorkQueue(10, clock)
         queue.add("a", 10)
         clock.now = 6
         queue.add("a", 10)
@@ -57,7 +57,7 @@ def test_adding_a_key_again_does_not_put_it_off():
 def test_a_key_may_become_due_sooner():
     async def run():
         clock = Clock()
-        queue = DelayQueue(10, clock)
+        queue = WorkQueue(10, clock)
         queue.add("a", 10)
         queue.add("a", 1)
         clock.now = 1
@@ -71,7 +71,7 @@ def test_a_key_may_become_due_sooner():
 
 def test_a_key_has_one_worker_at_a_time():
     async def run():
-        queue = DelayQueue(10)
+        queue = WorkQueue(10)
         queue.add("a")
         assert not queue.has_worker("a")
         assert await taken(queue) == "a"
@@ -89,7 +89,7 @@ def test_a_key_has_one_worker_at_a_time():
 def test_keys_come_in_the_order_in_which_they_are_due():
     async def run():
         clock = Clock()
-        queue = DelayQueue(10, clock)
+        queue = WorkQueue(10, clock)
         for key, delay in (("c", 3), ("a", 1), ("b", 2)):
             queue.add(key, delay)
         clock.now = 5
@@ -100,7 +100,7 @@ def test_keys_come_in_the_order_in_which_they_are_due():
 
 def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
     async def run():
-        queue = DelayQueue(2)
+        queue = WorkQueue(2)
         assert queue.add("a")
         assert queue.add("b")
         assert not queue.add("c")
@@ -117,7 +117,7 @@ def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
 
 def test_a_worker_that_waits_is_woken_by_a_key():
     async def run():
-        queue = DelayQueue(10)
+        queue = WorkQueue(10)
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             waiting = [tasks.create_task(queue.get()) for _ in range(2)]
             await asyncio.sleep(0)

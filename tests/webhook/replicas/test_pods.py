@@ -1,7 +1,7 @@
 """Which Pods count, and which of them may write for all."""
 
-from webhook.controllers.pods import live, working, writers
-from webhook.rendezvous import chosen, rank
+from webhook.replicas.pods import live, working, writers
+from webhook.replicas.rendezvous import chosen, rank
 
 
 def pod(uid, phase="Running", *, ready="", ending=False):

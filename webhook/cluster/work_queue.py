@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="Hashable")
 
 
-class DelayQueue(Generic[K]):
+class WorkQueue(Generic[K]):
     """Used on one event loop."""
 
     def __init__(self, keys_max: int, clock: Callable[[], float] = time.monotonic) -> None:

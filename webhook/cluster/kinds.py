@@ -1,0 +1,26 @@
+"""Kubernetes' own kinds as they are served, each said once; policies' kinds are their owners' to say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.resource import Resource
+
+NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+
+EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
+NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
+PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
+SECRETS: Final = Resource(GroupVersionKind("", "v1", "Secret"), "secrets", namespaced=True)
+
+CRDS: Final = Resource(
+    GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    "customresourcedefinitions",
+    namespaced=False,
+)
+WEBHOOK_CONFIGURATIONS: Final = Resource(
+    GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)

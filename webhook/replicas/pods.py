@@ -1,0 +1,103 @@
+"""The replicas as Pods: which of them count, and which of them may write for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import conditions_of, objects_of, status_of, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+STATUS_OPERATION: Final = "status"
+WEBHOOK_OPERATION: Final = "webhook"
+
+WEBHOOK_PODS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=webhook"
+"""What selects Waddle's webhook Pods, as the manifests label them."""
+
+AUDIT_PODS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=audit"
+"""The Pods that audit, as the manifests label them."""
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A Pod of Waddle's."""
+
+    name: str
+    uid: str
+    ready: bool
+    terminating: bool
+    finished: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether it may answer admissions now."""
+        return not self.finished and (self.ready or self.terminating)
+
+
+def replica(pod: Mapping[str, Any]) -> Replica:
+    """A Pod as a replica."""
+    metadata, status = pod["metadata"], status_of(pod)
+    conditions = {item["type"]: item.get("status") for item in conditions_of(status)}
+    return Replica(
+        metadata["name"],
+        metadata["uid"],
+        ready=conditions.get("Ready") == "True",
+        terminating=bool(metadata.get("deletionTimestamp")),
+        finished=_is_finished(pod),
+    )
+
+
+def live(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The UIDs of the Pods that are not finished: one that terminates serves until it has ended."""
+    return frozenset(pod["metadata"]["uid"] for pod in pods if not _is_finished(pod))
+
+
+def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The UIDs of the Pods that can be relied on to write: neither ending nor known to be unready."""
+    return frozenset(
+        pod["metadata"]["uid"]
+        for pod in pods
+        if not _is_finished(pod)
+        and not pod["metadata"].get("deletionTimestamp")
+        and not is_unready(pod)
+    )
+
+
+def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The UIDs of the Pods that are ready, and neither ending nor finished."""
+    return frozenset(
+        item.uid
+        for item in map(replica, pods)
+        if item.ready and not item.terminating and not item.finished
+    )
+
+
+def writers(
+    statuses: Iterable[Mapping[str, Any]], working_pods: frozenset[str], own_uid: str
+) -> frozenset[str]:
+    """The UIDs of the replicas that run the status operation, as their statuses say; ours is one."""
+    uids = {own_uid}
+    for item in statuses:
+        if STATUS_OPERATION in texts_of(status_of(item).get("operations")):
+            uids |= {owner.get("uid", "") for owner in owners_of(item)} & working_pods
+    return frozenset(uids)
+
+
+def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The Pods that own a status object."""
+    owners = objects_of(item["metadata"].get("ownerReferences"))
+    return [owner for owner in owners if owner.get("kind") == "Pod"]
+
+
+def is_unready(pod: Mapping[str, Any]) -> bool:
+    """Whether the kubelet says that a Pod is not Ready; it says nothing of one that is new."""
+    conditions = conditions_of(status_of(pod))
+    return any(item["type"] == "Ready" and item.get("status") == "False" for item in conditions)
+
+
+def _is_finished(pod: Mapping[str, Any]) -> bool:
+    return status_of(pod).get("phase") in _FINISHED
