@@ -29,8 +29,7 @@ from webhook.controllers.events import EventWriter
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.status_kinds import STATUS_KINDS, status_resource, subject_of
-from webhook.controllers.statuses import Subject
+from webhook.controllers.status_kinds import STATUS_KINDS, Subject, status_resource, subject_of
 from webhook.replicas import pods, rendezvous
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import Json
-    from webhook.controllers.statuses import Subject
+    from webhook.controllers.status_kinds import Subject
 
 AUDIT_OPERATION: Final = "audit"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Json, Pod
     from webhook.controllers.events import EventWriter
-    from webhook.controllers.statuses import Subject
+    from webhook.controllers.status_kinds import Subject
     from webhook.log import Logger
 
 PRUNED_SECONDS: Final = 600.0

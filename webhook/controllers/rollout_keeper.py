@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Json, Pod
     from webhook.constraint.rollout import Record, Rollout
     from webhook.controllers.events import EventWriter
-    from webhook.controllers.statuses import Subject
+    from webhook.controllers.status_kinds import Subject
 
 FIELD: Final = "rollout"
 

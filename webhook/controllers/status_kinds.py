@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import LABEL_PREFIX
 from webhook.api.shapes import object_of
 from webhook.cluster.resource import Resource
-from webhook.controllers.statuses import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +17,14 @@ if TYPE_CHECKING:
 
 
 STATUS_KINDS: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT, pod_status.CONFIG)
+
+
+class Subject(NamedTuple):
+    """What a status is about, as its labels say: the constraint kind is empty for other kinds."""
+
+    kind: str
+    constraint_kind: str
+    name: str
 
 
 def status_resource(kind: StatusKind) -> Resource:

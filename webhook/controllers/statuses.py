@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.pod_status import POD_LABEL
 from webhook.cluster.reflector import Selection
@@ -11,14 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.pod_status import Json, Pod
-
-
-class Subject(NamedTuple):
-    """What a status is about, as its labels say: the constraint kind is empty for other kinds."""
-
-    kind: str
-    constraint_kind: str
-    name: str
 
 
 def own_statuses(pod: Pod) -> Selection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, objects_of, status_of, texts_of
 
 if TYPE_CHECKING:
@@ -40,12 +41,11 @@ class Replica:
 
 def replica(pod: Mapping[str, Any]) -> Replica:
     """A Pod as a replica."""
-    metadata, status = pod["metadata"], status_of(pod)
-    conditions = {item["type"]: item.get("status") for item in conditions_of(status)}
+    metadata = pod["metadata"]
     return Replica(
         metadata["name"],
         metadata["uid"],
-        ready=conditions.get("Ready") == "True",
+        ready=_readiness(pod) == "True",
         terminating=bool(metadata.get("deletionTimestamp")),
         finished=_is_finished(pod),
     )
@@ -70,9 +70,11 @@ def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """The UIDs of the Pods that are ready, and neither ending nor finished."""
     return frozenset(
-        item.uid
-        for item in map(replica, pods)
-        if item.ready and not item.terminating and not item.finished
+        pod["metadata"]["uid"]
+        for pod in pods
+        if not _is_finished(pod)
+        and not pod["metadata"].get("deletionTimestamp")
+        and _readiness(pod) == "True"
     )
 
 
@@ -95,8 +97,13 @@ def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def is_unready(pod: Mapping[str, Any]) -> bool:
     """Whether the kubelet says that a Pod is not Ready; it says nothing of one that is new."""
+    return _readiness(pod) == "False"
+
+
+def _readiness(pod: Mapping[str, Any]) -> str:
+    """``True``, ``False`` or ``Unknown`` as the Pod's condition says, or an empty text."""
     conditions = conditions_of(status_of(pod))
-    return any(item["type"] == "Ready" and item.get("status") == "False" for item in conditions)
+    return next((text(item, "status") for item in conditions if item["type"] == "Ready"), "")
 
 
 def _is_finished(pod: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.statuses import Subject
+from webhook.controllers.status_kinds import Subject
 from webhook.controllers.sync import SyncController
 from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
