@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.trial import BEGUN
-from webhook.constraint.errors import CompileError, InvalidTemplate
+from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,10 @@ class Trials:
         self._outcomes: dict[bytes, dict[str, str]] = {}
 
     def __call__(self, source: object) -> None:
-        """Raises InvalidTemplate for a source that does not compile, or not within the bounds."""
+        """Raises InvalidTemplate for a source that does not compile, or not within the bounds.
+
+        A PassingFault where the machine kept it from being tried: that is not remembered.
+        """
         try:
             text = json.dumps(source)
         except (TypeError, ValueError, RecursionError):
@@ -74,6 +77,8 @@ class Trials:
                 outcome = self._run(source)
                 if outcome is None:
                     return
+                if outcome.get("stage") == "environment":
+                    raise PassingFault(outcome["error"])
                 while len(self._outcomes) >= MAX_OUTCOMES:
                     del self._outcomes[next(iter(self._outcomes))]
                 self._outcomes[at] = outcome
@@ -105,7 +110,8 @@ class Trials:
                     written, _ = process.communicate(json.dumps(asked).encode(), PATIENCE_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
-                    written, _ = process.communicate()
+                    process.communicate()
+                    return _environment(f"it had not been tried after {PATIENCE_SECONDS:.0f} s")
         except OSError as error:
             self._log.warning("a template is compiled without a trial", error=str(error))
             return None
@@ -116,15 +122,23 @@ class Trials:
         if process.returncode == 0:
             found: dict[str, str] = json.loads(outcome)
             return found
+        if process.returncode == -signal.SIGKILL:
+            # At the bound of processor time the system sends SIGXCPU first.
+            return _environment("the process that tried it was killed, as for want of memory")
         return {"error": self._ended(process.returncode), "stage": "compile"}
 
     def _ended(self, code: int) -> str:
         """Why a trial was ended."""
-        if code in {-signal.SIGXCPU, -signal.SIGKILL}:
+        if code == -signal.SIGXCPU:
             bound = f"{self._cpu_seconds} s of processor time"
         else:
             bound = f"{self._memory_bytes >> 20} MiB of memory"
         return f"policy is too large: it takes more than {bound} to compile"
+
+
+def _environment(why: str) -> dict[str, str]:
+    """What says nothing of the policy, and may be otherwise the next time."""
+    return {"error": f"policy could not be compiled here: {why}", "stage": "environment"}
 
 
 class BoundedDriver:

@@ -432,6 +432,7 @@ class Following:
             policies = self._policies
             policies.take_violations()
             policies.take_breakers()
+            policies.policy.retry()
             if self._crds.is_synced:
                 policies.policy.take_unestablished(
                     self._waits.look(policies.policy.crds, self._crds.store)

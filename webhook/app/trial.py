@@ -14,7 +14,12 @@ from pathlib import Path
 
 from webhook.constraint.containment import of_template
 from webhook.constraint.drivers.rego import NAME, RegoDriver
-from webhook.constraint.errors import CompileError, InvalidTemplate
+from webhook.constraint.errors import (
+    CompileError,
+    InvalidTemplate,
+    OutOfMemory,
+    PassingFault,
+)
 from webhook.constraint.template import Code, Template
 
 BEGUN = "begun"
@@ -35,7 +40,10 @@ def _outcome(disabled_builtins: list[str], source: object) -> dict[str, str]:
     compile_ = of_template(driver.compile)
     try:
         compile_(Template("trial", "Trial", "", ()), Code(NAME, source))
-    except CompileError as error:
+    except OutOfMemory as error:
+        # What it may take is bounded here: to need more than the bound is the text's fault.
+        return {"error": str(error), "stage": "compile"}
+    except (CompileError, PassingFault) as error:
         return {"error": str(error), "stage": error.stage}
     except InvalidTemplate as error:
         return {"error": str(error), "code": error.code}

@@ -4,6 +4,8 @@ Lexer, parser, checks, generator and CPython's compiler, schemas and matches wor
 wrote. What they refuse is said with an error of the framework. Beyond that a text may be nested
 deeper than Python's stack or need more memory than there is, and our code may have a fault that
 one text alone shows. Whatever it is, it belongs in the status of that policy, and all others load.
+What the machine lacks while a template is compiled (memory, a file, a library) says nothing against
+the template: it is told apart, so that it can be tried again.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
-from webhook.constraint.errors import CompileError, ConstraintFrameworkError, InvalidConstraint
+from webhook.constraint.errors import (
+    CompileError,
+    ConstraintFrameworkError,
+    InvalidConstraint,
+    OutOfMemory,
+    PassingFault,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +29,28 @@ _Read = TypeVar("_Read", bound="Callable[..., object]")
 
 def of_template(read: _Read) -> _Read:
     """Let only errors of the framework leave what reads a template."""
-    return _contained(read, CompileError)
+    return _contained(_but_for_the_machine(read), CompileError)
 
 
 def of_constraint(read: _Read) -> _Read:
     """The same of a constraint."""
     return _contained(read, InvalidConstraint)
+
+
+def _but_for_the_machine(read: _Read) -> _Read:
+    """Tell apart what more memory, or a repaired installation, would mend."""
+
+    @wraps(read)
+    def told_apart(*args: object, **options: object) -> object:
+        try:
+            return read(*args, **options)
+        except MemoryError:
+            raise OutOfMemory from None
+        except (OSError, ImportError) as error:
+            text = f"{type(error).__name__}: {error}"
+            raise PassingFault(f"policy could not be compiled here: {text}") from None
+
+    return told_apart  # type: ignore[return-value]  # as it was, but for what it raises
 
 
 def _contained(read: _Read, refusal: type[ConstraintFrameworkError]) -> _Read:

@@ -48,6 +48,25 @@ class CompileError(InvalidTemplate):
         self.stage = stage
 
 
+class PassingFault(InvalidTemplate):
+    """A template that could not be compiled for a reason of the machine: it is to be tried again.
+
+    Nothing is known against its text.
+    """
+
+    stage: Stage = "environment"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "environment")
+
+
+class OutOfMemory(PassingFault):
+    """One that needed more memory than there was just then."""
+
+    def __init__(self) -> None:
+        super().__init__("policy needs more memory than there is")
+
+
 class InvalidConstraint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
     """A constraint that cannot be used."""
 

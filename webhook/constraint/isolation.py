@@ -21,9 +21,10 @@ ANNOTATION: Final = "waddle.dev/on-error"
 OnError: TypeAlias = Literal["lastGood", "reject", "allow"]
 ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
-Stage: TypeAlias = Literal["parse", "compile", "template", "constraint", "engine"]
+Stage: TypeAlias = Literal["parse", "compile", "template", "constraint", "engine", "environment"]
 """Where a policy was found broken: its source, as text or in its meaning, or the object; or the
-engine that it is written for is not there."""
+engine that it is written for is not there; or the machine could not compile it, and will be asked
+again."""
 
 UndecidedCause: TypeAlias = Literal[
     "parse",
@@ -31,6 +32,7 @@ UndecidedCause: TypeAlias = Literal[
     "template",
     "constraint",
     "engine",
+    "environment",
     "error",
     "overrun",
     "suspended",

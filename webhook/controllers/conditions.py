@@ -54,6 +54,7 @@ _REASONS: Final = {
     "suspended": "Suspended",
     "crd_not_established": "CrdNotEstablished",
     "engine": "EngineMissing",
+    "environment": "NotCompiledHere",
 }
 """Of a fault that is the only one there is, by the code of its status error."""
 

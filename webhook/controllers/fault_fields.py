@@ -2,7 +2,8 @@
 
 ``fault`` says what is wrong with the newest generation, what ``onError`` is and
 what a request gets that the policy matches; ``retry`` whether it is tried again
-by itself (``transient``) or only once the object changes (``permanent``).
+by itself (``transient``) or only once the object changes (``permanent``), and
+``nextRetry`` when, where that is known.
 ``breaker`` is there while a constraint is not evaluated for taking too long.
 docs/isolation.md has what they say in each case.
 """
@@ -10,6 +11,8 @@ docs/isolation.md has what they say in each case.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from webhook.api import timestamp
 
 if TYPE_CHECKING:
     from webhook.api.pod_status import Json
@@ -33,11 +36,13 @@ def fault_fields(
     absent: Requirements,
     *,
     no_crd: bool = False,
+    retry_at: float | None = None,
 ) -> Json:
     """The fields of a template's or constraint's status; none where nothing is wrong.
 
     ``absent`` is the data that a template waits for; with ``no_crd`` it waits
-    for the CRD of its constraints.
+    for the CRD of its constraints. ``retry_at`` is when a template is compiled again
+    that the machine could not compile, in seconds since the epoch.
     """
     fields: Json = {}
     if absent:
@@ -54,6 +59,8 @@ def fault_fields(
             "answer": fault.answer,
             "retry": "permanent",
         }
+        if fault.cause == "environment" and retry_at is not None:
+            fields["fault"] |= {"retry": "transient", "nextRetry": timestamp.text_of(retry_at)}
     elif no_crd:
         fields["fault"] = {"cause": "crd", "retry": "transient"}
     if breaker is not None:

@@ -22,13 +22,22 @@ from webhook.constraint.errors import (
     InvalidTemplate,
     MissingEngine,
     MissingTemplate,
+    PassingFault,
 )
 from webhook.constraint.rollout import stage_of, staged
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.observations import Observations
-from webhook.controllers.policy_state import State, count_not_newest, is_broken, same_policy
+from webhook.controllers.policy_state import (
+    UNFORESEEN,
+    State,
+    count_not_newest,
+    is_broken,
+    same_policy,
+    uncached,
+)
 from webhook.controllers.policy_statuses import Circumstances, policy_status
 from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.retries import Retries
 from webhook.controllers.revisions import (
     MISSING_REVISION,
     InForce,
@@ -54,10 +63,6 @@ TEMPLATES: Final = "ConstraintTemplate"
 """The templates' name in readiness."""
 
 
-UNFORESEEN: Final = "internal_error"
-"""Code of the status error of what nobody foresaw."""
-
-
 def constraint_kind(kind: str) -> str:
     """A constraint kind's name in readiness."""
     return f"{kind}.{constraints.GROUP}"
@@ -76,11 +81,11 @@ class PolicyController:
         wait_for_broken: bool = False,
         revisions: Revisions | None = None,
         spoiled: Spoiled | None = None,
+        retries: Retries | None = None,
     ) -> None:
         """``now`` gives the time for statuses, in RFC 3339; ``revisions`` has those kept.
 
-        ``spoiled`` takes what an object raises that nobody foresaw.
-
+        ``spoiled`` takes what nobody foresaw; ``retries`` knows what the machine did not compile.
         With ``wait_for_broken`` a broken object holds readiness back; without, it
         is given up on as Gatekeeper does by default.
         """
@@ -91,6 +96,7 @@ class PolicyController:
         self._wait_for_broken = wait_for_broken
         self._revisions = revisions or NoRevisions()
         self._spoiled = spoiled or Spoiled()
+        self._retries = retries or Retries()
         self._templates: dict[str, State] = {}
         self._constraints: dict[str, dict[str, State]] = {}
         self._requirements: dict[str, Requirements] = {}
@@ -261,6 +267,11 @@ class PolicyController:
             if missing(requirements, before) != missing(requirements, self._synced):
                 self._apply_template(name)
 
+    def retry(self) -> None:
+        """Try again what the machine could not compile, where its time has come."""
+        for name in self._retries.due():
+            self._apply_template(name)
+
     # --- applying ------------------------------------------------------------------------------
 
     def _apply_template(self, name: str) -> None:
@@ -276,6 +287,7 @@ class PolicyController:
         if broken is not None and not self._templates[name].missing:
             with self._spoiled.object("status", TEMPLATES, name):
                 self._client.break_template(state.document, broken)
+        self._retries.tried(name, again=isinstance(broken, PassingFault))
         kind = self._templates[name].kind
         if kind is None:
             return
@@ -351,6 +363,7 @@ class PolicyController:
         state = self._templates.pop(name, None)
         self._requirements.pop(name, None)
         self._spoiled.clear("template", name)
+        self._retries.forget(name)
         self._touched.add((TEMPLATES, name))
         self._client.remove_template(name)
         self._crds.pop(f"{name}.{constraints.GROUP}", None)
@@ -372,7 +385,7 @@ class PolicyController:
             taken, broken = self._attempted_constraint(state)
         except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
             broken = self._unforeseen_constraint(key, error)
-            taken = replace(state, error=_cached(broken))
+            taken = replace(state, error=uncached(broken))
         if broken is not None:
             with self._spoiled.object("status", *key):
                 self._client.break_constraint(state.document, broken)
@@ -403,7 +416,7 @@ class PolicyController:
                 refused = error
                 if not isinstance(refused, ConstraintFrameworkError):
                     refused, unforeseen = self._unforeseen_constraint(key, error), True
-                fault = fault or _cached(refused)
+                fault = fault or uncached(refused)
                 broken = broken or (None if attempt.revision else refused)
                 if isinstance(error, MissingTemplate):
                     break  # No other generation would find it.
@@ -411,9 +424,7 @@ class PolicyController:
             self._spoiled.clear("constraint", *key)
         return taken or replace(state, error=fault), broken
 
-    def _unforeseen_constraint(
-        self, key: tuple[str, str], error: Exception
-    ) -> ConstraintFrameworkError:
+    def _unforeseen_constraint(self, key: tuple[str, str], error: Exception) -> InvalidConstraint:
         """What nobody foresaw, as the refusal that it amounts to."""
         self._spoiled.take("constraint", *key, error=error)
         return InvalidConstraint(described(error))
@@ -484,9 +495,6 @@ class PolicyController:
             no_crd,
             self._observations.fields(state.uid, state.action),
             self._now(),
+            self._retries.at(name if group == TEMPLATES else group.lower()),
         )
         return policy_status(self._pod, state, circumstances, is_template=group == TEMPLATES)
-
-
-def _cached(error: ConstraintFrameworkError) -> StatusError:
-    return StatusError("", f"could not cache constraint: {error}")

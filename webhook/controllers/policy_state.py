@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.pod_status import StatusError
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
 
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.api.pod_status import StatusError
+    from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.revisions import InForce
 
 ENGINE: Final = "engine"
 """Code of the status error of a template whose engine is not here: waiting would not bring it."""
+
+UNFORESEEN: Final = "internal_error"
+"""Code of the status error of what nobody foresaw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +108,8 @@ def _equal(one: object, other: object) -> bool:
         return one == other
     except RecursionError:
         return False
+
+
+def uncached(error: ConstraintFrameworkError) -> StatusError:
+    """What a status says of a constraint that is refused, in Gatekeeper's words."""
+    return StatusError("", f"could not cache constraint: {error}")

@@ -23,7 +23,8 @@ class Circumstances:
     """What stands around an object's state when its status is made.
 
     ``no_crd`` says why a template's constraints have no place yet, ``observed``
-    are the fields of what was met since, ``now`` the time in RFC 3339.
+    are the fields of what was met since, ``now`` the time in RFC 3339; ``retry_at`` is when
+    the template is compiled again that the machine could not compile, in seconds since the epoch.
     """
 
     fault: FaultView | None
@@ -31,12 +32,15 @@ class Circumstances:
     no_crd: str
     observed: Json
     now: str
+    retry_at: float | None = None
 
 
 def _why(fault: FaultView) -> str:
     """Why a constraint is not enforced that is well itself."""
     if fault.cause == "engine":
         return f"its template is {fault.message}"
+    if fault.cause == "environment":
+        return f"its template's newest generation waits to be compiled again: {fault.message}"
     return "its template's newest generation is broken"
 
 
@@ -62,7 +66,9 @@ def policy_status(
     active = 0 if in_force is None else in_force.generation
     additions: Json = {"activeGeneration": active, "since": around.now}
     additions |= origin_fields(in_force)
-    additions |= fault_fields(fault, breaker, state.missing, no_crd=bool(around.no_crd))
+    additions |= fault_fields(
+        fault, breaker, state.missing, no_crd=bool(around.no_crd), retry_at=around.retry_at
+    )
     additions |= around.observed
     if state.missing:
         errors.append(StatusError("missing_data", missing_text(state.missing)))

@@ -60,8 +60,8 @@ POLICY_FAULTS: Final = Metric(
     "waddle_policy_faults",
     "counter",
     "Constraints that matched a request and could not be decided, by cause (parse, compile, "
-    "template, constraint, error, overrun, suspended, deadline) and by answer (reject, warn, "
-    "record).",
+    "template, constraint, engine, environment, error, overrun, suspended, deadline) and by answer "
+    "(reject, warn, record).",
     ("constraint_kind", "cause", "answer"),
 )
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from pathlib import Path
+
 import pytest
 
+from tests.patience import until
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.app.bounded_driver import LARGE_CHARACTERS, BoundedDriver, Trials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.errors import InvalidTemplate, PassingFault
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
@@ -98,3 +104,41 @@ def test_faults_of_a_large_template_are_told_as_those_of_a_small_one(rego):
         error = caught.value
         told.append((type(error), error.code, error.stage, str(error)))
     assert told[0] == told[1]
+
+
+def begun_trial():
+    """The process that compiles, once its bounds are set; None before."""
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            process = Path("/proc") / child
+            try:
+                is_trial = b"webhook.app.trial" in (process / "cmdline").read_bytes()
+                limits = (process / "limits").read_text()
+            except FileNotFoundError:
+                continue
+            (line,) = (line for line in limits.splitlines() if line.startswith("Max cpu time"))
+            if is_trial and "unlimited" not in line:
+                return int(child)
+    return None
+
+
+def test_a_trial_that_the_system_killed_says_nothing_of_the_template():
+    """It is not remembered either: the next attempt finds what is wrong with the text."""
+    replica = Replica(cpu_seconds=2)
+    replica.client.add_template(template())
+    replica.client.add_constraint(constraint())
+
+    def kill():
+        until(lambda: begun_trial() is not None, "the trial has begun")
+        os.kill(begun_trial(), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(PassingFault, match="killed, as for want of memory") as caught:
+        replica.client.add_template(template(rego=MANY_RULES))
+    killer.join()
+    assert caught.value.stage == "environment"
+    assert replica.messages() == ["no"]
+    with pytest.raises(InvalidTemplate, match=r"too large|more memory") as caught:
+        replica.client.add_template(template(rego=MANY_RULES))
+    assert caught.value.stage == "compile"

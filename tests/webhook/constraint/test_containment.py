@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
+from webhook.constraint import containment
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import InvalidConstraint, InvalidTemplate
+from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, PassingFault
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.directory import PolicyDirectory
@@ -130,6 +131,22 @@ def test_an_exception_of_any_class_is_the_templates_fault(error, message):
     assert message in str(caught.value) or "nested too deeply" in str(caught.value)
     answer = subject.snapshot.review(AugmentedObject(pod()))
     assert [result.msg for result in answer.results] == ["no"]
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError(24, "Too many open files"), ImportError("no library")]
+)
+def test_what_the_machine_lacks_is_no_fault_of_the_templates_text(error):
+    """Nor a bug of ours: another attempt may succeed."""
+
+    @containment.of_template
+    def compile_():
+        raise error
+
+    with pytest.raises(PassingFault) as caught:
+        compile_()
+    assert (caught.value.stage, caught.value.code) == ("environment", "environment")
+    assert caught.value.bug is None
 
 
 def deep(levels):

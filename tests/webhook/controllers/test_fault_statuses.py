@@ -1,5 +1,7 @@
 """What statuses say of policies at fault: the generation in force, onError, retry, breakers."""
 
+import errno
+
 import pytest
 
 from tests.isolation_table import CEL, UNSAFE
@@ -7,14 +9,19 @@ from tests.webhook.controllers.test_policies import (
     BROKEN,
     CONSTRAINT_STATUS,
     KIND,
+    REGO,
     TEMPLATE_STATUS,
     Bench,
     constraint,
     template,
 )
+from webhook.api import timestamp
 from webhook.constraint.breaker import BreakerView
+from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import ANNOTATION
 from webhook.controllers.crd_waits import WAIT_SECONDS, CrdWaits
+from webhook.controllers.retries import FIRST_SECONDS, MAX_SECONDS, Retries
+from webhook.rego.write.generate import compile_parts
 
 CRD = "k8salways.constraints.gatekeeper.sh"
 
@@ -91,6 +98,78 @@ def test_a_permanent_fault_is_not_tried_again_until_the_object_changes(bench):
 
     bench.apply([template(generation=2)])
     assert len(tried) == 1
+
+
+class Machine:
+    """A driver's compiler that lacks memory for a while, as a test says; and a clock."""
+
+    def __init__(self):
+        self.lacks_memory = False
+        self.now = 1_700_000_000.0
+        self.attempts = 0
+
+    def __call__(self, parts):
+        self.attempts += 1
+        if self.lacks_memory:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return compile_parts(parts)
+
+
+def bench_of(machine):
+    driver = RegoDriver(compile_parts=machine)
+    return Bench(drivers=(driver,), retries=Retries(lambda: machine.now))
+
+
+@pytest.mark.parametrize("before", [[], [template()]], ids=["first", "last good"])
+def test_what_the_machine_could_not_compile_is_tried_again_and_its_status_says_when(before):
+    machine = Machine()
+    bench = bench_of(machine)
+    bench.apply(before, [constraint()])
+    machine.lacks_memory = True
+    bench.apply([template(REGO + " # new", generation=2)])
+    waits = []
+    for _ in range(12):
+        for name in (TEMPLATE_STATUS, CONSTRAINT_STATUS):
+            found = bench.status(name)["fault"]
+            assert (found["cause"], found["retry"]) == ("environment", "transient")
+        at = timestamp.seconds_of(bench.status(TEMPLATE_STATUS)["fault"]["nextRetry"])
+        waits.append(at - machine.now)
+        attempts = machine.attempts
+        machine.now = at - 1
+        bench.retry()
+        assert machine.attempts == attempts
+        machine.now = at + 1
+        bench.retry()
+        assert machine.attempts > attempts
+    assert max(waits) <= MAX_SECONDS
+    assert max(waits[6:]) > FIRST_SECONDS, "later after each failure"
+    assert bench.enforced == (["all"] if before else [])
+
+    machine.lacks_memory = False
+    machine.now += MAX_SECONDS
+    bench.retry()
+    assert bench.enforced == ["all"]
+    assert bench.status(TEMPLATE_STATUS)["activeGeneration"] == 2
+    assert "fault" not in bench.status(TEMPLATE_STATUS)
+    attempts = machine.attempts
+    machine.now += 10 * MAX_SECONDS
+    bench.retry()
+    assert machine.attempts == attempts
+
+
+def test_a_template_that_changes_while_it_waits_is_tried_at_once_and_waits_no_more():
+    machine = Machine()
+    bench = bench_of(machine)
+    machine.lacks_memory = True
+    bench.apply([template()], [constraint()])
+    machine.lacks_memory = False
+    bench.apply([template(BROKEN, generation=2)])
+    assert bench.status(TEMPLATE_STATUS)["fault"] == fault("parse", "lastGood", "reject")
+    bench.apply([None])
+    attempts = machine.attempts
+    machine.now += MAX_SECONDS
+    bench.retry()
+    assert machine.attempts == attempts
 
 
 def test_a_suspended_constraint_says_so(bench):

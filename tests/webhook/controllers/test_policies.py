@@ -52,8 +52,9 @@ def constraint(generation=1, uid="c", action="deny"):
 class Bench:
     """A controller with all it works on, and a clock that counts its readings."""
 
-    def __init__(self, **options):
-        self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    def __init__(self, drivers=(), **options):
+        drivers = drivers or (RegoDriver(),)
+        self.client = Client(targets=(AdmissionTarget(),), drivers=drivers)
         self.tracker = Tracker(lambda: 0.0)
         self.tracker.track("ConstraintTemplate")
         self.time = 0
@@ -68,6 +69,12 @@ class Bench:
             self.controller.template("k8salways", document)
         for document in constraints:
             self.controller.constraint(KIND, "all", document)
+        self.controller.published()
+
+    def retry(self):
+        """Try what waits to be tried again, and publish it, at a time of its own."""
+        self.time += 1
+        self.controller.retry()
         self.controller.published()
 
     def status(self, name):

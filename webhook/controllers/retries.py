@@ -1,0 +1,59 @@
+"""Templates that the machine could not compile, and when each is tried again."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.cluster.backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST_SECONDS: Final = 5.0
+"""The longest first wait: what a machine lacks for a moment it has again soon after."""
+
+MAX_SECONDS: Final = 300.0
+"""The longest wait; each attempt writes a status, and may take as much memory as was missing."""
+
+
+@dataclass(slots=True)
+class _Retry:
+    backoff: Backoff
+    at: float = field(default=0.0)
+
+
+class Retries:
+    """Used by one task. ``clock`` is in seconds since the epoch, since statuses say when."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._waiting: dict[str, _Retry] = {}
+
+    def tried(self, name: str, *, again: bool) -> None:
+        """It was tried; ``again`` if that is to be repeated, later after each failure."""
+        if not again:
+            self.forget(name)
+            return
+        retry = self._waiting.get(name)
+        if retry is None:
+            # Failures count until it succeeds, however long that takes.
+            backoff = Backoff(FIRST_SECONDS, MAX_SECONDS, healthy_seconds=math.inf)
+            retry = self._waiting[name] = _Retry(backoff)
+        retry.at = self._clock() + retry.backoff.next_seconds()
+
+    def forget(self, name: str) -> None:
+        """It is gone, or not to be tried again as it is."""
+        self._waiting.pop(name, None)
+
+    def at(self, name: str) -> float | None:
+        """When it is tried next; None where it is not."""
+        retry = self._waiting.get(name)
+        return None if retry is None else retry.at
+
+    def due(self) -> list[str]:
+        """Those whose time has come."""
+        now = self._clock()
+        return [name for name, retry in self._waiting.items() if retry.at <= now]
