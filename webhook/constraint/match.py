@@ -90,7 +90,7 @@ WILDCARD: Final = "*"
 
 def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
     """Compile a ``spec.match`` that its schema has accepted."""
-    kinds = _kinds(match)
+    kinds = compile_kinds(match)
     rest = _criteria(match)
     return CompiledMatch(
         selects=kinds,
@@ -99,6 +99,16 @@ def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
         full=_matcher((_of_kinds(kinds), *rest)),
         in_place=_in_place(match),
     )
+
+
+def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, Subject], bool]:
+    """Compile all of a ``spec.match`` into a test of one object; it raises :class:`MatchError`."""
+    criteria = (_of_kinds(compile_kinds(match)), *_criteria(match))
+
+    def matches(view: View, subject: Subject) -> bool:
+        return all(criterion(view, subject) for criterion in criteria)
+
+    return matches
 
 
 def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
@@ -174,7 +184,7 @@ def _criteria(match: Mapping[str, Any]) -> tuple[Criterion, ...]:
     return tuple(criteria)
 
 
-def _kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
+def compile_kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
     """Whether a group and kind is listed; an empty list, outer or inner, means all."""
     listed = match.get("kinds") or ()
     if not listed:

@@ -1,0 +1,41 @@
+"""The annotations that say who mutated an object; the names are Gatekeeper's."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.mutation.mutator import Mutator
+
+MUTATIONS: Final = "gatekeeper.sh/mutations"
+MUTATION_ID: Final = "gatekeeper.sh/mutation-id"
+
+
+def names_of(passes: Sequence[Sequence[Mutator]]) -> str:
+    """Everyone who assigned anything, each once, in the order of their names."""
+    return ", ".join(sorted({str(mutator) for one in passes for mutator in one}))
+
+
+def id_for(passes: Sequence[Sequence[Mutator]]) -> str:
+    """An id of the form of Gatekeeper's, and the same whenever the same mutators did the same.
+
+    A random one would change the object again at every write of it.
+    """
+    text = "\n".join(", ".join(map(str, one)) for one in passes)
+    found = hashlib.sha256(text.encode()).hexdigest()
+    return "-".join((found[:8], found[8:12], found[12:16], found[16:20], found[20:32]))
+
+
+def annotated(
+    obj: dict[str, Any], passes: Sequence[Sequence[Mutator]], mutation_id: str
+) -> dict[str, Any]:
+    """The object with both annotations; what are no annotations are replaced by them."""
+    metadata = obj.get("metadata")
+    metadata = metadata if type(metadata) is dict else {}
+    known = metadata.get("annotations")
+    known = known if type(known) is dict else {}
+    annotations = {**known, MUTATIONS: names_of(passes), MUTATION_ID: mutation_id}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}

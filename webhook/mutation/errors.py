@@ -1,0 +1,32 @@
+"""What can be wrong with a mutator, and with what it should change."""
+
+from __future__ import annotations
+
+
+class InvalidMutator(ValueError):  # noqa: N818  # named by what it is, as InvalidTemplate
+    """A mutator that cannot be used; the message is Gatekeeper's."""
+
+
+class ApplyError(Exception):
+    """An object that is not as a mutator's location says, or that cannot be matched."""
+
+
+class MutationError(Exception):
+    """A request whose object cannot be mutated.
+
+    ``iterations`` is how many passes were begun, as Gatekeeper's metric counts them, and
+    ``mutator`` the identity of the mutator at fault, or empty where there is no single one.
+    """
+
+    def __init__(self, message: str, iterations: int, mutator: str = "") -> None:
+        super().__init__(message)
+        self.iterations = iterations
+        self.mutator = mutator
+
+
+class NotConvergingError(MutationError):
+    """Mutators that would change the object for ever."""
+
+
+class OutOfTimeError(MutationError):
+    """The time for the request ended before its mutators came to an end."""

@@ -1,0 +1,76 @@
+"""Mutators as they are applied: identity, what they are about, and their assignment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.gvk import GroupKind, GroupVersionKind
+    from webhook.constraint.match import Subject, View
+    from webhook.mutation.assigning import Assignment
+    from webhook.mutation.location import Location
+
+GROUP: Final = "mutations.gatekeeper.sh"
+OPERATIONS: Final = ("CREATE", "UPDATE")
+"""What is mutated: requests of other operations never are."""
+
+
+class MutatorId(NamedTuple):
+    """What a mutator is known by; the order of identities is that in which mutators run."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{GROUP} /{self.name}"
+
+
+class Binding(NamedTuple):
+    """A kind and an operation that a mutator applies to."""
+
+    gvk: GroupVersionKind
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mutator:
+    """A mutator that was read.
+
+    ``bindings`` are what ``applyTo`` says, in one set of operations each; empty for
+    AssignMetadata, which is about every kind that ``selects`` and has no part in schemas.
+    ``matches`` raises :class:`~webhook.constraint.errors.MatchError`.
+    """
+
+    id: MutatorId
+    generation: int
+    location: Location
+    assignment: Assignment
+    bindings: frozenset[Binding]
+    whole: frozenset[GroupVersionKind]
+    """Kinds of which one entry of ``applyTo`` covers all operations: those of objects that no
+    request brings."""
+    terminal: str
+    """What the schema knows of the end of the location: Unknown, Set or String."""
+    must_terminate: bool
+    """Whether no other mutator's location may go on below this one's end."""
+    selects: Callable[[GroupKind], bool]
+    matches: Callable[[View, Subject], bool]
+    document: Mapping[str, Any] = field(repr=False, hash=False, compare=False)
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether its location says something about the kinds it applies to."""
+        return bool(self.bindings)
+
+    def applies_to(self, gvk: GroupVersionKind, operation: str) -> bool:
+        """Whether objects of a kind are its concern at an operation, whatever their content."""
+        if not self.bindings:
+            return self.selects(gvk.group_kind)
+        return Binding(gvk, operation) in self.bindings if operation else gvk in self.whole
+
+    def __str__(self) -> str:
+        """As annotations and logs name it: kind, namespace (there is none), name, generation."""
+        return f"{self.id.kind}//{self.id.name}:{self.generation}"

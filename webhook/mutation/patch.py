@@ -1,0 +1,99 @@
+"""The JSON Patch (RFC 6902) that makes one object of another: deterministic, and what changed alone.
+
+Parts that are one object in both are not looked into. Fields come in the order of the new object
+and those that are gone before them; the items of a list by their places, in which a run of items
+that were put in or taken out is found from both ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.mutation.values import MISSING, are_same
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Operation = dict[str, Any]
+
+
+def make_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:
+    """The operations that make ``new`` of ``old``; none where they are the same JSON."""
+    operations: list[Operation] = []
+    _compare("", old, new, operations)
+    return operations
+
+
+def _compare(path: str, old: Any, new: Any, operations: list[Operation]) -> None:
+    if old is new:
+        return
+    if type(old) is dict and type(new) is dict:
+        _compare_objects(path, old, new, operations)
+    elif type(old) is list and type(new) is list:
+        _compare_lists(path, old, new, operations)
+    elif not are_same(old, new):
+        operations.append({"op": "replace", "path": path, "value": new})
+
+
+def _compare_objects(
+    path: str, old: dict[str, Any], new: dict[str, Any], operations: list[Operation]
+) -> None:
+    operations.extend(
+        {"op": "remove", "path": f"{path}/{_escaped(name)}"} for name in old if name not in new
+    )
+    for name, value in new.items():
+        before = old.get(name, MISSING)
+        if before is value:
+            continue
+        place = f"{path}/{_escaped(name)}"
+        if before is MISSING:
+            operations.append({"op": "add", "path": place, "value": value})
+        else:
+            _compare(place, before, value, operations)
+
+
+def _compare_lists(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:
+    if len(old) == len(new):
+        for place, (before, after) in enumerate(zip(old, new, strict=True)):
+            _compare(f"{path}/{place}", before, after, operations)
+        return
+    longer, shorter = (old, new) if len(old) > len(new) else (new, old)
+    places = _places_of(shorter, longer)
+    if places is None:
+        _compare_ends(path, old, new, operations)
+    elif longer is old:
+        operations.extend({"op": "remove", "path": f"{path}/{place}"} for place in reversed(places))
+    else:
+        operations.extend(
+            {"op": "add", "path": f"{path}/{place}", "value": new[place]} for place in places
+        )
+
+
+def _places_of(shorter: Sequence[Any], longer: Sequence[Any]) -> list[int] | None:
+    """The places of the longer list's items that the shorter lacks; None where more differs."""
+    lacking: list[int] = []
+    found = 0
+    for place, item in enumerate(longer):
+        if found < len(shorter) and are_same(shorter[found], item):
+            found += 1
+        else:
+            lacking.append(place)
+    return lacking if found == len(shorter) else None
+
+
+def _compare_ends(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:
+    """Compare item by item; what the longer has more of comes or goes at the end."""
+    common = min(len(old), len(new))
+    for place in range(common):
+        _compare(f"{path}/{place}", old[place], new[place], operations)
+    operations.extend(
+        {"op": "remove", "path": f"{path}/{place}"} for place in range(len(old) - 1, common - 1, -1)
+    )
+    operations.extend(
+        {"op": "add", "path": f"{path}/{place}", "value": new[place]}
+        for place in range(common, len(new))
+    )
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,87 @@
+"""``pathTests``: a mutator assigns only where its path exists, or where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.location import canonical, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.mutation.location import Location
+
+MUST_EXIST: Final = "MustExist"
+MUST_NOT_EXIST: Final = "MustNotExist"
+
+
+class Allowed(NamedTuple):
+    """What may be found at one node of a location."""
+
+    present: bool
+    missing: bool
+
+
+ANYTHING: Final = Allowed(present=True, missing=True)
+_ONLY_MISSING: Final = Allowed(present=False, missing=True)
+
+
+def only_where_missing(location: Location) -> tuple[Allowed, ...]:
+    """Tests that hold only where nothing stands at the location yet."""
+    return (ANYTHING,) * (len(location) - 1) + (_ONLY_MISSING,)
+
+
+def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tuple[Allowed, ...]:
+    """What each node of a location must be; raises :class:`InvalidMutator`.
+
+    ``owner`` is the kind and name of the mutator. Which order of a child's and its parent's
+    tests is refused is told by their places in the list, as Gatekeeper tells it.
+    """
+    found: list[tuple[Location, str]] = []
+    for test in tests:
+        if type(test) is not dict:
+            raise InvalidMutator(f"{owner} has a path test that is no object")
+        path = test.get("subPath") or ""
+        condition = test.get("condition") or ""
+        if type(path) is not str or type(condition) is not str:
+            raise InvalidMutator(f"{owner} has a path test with fields of a wrong type")
+        try:
+            found.append((parse(path), condition))
+        except InvalidMutator as error:
+            raise InvalidMutator(
+                f"problem parsing sub path `{path}` for {owner}: {error}"
+            ) from None
+    for nodes, _ in found:
+        if nodes != location[: len(nodes)]:
+            raise InvalidMutator(
+                "all subpaths must be a prefix of the `location` value of the mutation: "
+                f'subpath "{canonical(nodes)}" is not a prefix of location "{canonical(location)}"'
+            )
+    conditions: dict[int, str] = {len(nodes): condition for nodes, condition in found}
+    for nodes, condition in found:
+        if conditions[len(nodes)] != condition:
+            raise InvalidMutator(
+                f'conflicting path test conditions: path "{canonical(nodes)}" is marked both '
+                f"{MUST_EXIST} and {MUST_NOT_EXIST}"
+            )
+    _check_order(found)
+    return tuple(_allowed(conditions.get(depth)) for depth in range(1, len(location) + 1))
+
+
+def _check_order(found: list[tuple[Location, str]]) -> None:
+    absent = [place for place, (_, condition) in enumerate(found) if condition == MUST_NOT_EXIST]
+    present = [place for place, (_, condition) in enumerate(found) if condition == MUST_EXIST]
+    if absent and present and present[-1] > absent[0]:
+        child, parent = found[present[-1]][0], found[absent[0]][0]
+        raise InvalidMutator(
+            f'conflicting path test conditions: path "{canonical(child)}" is marked {MUST_EXIST} '
+            f'but parent "{canonical(parent)}" {MUST_NOT_EXIST}'
+        )
+
+
+def _allowed(condition: str | None) -> Allowed:
+    if condition is None:
+        return ANYTHING
+    # Of any other text, which the kind's schema keeps out of a cluster, neither holds.
+    return Allowed(condition == MUST_EXIST, condition == MUST_NOT_EXIST)

@@ -1,0 +1,95 @@
+"""The mutators that are known, one generation of each, from which snapshots are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.mutation.reading import read_mutator
+from webhook.mutation.schema import Schema
+from webhook.mutation.snapshot import MutationSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.mutation.mutator import Binding, Mutator, MutatorId
+
+
+class Mutators:
+    """Takes mutators and gives snapshots. One writer; a snapshot may be read by anyone."""
+
+    def __init__(self) -> None:
+        self._mutators: dict[MutatorId, Mutator] = {}
+        self._by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
+        self._schemas: dict[Binding, tuple[Schema, frozenset[MutatorId]]] = {}
+        self._snapshot: MutationSnapshot | None = MutationSnapshot()
+
+    @property
+    def snapshot(self) -> MutationSnapshot:
+        """The mutators as they are now."""
+        if self._snapshot is None:
+            self._snapshot = MutationSnapshot(
+                tuple(self._mutators.values()),
+                {item: self.conflicts_of(item) for item in sorted(self._conflicting())},
+            )
+        return self._snapshot
+
+    def __contains__(self, mutator: object) -> bool:
+        return mutator in self._mutators
+
+    def add(self, document: Mapping[str, Any]) -> Mutator:
+        """Add or replace a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
+
+        The generation before stays where the new one is refused.
+        """
+        mutator = read_mutator(document)
+        old = self._mutators.get(mutator.id)
+        if old is not None:
+            self._unbind(old)
+        self._mutators[mutator.id] = mutator
+        for binding in mutator.bindings:
+            self._by_binding.setdefault(binding, {})[mutator.id] = mutator
+            self._schemas.pop(binding, None)
+        self._snapshot = None
+        return mutator
+
+    def remove(self, mutator: MutatorId) -> bool:
+        """Remove a mutator; False if it was not there."""
+        old = self._mutators.pop(mutator, None)
+        if old is None:
+            return False
+        self._unbind(old)
+        self._snapshot = None
+        return True
+
+    def conflicts_of(self, mutator: MutatorId) -> tuple[MutatorId, ...]:
+        """Those whose schemas conflict where this one's location leads, in their order."""
+        known = self._mutators.get(mutator)
+        if known is None:
+            return ()
+        found: set[MutatorId] = set()
+        for binding in known.bindings:
+            schema, conflicting = self._schema(binding)
+            if conflicting:
+                found |= schema.conflicts_of(known)
+        return tuple(sorted(found))
+
+    def _conflicting(self) -> set[MutatorId]:
+        found: set[MutatorId] = set()
+        for binding in self._by_binding:
+            found |= self._schema(binding)[1]
+        return found
+
+    def _schema(self, binding: Binding) -> tuple[Schema, frozenset[MutatorId]]:
+        known = self._schemas.get(binding)
+        if known is None:
+            schema = Schema(self._by_binding[binding].values())
+            known = self._schemas[binding] = schema, frozenset(schema.conflicting())
+        return known
+
+    def _unbind(self, mutator: Mutator) -> None:
+        for binding in mutator.bindings:
+            bound = self._by_binding[binding]
+            del bound[mutator.id]
+            self._schemas.pop(binding, None)
+            if not bound:
+                del self._by_binding[binding]

@@ -1,0 +1,103 @@
+"""Schema conflicts: mutators whose locations cannot all be right about one kind.
+
+What mutators say of a kind's objects forms a tree: at each name, what stands there is an object,
+a list of items with a certain key, a set or a text, as the next node says, or the mutator's kind
+at the end of its location. Who contradicts another is not applied, and neither is the other
+(Gatekeeper's pkg/mutation/schema).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.mutation.location import Field, Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.mutation.location import Location
+    from webhook.mutation.mutator import Mutator, MutatorId
+
+UNKNOWN: Final = "Unknown"
+_LIST: Final = "List"
+_OBJECT: Final = "Object"
+
+
+@dataclass(slots=True)
+class _Node:
+    users: set[MutatorId] = field(default_factory=set)
+    enders: set[MutatorId] = field(default_factory=set)
+    """Those whose location ends here and must not go on."""
+    children: dict[str, dict[str, _Node]] = field(default_factory=dict)
+    """By name, and by what is said to stand there."""
+
+    def conflicting_at(self, name: str) -> set[MutatorId]:
+        """Those who contradict another about what stands at a name."""
+        types = self.children.get(name, {})
+        known = len(types) - (UNKNOWN in types)
+        found: set[MutatorId] = set()
+        for kind, child in types.items():
+            if kind != UNKNOWN and (known > 1 or (kind == _LIST and len(child.children) > 1)):
+                found |= child.users
+        enders = set().union(*(child.enders for child in types.values()))
+        below = [grand for child in types.values() for grand in child.grandchildren()]
+        if enders and below:
+            found |= enders.union(*(grand.users for grand in below))
+        return found
+
+    def grandchildren(self) -> Iterator[_Node]:
+        """The nodes below, of every name and type."""
+        for types in self.children.values():
+            yield from types.values()
+
+
+class Schema:
+    """What some mutators say of one kind at one operation."""
+
+    def __init__(self, mutators: Iterable[Mutator]) -> None:
+        self._root = _Node()
+        for mutator in mutators:
+            node = self._root
+            node.users.add(mutator.id)
+            for name, kind in _steps(mutator.location, mutator.terminal):
+                node = node.children.setdefault(name, {}).setdefault(kind, _Node())
+                node.users.add(mutator.id)
+            if mutator.must_terminate:
+                node.enders.add(mutator.id)
+
+    def conflicting(self) -> set[MutatorId]:
+        """Every mutator that contradicts another."""
+        found: set[MutatorId] = set()
+        due = [self._root]
+        while due:
+            node = due.pop()
+            for name in node.children:
+                found |= node.conflicting_at(name)
+            due.extend(node.grandchildren())
+        return found
+
+    def conflicts_of(self, mutator: Mutator) -> set[MutatorId]:
+        """Who contradicts whom along a mutator's location, itself mostly included."""
+        found: set[MutatorId] = set()
+        node = self._root
+        for name, kind in _steps(mutator.location, mutator.terminal):
+            found |= node.conflicting_at(name)
+            node = node.children[name][kind]
+        return found
+
+
+def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:
+    """The names of a location, each with what it says stands there."""
+    for place, node in enumerate(location):
+        name = node.key if isinstance(node, Item) else node.name
+        if place + 1 == len(location):
+            yield name, terminal
+        else:
+            yield name, _OBJECT if isinstance(location[place + 1], Field) else _LIST
+
+
+def message(conflicts: Iterable[MutatorId]) -> str:
+    """What is told of a conflict, on each party; Gatekeeper's sentence."""
+    names = ",".join(sorted(map(str, conflicts)))
+    return f"the following mutators have conflicting schemas: [{names}]"

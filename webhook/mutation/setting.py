@@ -1,0 +1,170 @@
+"""What a mutator puts at the end of its location.
+
+A setter is given what stands there, or ``MISSING``, and gives what should: the same object where
+nothing changes, so that whoever compares sees it at once. ``MISSING`` again leaves the field out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.api.gvk import name_of
+from webhook.mutation.errors import ApplyError
+from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.constraint.review import Source
+    from webhook.mutation.image import ImageParts
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known of a request beside its object.
+
+    ``namespace`` is the Namespace concerned, None where there is none or nobody has it, and
+    ``namespace_name`` the namespace that the object counts as being in. ``operation`` is CREATE
+    or UPDATE; empty for what no request brings, an audit's or expansion's object.
+    """
+
+    operation: str = ""
+    namespace: Mapping[str, Any] | None = None
+    namespace_name: str = ""
+    username: str = ""
+    source: Source = "Original"
+
+
+class Setter(Protocol):
+    """What a mutator assigns."""
+
+    def __call__(self, existing: Any, root: dict[str, Any], context: Context, /) -> Any:
+        """What should stand where ``existing`` does, in the object ``root``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """``assign.value``."""
+
+    value: Any
+
+    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+        """The value; an item of a list that has another key than the location's is its own."""
+        return existing if are_same(existing, self.value) else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class FromMetadata:
+    """``assign.fromMetadata``: the object's name or namespace, empty where it has none."""
+
+    field: str
+
+    def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
+        """The name or namespace."""
+        value = context.namespace_name if self.field == "namespace" else name_of(root)
+        return existing if existing == value else value
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """ModifySet's ``merge``: the values that a list lacks come at its end."""
+
+    values: Sequence[Any]
+
+    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+        """The list with all values."""
+        if existing is MISSING:
+            return list(self.values)
+        present = {key_of(item) for item in _list(existing)}
+        added = []
+        for value in self.values:
+            key = key_of(value)
+            if key not in present:
+                present.add(key)
+                added.append(value)
+        return [*existing, *added] if added else existing
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """ModifySet's ``prune``: the values are taken out of a list."""
+
+    values: Sequence[Any]
+
+    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+        """The list without the values."""
+        if existing is MISSING:
+            return MISSING
+        unwanted = {key_of(value) for value in self.values}
+        kept = [item for item in _list(existing) if key_of(item) not in unwanted]
+        return existing if len(kept) == len(existing) else kept
+
+
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise ApplyError(f"{shown(value)} is not a list of values, cannot treat it as a set")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOperation:
+    """A ModifySet whose operation is none; a cluster's schema admits no such one."""
+
+    operation: str
+
+    def __call__(self, _existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+        """Always raises."""
+        raise ApplyError(f"unrecognized operation for modifyset: {self.operation}")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """AssignImage's parts."""
+
+    parts: ImageParts
+
+    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+        """The image with the parts that are assigned."""
+        if existing is MISSING:
+            return self.parts.assigned_to("")
+        if type(existing) is not str:
+            raise ApplyError(
+                "expected value at AssignImage location to be a string, "
+                f"got {shown(existing)} of type {go_type(existing)}"
+            )
+        image = self.parts.assigned_to(existing)
+        return existing if image == existing else image
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalData:
+    """``assign.externalData``: which provider is asked, and what if it does not answer."""
+
+    provider: str
+    data_source: str
+    failure_policy: str
+    default: str
+
+    def __call__(self, existing: Any, _root: dict[str, Any], context: Context) -> Any:
+        """A placeholder, which what the provider answers replaces at the end."""
+        if type(existing) is Placeholder:
+            if existing.source == self:
+                return existing
+            return replace(existing, source=self)
+        if type(existing) is str:
+            return Placeholder(self, existing)
+        if existing is not MISSING:
+            raise ApplyError(
+                "value assigned to external data placeholder is not a string, "
+                f"got {shown(existing)} ({go_type(existing)})"
+            )
+        return Placeholder(self, context.username if self.data_source == "Username" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A field that a provider's answer for ``key`` is to replace."""
+
+    source: ExternalData
+    key: str
