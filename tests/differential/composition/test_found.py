@@ -25,6 +25,18 @@ FOUND = {
     "the same of what is replaced": (
         'p := {x | x := q with deep.b as {"c": 1}}\nq := deep.b.c\ndeep[k].a := 1 if some k in ["b"]'
     ),
+    "what `every` goes through may be anything afterwards": (
+        'p if { d({"a": 1}) }\n'
+        "d(v) if { every e in v { e == 1 }; object.get(v, `b`, 1); trim(v, `a`) == `b` }"
+    ),
+    "a step that is computed before, in a body of its own": (
+        "import future.keywords.not\nimport future.keywords.or\n"
+        "p := {1 | not data.q[constant]; not {data.q.r[[1 | true]]}; {deep[constant]} or {true}}\n"
+        "constant := {`a`: 1}\ndeep[k].a := 1 if some k in [`a`]"
+    ),
+    "a literal that only prints has no `not` and no `with`": (
+        "p contains v if { v := 1; not print(v) }\np contains 2 if print(input) with input as 3"
+    ),
 }
 ABOUT_VALUES = {
     "object.subset of what is no collection": (

@@ -12,7 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
-from webhook.rego.check.checker_refs import RefFault, check_reference, references_in
+from webhook.rego.check.checker_refs import (
+    RefFault,
+    check_reference,
+    references_in,
+    with_steps_apart,
+)
 from webhook.rego.check.checker_scope import BODIES_MAX, Scope
 from webhook.rego.check.checker_text import wanted_texts
 from webhook.rego.check.checker_types import unifies
@@ -305,6 +310,8 @@ def _parts_of(
     lit: ir.Lit,
     closures: list[ir.Comprehension],
     references: list[tuple[list[ir.Term], Location]],
+    *,
+    is_nested: bool = False,
 ) -> None:
     """Outermost comprehensions and the references of a literal, those in nested bodies included."""
     for term in terms_of(lit):
@@ -313,11 +320,12 @@ def _parts_of(
             continue  # most terms are
         if kind is not ir.Var:
             _closures_in(term, closures)
-        references += [(found, lit.location) for found in references_in(term)]
+        for found in references_in(term):
+            references.append((with_steps_apart(found) if is_nested else found, lit.location))
     if type(lit) in NESTING:
         for body in _nested(lit):
             for inner in body:
-                _parts_of(inner, closures, references)
+                _parts_of(inner, closures, references, is_nested=True)
 
 
 def _closures_in(term: ir.Term, found: list[ir.Comprehension]) -> None:

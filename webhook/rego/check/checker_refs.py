@@ -65,6 +65,27 @@ def _references_in(term: ir.Term, found: list[list[ir.Term]]) -> None:
             _references_in(value, found)
 
 
+def with_steps_apart(terms: Sequence[ir.Term]) -> list[ir.Term]:
+    """A reference of a nested body, in which no literal is checked for itself: what OPA computes
+    for its steps before it is in locals, of which nothing is known.
+    """
+    return [terms[0], *map(_apart, terms[1:])]
+
+
+def _apart(term: ir.Term) -> ir.Term:
+    if isinstance(term, (ir.Ref, ir.Comprehension)) or (
+        isinstance(term, ir.Var) and term.name in ROOTS
+    ):
+        return ir.Given(term)
+    if isinstance(term, ir.Array):
+        return ir.Array([_apart(item) for item in term.items])
+    if isinstance(term, ir.Set):
+        return ir.Set([_apart(item) for item in term.items])
+    if isinstance(term, ir.Object):
+        return ir.Object([(_apart(name), _apart(value)) for name, value in term.items])
+    return term
+
+
 def check_reference(
     scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
 ) -> None:
@@ -193,7 +214,7 @@ class _Walk:
 
 
 def _may_name_package(term: ir.Term) -> bool:
-    return isinstance(term, (ir.Var, ir.Ref)) or (
+    return isinstance(term, (ir.Var, ir.Ref, ir.Given)) or (
         isinstance(term, ir.Const) and isinstance(term.value, str)
     )
 

@@ -35,7 +35,7 @@ def term_text(term: ir.Term, names: dict[str, str]) -> str:
     if isinstance(term, ir.Object):
         pairs = (f"{term_text(k, names)}: {term_text(v, names)}" for k, v in term.items)
         return "{" + ", ".join(pairs) + "}"
-    return "..."
+    return term_text(term.held, names) if isinstance(term, ir.Given) else "..."
 
 
 def _var_text(name: str, names: dict[str, str]) -> str:

@@ -82,7 +82,8 @@ class Template:
 
 @dataclass(slots=True, eq=False)
 class Given:
-    """A term whose value the generator already holds, in a form of its own."""
+    """A term whose value the generator already holds, in a form of its own; or, to the checker, one
+    that is computed before, so that it may be anything."""
 
     held: Any
 

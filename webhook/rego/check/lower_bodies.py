@@ -72,9 +72,9 @@ class BodyLowering(TermLowering):
                 self.put(ir.Eq(a, b, place, negated=literal.negated))
                 return
             if name == "print" and not self.is_rule("print"):
-                self.modifiers(literal.with_)
+                # OPA writes a literal anew for it, which is without `not` and `with`.
                 args = [self.closure(arg) for arg in term.args]
-                self.put(ir.Print(args, place, negated=literal.negated))
+                self.put(ir.Print(args, place))
                 return
             if not is_empty_set(term):
                 self.modifiers(literal.with_)
@@ -163,7 +163,8 @@ class BodyLowering(TermLowering):
     def _every(self, literal: ast.Every) -> None:
         self.modifiers(literal.with_)
         domain = self.term(literal.domain)
-        if not isinstance(domain, (ir.Var, ir.Const)):
+        if not isinstance(domain, ir.Const):
+            # A variable, too, as in OPA: one of no type yet may be anything from here on.
             var = ir.Var(self.scopes.fresh())
             self.sink.append(
                 ir.Eq(var, domain, literal.domain.location, generated=True, withs=self.withs)

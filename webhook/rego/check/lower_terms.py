@@ -164,7 +164,8 @@ class TermLowering:
         body, self.sink = self.sink, outer
         self.withs = withs
         self.scopes.pop()
-        return ir.Comprehension(kind, lowered_key, lowered, body, term.location)
+        place = term.location if key is None else key.location
+        return ir.Comprehension(kind, lowered_key, lowered, body, place)
 
     def array_comprehension_(self, term: ast.ArrayComprehension) -> ir.Term:
         """``[x | …]``."""

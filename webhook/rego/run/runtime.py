@@ -238,13 +238,17 @@ def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
 class Branch:
     """A nested object while a document of rules with variables in their references is built."""
 
-    __slots__ = ("items",)
+    __slots__ = ("conflict", "items")
 
     def __init__(self) -> None:
         self.items: dict[Any, tuple[Value, Any]] = {}
+        self.conflict: Conflict | None = None
+        """Where two rules first disagreed about anything in it."""
 
     def value(self) -> Value:
         """The finished object; raises where two rules disagree."""
+        if self.conflict is not None:
+            raise conflict(KEYS, self.conflict.place)
         return make_object((name, finished(item)) for name, item in self.items.values())
 
 
@@ -295,7 +299,7 @@ def put_path(
 ) -> None:
     """Put the value, or member of a set, at a path; where two rules disagree, a conflict."""
     node = root
-    for name in names[:-1]:
+    for depth, name in enumerate(names[:-1]):
         at = key(name)
         known = node.items.get(at)
         if known is None:
@@ -305,7 +309,7 @@ def put_path(
         elif type(known[1]) is Branch:
             node = known[1]
         else:
-            node.items[at] = (name, Conflict(place))
+            _disagree(root, names[: depth + 1], Conflict(place))
             return
     at = key(names[-1])
     known = node.items.get(at)
@@ -314,13 +318,25 @@ def put_path(
         if known is None:
             known = node.items[at] = (names[-1], Leaf())
         elif kind is not Leaf:
-            node.items[at] = (names[-1], Conflict(place))
+            _disagree(root, names, Conflict(place))
             return
         known[1].items.setdefault(key(value), value)
     elif known is None:
         node.items[at] = (names[-1], value)
     elif kind is Branch or kind is Leaf or kind is Conflict or not equal(known[1], value):
-        node.items[at] = (names[-1], Conflict(place))
+        _disagree(root, names, Conflict(place))
+
+
+def _disagree(root: Branch, names: Sequence[Value], found: Conflict) -> None:
+    """Leave the first conflict at a path, and in all that it is a part of."""
+    node = root
+    for name in names[:-1]:
+        node.conflict = node.conflict or found
+        node = node.items[key(name)][1]
+    node.conflict = node.conflict or found
+    at = key(names[-1])
+    if type(node.items[at][1]) is not Conflict:
+        node.items[at] = (names[-1], found)
 
 
 # --- with ------------------------------------------------------------------------------------

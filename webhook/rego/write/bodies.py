@@ -317,10 +317,6 @@ class Bodies:
             inner = ir.Every(lit.key, lit.value, self._hoisted(lit.domain), lit.body, lit.location)
         elif isinstance(lit, ir.Not):
             inner = ir.Not(lit.body, lit.explicit, lit.location)
-        elif isinstance(lit, ir.Print):
-            self.print_(lit)
-            self._function.condition(FALSE)
-            return
         else:
             inner = ir.Logic(
                 lit.operator,

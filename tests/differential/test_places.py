@@ -1,0 +1,71 @@
+"""Where a policy contradicts itself: the line and column that OPA tells."""
+
+import pytest
+
+from tests.differential.oracle import Oracle
+from webhook.rego.engine import EvaluationContext, compile_modules
+from webhook.rego.errors import EvaluationError
+from webhook.rego.syntax.parser import parse_module
+
+BY_NAME = """package t
+named[c.name] := c if some c in input.a
+named[c.name] := c if some c in input.b
+named[c.name] := c if some c in input.c
+nested.in[c.name] := c if some c in input.a
+nested[x][c.name] := c if { some x in ["in", "out"]; some c in input.b }
+nested[x][c.name] := c if {
+	x := "out"
+	some c in input.c
+}
+f(c) := 1 if c.z > 0
+f(c) := 2 if c.z > 1
+g(c) := 1 if { c.z > 5 } else := 2
+g(c) := 3 if c.z > 2
+h(c) := v if some v in c
+"""
+QUESTIONS = {
+    "whole": "named",
+    "one name": "named.x",
+    "each": "[v | v := named[_]]",
+    "of two depths": "nested",
+    "of two depths, a part": "nested.out",
+    "an object of a comprehension": '{concat("", [n]): c | n := "a"; some c in [1, 2]}',
+    "the same over lines": "{\n\tinput.a[0].name: c |\n\tsome c in [1, 2]}",
+    "a function": "f({`z`: 3})",
+    "a function with else": "g({`z`: 3})",
+    "one body": "h([1, 2])",
+}
+INPUTS = {
+    "in two rules": {"a": [{"name": "x"}], "b": [{"name": "x", "z": 1}], "c": []},
+    "in one, and again": {
+        "a": [{"name": "x"}, {"name": "x", "z": 1}],
+        "b": [{"name": "x", "z": 2}],
+        "c": [],
+    },
+    "of another name first": {
+        "a": [{"name": "y"}],
+        "b": [{"name": "x", "z": 1}, {"name": "x"}],
+        "c": [{"name": "y", "z": 2}],
+    },
+    "of both": {
+        "a": [{"name": "y"}, {"name": "y", "z": 3}],
+        "b": [{"name": "x", "z": 1}, {"name": "x"}],
+        "c": [{"name": "x"}, {"name": "y", "z": 2}],
+    },
+}
+
+
+@pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
+@pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
+def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, opa: Oracle):
+    source = f"{BY_NAME}q := {value}\n"
+    real = opa.ask(
+        op="eval", modules=[source], version="v1", query="data.t.q = x", input=input_value
+    )
+    program = compile_modules([parse_module(source, "t.rego", "v1")])
+    found = []
+    try:
+        program.rule("data.t.q")(input_value, {}, EvaluationContext())
+    except EvaluationError as error:
+        found = [(error.code, str(error.location.row), str(error.location.col))]
+    assert found == [(one["code"], one["row"], one["col"]) for one in real.get("errors", [])]
