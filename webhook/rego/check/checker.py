@@ -320,8 +320,10 @@ def _parts_of(
             continue  # most terms are
         if kind is not ir.Var:
             _closures_in(term, closures)
-        for found in references_in(term):
-            references.append((with_steps_apart(found) if is_nested else found, lit.location))
+        found = references_in(term)
+        if is_nested:
+            found = [*map(with_steps_apart, found)]
+        references += [(terms, lit.location) for terms in found]
     if type(lit) in NESTING:
         for body in _nested(lit):
             for inner in body:

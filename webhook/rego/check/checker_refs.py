@@ -66,8 +66,9 @@ def _references_in(term: ir.Term, found: list[list[ir.Term]]) -> None:
 
 
 def with_steps_apart(terms: Sequence[ir.Term]) -> list[ir.Term]:
-    """A reference of a nested body, in which no literal is checked for itself: what OPA computes
-    for its steps before it is in locals, of which nothing is known.
+    """A reference of a nested body, in which no literal is checked for itself.
+
+    What OPA computes for its steps before it is in locals, of which nothing is known.
     """
     return [terms[0], *map(_apart, terms[1:])]
 

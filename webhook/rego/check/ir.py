@@ -82,8 +82,10 @@ class Template:
 
 @dataclass(slots=True, eq=False)
 class Given:
-    """A term whose value the generator already holds, in a form of its own; or, to the checker, one
-    that is computed before, so that it may be anything."""
+    """A term whose value the generator already holds, in a form of its own.
+
+    To the checker it is one that is computed before, so that it may be anything.
+    """
 
     held: Any
 

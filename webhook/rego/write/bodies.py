@@ -318,6 +318,7 @@ class Bodies:
         elif isinstance(lit, ir.Not):
             inner = ir.Not(lit.body, lit.explicit, lit.location)
         else:
+            assert isinstance(lit, ir.Logic), "a print is without its `not`"
             inner = ir.Logic(
                 lit.operator,
                 lit.left,
