@@ -162,7 +162,7 @@ def test_flags_of_the_audit_are_told_to_be_idle_without_it() -> None:
     assert not found.serves_admission
 
 
-@pytest.mark.parametrize("operation", ["status,generate", "mutation-webhook"])
+@pytest.mark.parametrize("operation", ["status,generate", "mutation-status,mutation-controller"])
 def test_a_process_that_would_decide_nothing_is_refused(operation: str) -> None:
     with pytest.raises(InvalidFlag, match="nothing is decided by that"):
         read(["--kubernetes", f"--operation={operation}"], POD)

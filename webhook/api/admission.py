@@ -8,6 +8,7 @@ give it: that is what policies see as ``input.review``.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from typing import Any, Final, NamedTuple
 
 from webhook.api.encoding import BeyondBoundsError, DecodeError, decode, encode
@@ -62,6 +63,8 @@ class AdmissionResponse(NamedTuple):
     message: str = ""
     warnings: tuple[str, ...] = ()
     audit_annotations: dict[str, str] | None = None
+    patch: bytes | None = None
+    """An encoded JSON Patch that makes the object what it should be; None for no change."""
 
 
 def decode_review(
@@ -229,6 +232,9 @@ def encode_response(response: AdmissionResponse, api_version: str) -> bytes:
         status["reason"] = response.reason
     status["code"] = response.code
     answer["status"] = status
+    if response.patch is not None:
+        answer["patch"] = b64encode(response.patch).decode()
+        answer["patchType"] = "JSONPatch"
     if response.audit_annotations:
         answer["auditAnnotations"] = response.audit_annotations
     if response.warnings:

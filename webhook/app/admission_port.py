@@ -17,6 +17,7 @@ from webhook.server.application import make_application
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
+from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
 from webhook.server.validation import ValidationEndpoint
@@ -100,12 +101,16 @@ class AdmissionPort:
             settings.exempt_namespace_prefix,
             settings.exempt_namespace_suffix,
         )
+        mutation = None
+        if settings.mutates:
+            mutation = Mutation(serving, mutation_options(settings), registry, log, cluster)
         self._application = make_application(
             admission,
             exemptions,
             registry,
             log,
             body_max=settings.max_body_bytes,
+            mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,
         )
@@ -209,17 +214,33 @@ def connection_limits(settings: ServeSettings) -> ConnectionLimits:
     )
 
 
-def admission_options(settings: ServeSettings) -> AdmissionOptions:
-    """How to decide, as set."""
+def _own_users(settings: ServeSettings) -> frozenset[str]:
+    """The users that are this webhook."""
     # Without a cluster nobody says which namespace is ours: both products' own.
     namespaces = [settings.pod_namespace] if settings.pod_namespace else list(OWN_NAMESPACES)
+    return frozenset(
+        f"system:serviceaccount:{namespace}:{account}"
+        for namespace in namespaces
+        for account in _ACCOUNTS
+    )
+
+
+def mutation_options(settings: ServeSettings) -> MutationOptions:
+    """How to mutate, as set."""
+    return MutationOptions(
+        review_timeout_seconds=settings.review_timeout_seconds,
+        on_error="reject" if settings.mutation_on_error == "reject" else "skip",
+        annotations=settings.mutation_annotations,
+        log_mutations=settings.log_mutations,
+        own_users=_own_users(settings),
+    )
+
+
+def admission_options(settings: ServeSettings) -> AdmissionOptions:
+    """How to decide, as set."""
     return AdmissionOptions(
         review_timeout_seconds=settings.review_timeout_seconds,
         log_denies=settings.log_denies,
         any_action=settings.disable_enforcementaction_validation,
-        own_users=frozenset(
-            f"system:serviceaccount:{namespace}:{account}"
-            for namespace in namespaces
-            for account in _ACCOUNTS
-        ),
+        own_users=_own_users(settings),
     )

@@ -114,7 +114,7 @@ class ClusterPolicies:
         ):
             return
         self._serving.revision = Revision(
-            snapshot, self._client, excluded, self.data.is_excluded_from_audit, unsynced
+            snapshot, self._client, excluded, self.data.is_excluded_from_audit, unsynced=unsynced
         )
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config
@@ -13,6 +14,7 @@ from webhook.constraint import enforcement, wildcard
 from webhook.constraint.client import Client
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.template import CEL
+from webhook.metrics.mutation import MUTATORS, MUTATORS_CONFLICTING
 from webhook.metrics.policies import (
     CONSTRAINTS,
     CONSTRAINTS_WITHOUT_ENGINE,
@@ -27,6 +29,7 @@ from webhook.metrics.policies import (
     TEMPLATES_WITH_CEL,
 )
 from webhook.policies.directory import PolicyDirectory
+from webhook.policies.extensions import Extensions
 from webhook.server.serving import Revision
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ FAULTS_SHOWN: Final = 5
 
 PROCESS: Final = "webhook"
 """This process in the ``processes`` of a Config's match."""
+
+MUTATION_PROCESS: Final = "mutation-webhook"
 
 
 class MeteredClient(Client):
@@ -103,6 +108,7 @@ class PolicyLoader:
         """After ``retries`` loads with faults the process is ready without what is broken."""
         self._client = client
         self._directory = PolicyDirectory(client, paths)
+        self._extensions = Extensions()
         self._serving = serving
         self._registry = registry
         self._log = log
@@ -127,6 +133,7 @@ class PolicyLoader:
         began = time.monotonic()
         try:
             report = self._directory.load()
+            broken = self._extensions.load(report.configuration)
         except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
             self._log.fault("bug while loading policies", error)
             self._registry.count(RELOADS, "policies", "error")
@@ -136,8 +143,17 @@ class PolicyLoader:
                 self._state = self._faults[0]
             return False
         seconds = time.monotonic() - began
+        report = replace(report, faults=(*report.faults, *broken))
         excluded = excluded_namespaces(report.configuration)
-        revision = Revision(self._client.snapshot, self._client, wildcard.any_of(excluded))
+        unmutated = excluded_namespaces(report.configuration, MUTATION_PROCESS)
+        revision = Revision(
+            self._client.snapshot,
+            self._client,
+            wildcard.any_of(excluded),
+            is_excluded_from_mutation=wildcard.any_of(unmutated),
+            mutations=self._extensions.mutations,
+            expansion=self._extensions.expansion,
+        )
         was_serving = self._serving.revision is not None
         if was_serving or self._good_enough(report):
             self._publish(revision, report, seconds)
@@ -157,8 +173,8 @@ class PolicyLoader:
             self._retries_left -= self._retries_left > 0
             return False
         # A file that may hold the constraints must not leave a replica ready that enforces none.
-        templates_alone = report.templates > 0 and not report.may_lack_constraints
-        return report.constraints > 0 or templates_alone
+        others = report.templates > 0 or bool(self._extensions.mutations)
+        return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
         previous = self._serving.revision
@@ -170,6 +186,7 @@ class PolicyLoader:
         none = f"{report.templates} templates, 0 constraints: nothing is enforced"
         self._idle = "" if report.constraints else none
         gauge(self._registry, snapshot)
+        tell_extensions(self._registry, self._log, previous, revision)
         if previous is None or previous.snapshot is not snapshot:
             self._log.info(
                 "policies in force",
@@ -235,6 +252,25 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
     registry.violations.keep(constraint.key for constraint in snapshot.constraints)
 
 
+def tell_extensions(
+    registry: Registry, log: Logger, before: Revision | None, now: Revision, broken: int = 0
+) -> None:
+    """Say which mutators and ExpansionTemplates are in force, where that has changed."""
+    mutations, expansion = now.mutations, now.expansion
+    if before is not None and before.mutations is mutations and before.expansion is expansion:
+        return
+    active, conflicts = len(mutations.mutators), len(mutations.conflicts)
+    registry.replace(MUTATORS, {("active",): active, ("error",): conflicts + broken})
+    registry.set(MUTATORS_CONFLICTING, conflicts)
+    if before is not None or mutations or conflicts or expansion:
+        log.info(
+            "mutators in force",
+            mutators=active,
+            conflicting=conflicts,
+            expansion_templates=len(expansion.names),
+        )
+
+
 def settle() -> None:
     """Take what start-up has made out of the garbage collector's sight, before the first request.
 
@@ -245,10 +281,12 @@ def settle() -> None:
     gc.freeze()
 
 
-def excluded_namespaces(configuration: Iterable[Manifest]) -> tuple[str, ...]:
-    """The patterns of namespaces that a Config excludes from the webhook."""
+def excluded_namespaces(
+    configuration: Iterable[Manifest], process: str = PROCESS
+) -> tuple[str, ...]:
+    """The patterns of namespaces that a Config excludes from a process."""
     patterns: list[str] = []
     for manifest in configuration:
         if manifest.gvk.group_kind == CONFIG.group_kind:
-            patterns += config.excluded_namespaces(manifest.document, PROCESS)
+            patterns += config.excluded_namespaces(manifest.document, process)
     return tuple(dict.fromkeys(patterns))

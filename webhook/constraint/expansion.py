@@ -21,6 +21,8 @@ GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
 NAME_MAX: Final = 63
+CYCLE: Final = "template forms expansion cycle"
+"""What the status of each template of a circle says."""
 
 
 class InvalidExpansion(ConstraintFrameworkError):  # noqa: N818  # as InvalidTemplate
@@ -92,14 +94,17 @@ class Expansion:
             for gvk in template.applies_to:
                 self._by_kind.setdefault(gvk, []).append(template)
             if self._reaches(template.generates, template, set()):
-                raise InvalidExpansion(
-                    f"error upserting template {template.name}: template forms expansion cycle"
-                )
+                raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
         for found in self._by_kind.values():
             found.sort(key=lambda item: item.name)
 
     def __bool__(self) -> bool:
         return bool(self._by_kind)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The templates that are in use."""
+        return frozenset(item.name for found in self._by_kind.values() for item in found)
 
     def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate, seen: set[str]) -> bool:
         """Whether expanding this kind leads to a template again."""
@@ -151,6 +156,73 @@ class Expansion:
             for implied in self._expand(resultant.object, namespace, depth + 1)
         ]
         return below + own
+
+
+class ExpansionSet:
+    """The ExpansionTemplates that are known, of which those in a circle are out until it is broken."""
+
+    def __init__(self) -> None:
+        self._templates: dict[str, ExpansionTemplate] = {}
+        self._cyclic: frozenset[str] = frozenset()
+        self._expansion: Expansion | None = Expansion()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every template that is known."""
+        return frozenset(self._templates)
+
+    @property
+    def cyclic(self) -> frozenset[str]:
+        """The templates that are part of a circle, and not used."""
+        self._follow()
+        return self._cyclic
+
+    @property
+    def expansion(self) -> Expansion:
+        """What the templates expand, without those in a circle."""
+        return self._follow()
+
+    def add(self, template: ExpansionTemplate) -> None:
+        """Add or replace a template."""
+        if self._templates.get(template.name) != template:
+            self._templates[template.name] = template
+            self._expansion = None
+
+    def remove(self, name: str) -> bool:
+        """Remove a template; False if it was not there."""
+        if self._templates.pop(name, None) is None:
+            return False
+        self._expansion = None
+        return True
+
+    def _follow(self) -> Expansion:
+        if self._expansion is None:
+            self._cyclic = _cyclic(self._templates.values())
+            self._expansion = Expansion(
+                template for name, template in self._templates.items() if name not in self._cyclic
+            )
+        return self._expansion
+
+
+def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
+    """The templates that lead, over any others, to themselves."""
+    known = tuple(templates)
+    by_kind: dict[GroupVersionKind, list[ExpansionTemplate]] = {}
+    for template in known:
+        for gvk in template.applies_to:
+            by_kind.setdefault(gvk, []).append(template)
+    found = set()
+    for start in known:
+        seen: set[str] = set()
+        due = [start]
+        while due:
+            for template in by_kind.get(due.pop().generates, ()):
+                if template.name not in seen:
+                    seen.add(template.name)
+                    due.append(template)
+        if start.name in seen:
+            found.add(start.name)
+    return frozenset(found)
 
 
 def _resultant(

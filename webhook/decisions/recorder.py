@@ -94,6 +94,7 @@ class AdmissionRecorder:
             response.message,
             response.warnings,
             {**(response.audit_annotations or {}), ANNOTATION: decision_id},
+            response.patch,
         )
 
     def unanswered(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics import admission, audit, cluster, decisions, policies, reports, server
+from webhook.metrics import (
+    admission,
+    audit,
+    cluster,
+    decisions,
+    mutation,
+    policies,
+    reports,
+    server,
+)
 from webhook.metrics.declaration import Metric
 
-_SUBJECTS: Final = (admission, server, policies, decisions, cluster, audit, reports)
+_SUBJECTS: Final = (admission, mutation, server, policies, decisions, cluster, audit, reports)
 
 METRICS: Final = tuple(
     declared

@@ -33,6 +33,11 @@ class Mutators:
             )
         return self._snapshot
 
+    @property
+    def ids(self) -> frozenset[MutatorId]:
+        """Every mutator that is known, those in a conflict included."""
+        return frozenset(self._mutators)
+
     def __contains__(self, mutator: object) -> bool:
         return mutator in self._mutators
 
@@ -44,6 +49,8 @@ class Mutators:
         mutator = read_mutator(document)
         old = self._mutators.get(mutator.id)
         if old is not None:
+            if _is_same(old, mutator):
+                return old
             self._unbind(old)
         self._mutators[mutator.id] = mutator
         for binding in mutator.bindings:
@@ -93,3 +100,7 @@ class Mutators:
             self._schemas.pop(binding, None)
             if not bound:
                 del self._by_binding[binding]
+
+
+def _is_same(old: Mutator, new: Mutator) -> bool:
+    return old.generation == new.generation and old.document.get("spec") == new.document.get("spec")

@@ -46,12 +46,13 @@ def make_application(
     log: Logger,
     *,
     body_max: int,
+    mutate: Decide | None = None,
     validation: ValidationEndpoint | None = None,
     recorder: WholeRecorder | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
-    Policies are validated where ``validation`` is given; ``recorder`` takes what is not
+    Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is given; ``recorder`` takes what is not
     decided by policies, whose decisions ``admit`` records itself.
     """
 
@@ -69,6 +70,9 @@ def make_application(
     if validation is not None:
         others[PATH] = validation
     decoding = Decoding(body_max=body_max)
+    decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
+    if mutate is not None:
+        decisions["/v1/mutate"] = mutate
     reviews = {
         path: ReviewEndpoint(
             decide,
@@ -78,7 +82,7 @@ def make_application(
             decoding=decoding,
             tell_unread=None if recorder is None else recorder.unread,
         )
-        for path, decide in (("/v1/admit", admit), ("/v1/admitlabel", admit_label))
+        for path, decide in decisions.items()
     }
     return AdmissionApplication(reviews, others, decoding.stop)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.constraint.breaker import Guard
+from webhook.constraint.expansion import Expansion
+from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +44,10 @@ class Revision:
     """Whether Config excludes a namespace from the webhook."""
     is_excluded_from_audit: Callable[[str], bool] = field(default=_nothing_excluded)
     """Whether Config excludes a namespace from the audit."""
+    is_excluded_from_mutation: Callable[[str], bool] = field(default=_nothing_excluded)
+    """Whether Config excludes a namespace from mutation."""
+    mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
+    expansion: Expansion = field(default_factory=Expansion)
     unsynced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies may read and of which not every object is in the snapshot yet."""
 

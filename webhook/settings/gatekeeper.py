@@ -45,7 +45,7 @@ _EXPORT = (
     "use --decision-log-config: every decision leaves through a sidecar (docs/decisions.md), in "
     "the form of Gatekeeper's export where a sink asks for it"
 )
-_MUTATION = "mutation is not served: keep Gatekeeper's mutating webhook beside this one"
+_MUTATION = "name mutation-webhook among the operations"
 _OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
 _STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
@@ -85,7 +85,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         "templates in CEL are not evaluated: their constraints warn and are recorded (docs/isolation.md)",
         harmless=_EITHER,
     ),
-    "enable-mutation": _switch(_MUTATION),
+    "enable-mutation": _switch(_MUTATION, harmless=_EITHER),
     "enable-referential-rules": _switch(
         "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",
         harmless=TRUE,
@@ -96,7 +96,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     ),
     "enable-violation-export": _switch(_EXPORT),
     "external-data-provider-response-cache-ttl": _ignored("external data is not called"),
-    "log-mutations": _switch(_MUTATION),
     "log-stats-admission": _switch(_STATISTICS),
     "log-stats-audit": _switch(_AUDIT_STATISTICS),
     "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),
@@ -104,7 +103,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),
     "metrics-backend": _value(_OTLP, "prometheus"),
     "mutating-webhook-configuration-name": _ignored(_CONFIGURATIONS),
-    "mutation-annotations": _switch(_MUTATION),
     "otlp-endpoint": _value(_OTLP, ""),
     "otlp-metric-interval": _ignored(_OTLP),
     "stackdriver-metric-interval": _ignored(_STACKDRIVER),

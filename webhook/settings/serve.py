@@ -9,9 +9,9 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from webhook.settings.audit import AUDIT, AuditSettings
 from webhook.settings.flags import flag, flags_of, parse
 from webhook.settings.gatekeeper import Foreign
-from webhook.settings.reports import ReportSettings
 from webhook.settings.serve_checks import validate
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ OPERATIONS: Final = (
 )
 """Gatekeeper's keys of ``--operation`` (pkg/operations)."""
 
-SERVED: Final = frozenset({"webhook", "audit", "status", "generate"})
+SERVED: Final = frozenset(OPERATIONS) - {"mutation-status"}
 """The operations that this version carries out."""
 
-CLUSTER_OPERATIONS: Final = frozenset({"audit", "status", "generate"})
+CLUSTER_OPERATIONS: Final = frozenset(
+    {"audit", "status", "generate", "mutation-status", "mutation-controller"}
+)
 """Those of them that are about a cluster."""
 
 TLS_VERSIONS: Final = ("1.2", "1.3")
@@ -43,11 +45,10 @@ _TLS = "TLS"
 _LIMITS = "Limits"
 _LOG = "Logging"
 _DECIDING = "Deciding"
-_AUDIT = "Audit (--operation=audit)"
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings(ReportSettings):
+class ServeSettings(AuditSettings):
     """The settings of one server process, validated by :func:`read`."""
 
     policies: tuple[str, ...] = flag(
@@ -74,7 +75,9 @@ class ServeSettings(ReportSettings):
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
         "writes the replica's own status objects, generate makes the CRDs of constraints, status "
         "copies all replicas' statuses into .status.byPod, audit reviews what is in the cluster "
-        "already. Name webhook, audit or both.",
+        "already, mutation-webhook answers /v1/mutate, mutation-status does for mutators what status "
+        "does; mutation-controller adds nothing, since every replica follows mutators. Name webhook, "
+        "mutation-webhook or audit.",
         gatekeeper=True,
         group=_POLICIES,
         choices=OPERATIONS,
@@ -283,6 +286,20 @@ class ServeSettings(ReportSettings):
         group=_DECIDING,
         choices=("lastGood", "reject", "allow"),
     )
+    mutation_on_error: str = flag(
+        "skip",
+        "What a request gets whose object a mutator cannot be applied to: skip leaves that mutator "
+        "out, with a warning and a record; reject refuses the request, as Gatekeeper does.",
+        group=_DECIDING,
+        choices=("skip", "reject"),
+    )
+    mutation_annotations: bool = flag(
+        False,
+        "Name the mutators that changed an object in its annotations gatekeeper.sh/mutations and "
+        "gatekeeper.sh/mutation-id.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
     evaluation_budget_seconds: float = flag(
         0.1,
         "Processor time of one evaluation of one constraint; what takes more is ended, is no "
@@ -334,50 +351,11 @@ class ServeSettings(ReportSettings):
         group=_DECIDING,
     )
 
-    audit_interval_seconds: int = flag(
-        60,
-        "Seconds from the beginning of one sweep to that of the next, the first when policies are "
-        "loaded; 0 for no sweep.",
-        name="audit-interval",
-        gatekeeper=True,
-        group=_AUDIT,
-    )
-    constraint_violations_limit: int = flag(
-        20,
-        "Violations that a constraint's status shows; totals, log and decision log have all.",
-        gatekeeper=True,
-        group=_AUDIT,
-    )
-    audit_chunk_size: int = flag(
-        500,
-        "Most objects in a page of a list; fewer where they are large. 0 for all in one.",
-        gatekeeper=True,
-        group=_AUDIT,
-    )
-    audit_from_cache: bool = flag(
-        False,
-        "Audit synced data (Config and SyncSets) instead of lists.",
-        gatekeeper=True,
-        group=_AUDIT,
-    )
-    audit_continuous: bool = flag(
-        False,
-        "Watch what is audited, too: between sweeps an object that changed is reviewed alone, and a "
-        "changed constraint's kinds are listed at once.",
-        group=_AUDIT,
-    )
-    emit_audit_events: bool = flag(
-        False, "Make an Event of each violation that a sweep finds.", gatekeeper=True, group=_AUDIT
-    )
-    audit_events_involved_namespace: bool = flag(
-        False,
-        "Make those Events in the violating object's namespace instead of POD_NAMESPACE.",
-        gatekeeper=True,
-        group=_AUDIT,
-    )
-
     log_denies: bool = flag(
         False, "Log every violation with its constraint and object.", gatekeeper=True, group=_LOG
+    )
+    log_mutations: bool = flag(
+        False, "Log each mutation with the mutators of each pass.", gatekeeper=True, group=_LOG
     )
     emit_admission_events: bool = flag(
         False, "Make an Event of each violation in an admission.", gatekeeper=True, group=_LOG
@@ -449,8 +427,13 @@ class ServeSettings(ReportSettings):
 
     @property
     def serves_admission(self) -> bool:
-        """Whether admission reviews are answered."""
-        return "webhook" in self.operation
+        """Whether admission reviews are answered, of validation or of mutation."""
+        return "webhook" in self.operation or self.mutates
+
+    @property
+    def mutates(self) -> bool:
+        """Whether objects are mutated."""
+        return "mutation-webhook" in self.operation
 
     @property
     def audits(self) -> bool:
@@ -485,6 +468,8 @@ def _notices(settings: ServeSettings) -> list[str]:
     idle = [name for name in settings.operation if name not in SERVED]
     if idle:
         notices.append(f"--operation={','.join(idle)}: not carried out by this version")
+    if settings.in_cluster and settings.mutates:
+        notices.append("--operation=mutation-webhook: the cluster's mutators are not followed yet")
     if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
         notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
     if settings.emit_admission_events and not settings.in_cluster:
@@ -493,6 +478,6 @@ def _notices(settings: ServeSettings) -> list[str]:
         notices += [
             f"--{item.name} has no effect without --kubernetes and --operation=audit"
             for item in flags_of(ServeSettings)
-            if item.group == _AUDIT and getattr(settings, item.field) != item.default
+            if item.group == AUDIT and getattr(settings, item.field) != item.default
         ]
     return notices

@@ -86,7 +86,8 @@ def _check_operations(settings: ServeSettings) -> None:
     if not settings.serves_admission and not settings.audits:
         raise InvalidFlag(
             f"--operation={','.join(settings.operation)}: nothing is decided by that: name webhook "
-            "to answer admission reviews, or audit (with --kubernetes), among the operations"
+            "or mutation-webhook to answer admission reviews, or audit (with --kubernetes), among "
+            "the operations"
         )
 
 

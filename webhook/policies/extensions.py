@@ -1,0 +1,82 @@
+"""Mutators and ExpansionTemplates of directories, kept in step with the files.
+
+One that is refused keeps its last good revision, as templates and constraints do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.constraint import expansion as expansions
+from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
+from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.reading import empty_location_fault, id_of, is_mutator, with_defaults
+from webhook.mutation.registry import Mutators
+from webhook.mutation.schema import message
+from webhook.policies.manifests import Manifest, PolicyFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.constraint.expansion import Expansion
+    from webhook.mutation.snapshot import MutationSnapshot
+
+
+class Extensions:
+    """What manifests say beside templates and constraints. Used by one task."""
+
+    def __init__(self) -> None:
+        self._mutators = Mutators()
+        self._expansions = ExpansionSet()
+
+    @property
+    def mutations(self) -> MutationSnapshot:
+        """The mutators as of the last load."""
+        return self._mutators.snapshot
+
+    @property
+    def expansion(self) -> Expansion:
+        """The ExpansionTemplates as of the last load."""
+        return self._expansions.expansion
+
+    def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
+        """Take exactly these manifests' mutators and ExpansionTemplates; what is wrong with them."""
+        found = list(manifests)
+        mutators = {id_of(item.document): item for item in found if is_mutator(item.document)}
+        templates = {
+            item.identity[3]: item
+            for item in found
+            if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
+        }
+        for gone in self._mutators.ids - mutators.keys():
+            self._mutators.remove(gone)
+        for name in self._expansions.names - templates.keys():
+            self._expansions.remove(name)
+        faults: list[PolicyFault] = []
+        for key, manifest in mutators.items():
+            try:
+                mutator = self._mutators.add(with_defaults(manifest.document))
+            except InvalidMutator as error:
+                faults.append(_fault(manifest, str(error), stays=key in self._mutators))
+            else:
+                if fault := empty_location_fault(mutator):
+                    self._mutators.remove(key)
+                    faults.append(_fault(manifest, fault))
+        faults += [
+            _fault(mutators[key], message(parties))
+            for key, parties in self._mutators.snapshot.conflicts.items()
+        ]
+        for name, manifest in templates.items():
+            try:
+                self._expansions.add(read_expansion_template(manifest.document))
+            except InvalidExpansion as error:
+                stays = name in self._expansions.names
+                faults.append(_fault(manifest, str(error), stays=stays))
+        faults += [
+            _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
+        ]
+        return faults
+
+
+def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:
+    return PolicyFault(manifest.file, manifest.line, manifest.title, text, stays=stays)

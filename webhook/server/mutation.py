@@ -1,0 +1,265 @@
+"""``/v1/mutate``: what the mutators make of an admission's object, in Gatekeeper's order of checks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, labels_of, name_of, text
+from webhook.metrics.mutation import (
+    MUTATION_ITERATIONS,
+    MUTATION_REQUESTS,
+    MUTATION_SECONDS,
+    MUTATORS_SKIPPED,
+)
+from webhook.mutation.annotations import annotated, id_for
+from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
+from webhook.mutation.external import resolved
+from webhook.mutation.mutator import OPERATIONS
+from webhook.mutation.patch import make_patch
+from webhook.mutation.setting import Context
+from webhook.server import deadline, preparation, submission, verdict
+from webhook.server.endpoint import Unanswerable
+from webhook.server.preparation import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+    from typing import Any
+
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.mutation.patch import Operation
+    from webhook.mutation.snapshot import Mutated, OnError
+    from webhook.server.preparation import NamespaceAnswer, NamespaceReader
+    from webhook.server.serving import Revision, Serving
+
+PATCH_BYTES_MAX: Final = 3 * 1024 * 1024
+"""Of a patch: the API server takes no request that is larger, so no object needs more."""
+
+NOT_MUTATED: Final = "Resource was not mutated"
+
+
+@dataclass(frozen=True, slots=True)
+class MutationOptions:
+    """What the operator chose about mutating."""
+
+    review_timeout_seconds: float = 10.0
+    on_error: OnError = "skip"
+    """What a request gets whose object a mutator cannot be applied to."""
+    annotations: bool = False
+    log_mutations: bool = False
+    own_users: frozenset[str] = frozenset()
+    """Users that are this webhook itself."""
+
+
+class Mutation:
+    """Mutates the objects of admissions by the mutators in force. For one thread."""
+
+    def __init__(
+        self,
+        serving: Serving,
+        options: MutationOptions,
+        registry: Registry,
+        log: Logger,
+        namespaces: NamespaceReader | None = None,
+    ) -> None:
+        self._serving = serving
+        self._options = options
+        self._registry = registry
+        self._log = log
+        self._namespaces = namespaces
+        self._seconds = {
+            status: registry.histogram(MUTATION_SECONDS, status)
+            for status in ("success", "skip", "error")
+        }
+        self._iterations = {
+            success: registry.histogram(MUTATION_ITERATIONS, success)
+            for success in ("true", "false")
+        }
+
+    def __call__(
+        self, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> AdmissionResponse:
+        """Answer a request; raises :class:`~webhook.server.endpoint.Unanswerable`.
+
+        Raises :class:`~webhook.server.preparation.Waiting` where its Namespace must be read first.
+        """
+        options = self._options
+        try:
+            seconds = deadline.seconds_for(query, options.review_timeout_seconds)
+        except deadline.InvalidTimeout as error:
+            raise Unanswerable(400, "malformed", str(error)) from None
+        revision = self._serving.revision
+        if revision is None:
+            message = "not ready: mutators are not loaded yet"
+            raise Unanswerable(503, "not_ready", message, retry=True)
+        if request.username in options.own_users:
+            return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
+        if request.operation not in OPERATIONS:
+            return verdict.allowed(request.uid, "Mutating only on create or update")
+        if request.kind.group in submission.GROUPS:
+            return verdict.allowed(request.uid, "Not mutating gatekeeper resources")
+        return self._begin(request, revision, received_at, received_at + seconds)
+
+    def _begin(
+        self, request: AdmissionRequest, revision: Revision, received_at: float, until: float
+    ) -> AdmissionResponse:
+        obj = request.object
+        if obj is None or not text(obj, "kind"):
+            message = "couldn't get version/kind; json parse error: the request has no object"
+            return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
+        is_namespace = request.kind.group_kind == ("", "Namespace")
+        place = name_of(obj) if is_namespace else request.namespace
+        if revision.is_excluded_from_mutation(place):
+            message = "Namespace is set to be ignored by Gatekeeper config"
+            return self._counted("skip", received_at, verdict.allowed(request.uid, message))
+        if revision.mutations.plan(gvk_of(obj), request.operation) is None:
+            response = verdict.allowed(request.uid, NOT_MUTATED)
+            return self._counted("success", received_at, response)
+        if is_namespace:
+            return self._mutate(request, obj, revision, received_at, until, (obj, ""))
+        if not place:
+            return self._mutate(request, obj, revision, received_at, until, (None, ""))
+        known = revision.snapshot.namespaces.get(place)
+        if known is None and self._namespaces is not None:
+            left = until - time.monotonic()
+            asked = self._namespaces.read(place, left)
+            raise Waiting(
+                preparation.finished([asked], left),
+                lambda: self._resume(request, obj, revision, received_at, until, asked),
+                request.api_version,
+            )
+        return self._mutate(request, obj, revision, received_at, until, (known, place))
+
+    def _resume(
+        self,
+        request: AdmissionRequest,
+        obj: dict[str, Any],
+        revision: Revision,
+        received_at: float,
+        until: float,
+        asked: Future[NamespaceAnswer],
+    ) -> AdmissionResponse:
+        """Go on with the Namespace that was asked for."""
+        name = request.namespace
+        if not asked.done():
+            raise Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
+        answer = asked.result()
+        if answer.fault:
+            raise Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+        if answer.document is None:
+            message = f'namespaces "{name}" not found'
+            return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
+        return self._mutate(request, obj, revision, received_at, until, (answer.document, name))
+
+    def _mutate(
+        self,
+        request: AdmissionRequest,
+        obj: dict[str, Any],
+        revision: Revision,
+        received_at: float,
+        until: float,
+        namespace: tuple[Mapping[str, Any] | None, str],
+    ) -> AdmissionResponse:
+        """Mutate, with the Namespace and the name of the one that the object counts as being in."""
+        context = Context(request.operation, *namespace, request.username)
+        try:
+            mutated = revision.mutations.mutate(
+                obj, context, on_error=self._options.on_error, until=until
+            )
+            response = self._answer(request, mutated, self._patch(obj, mutated))
+        except OutOfTimeError as error:
+            self._iterations["false"].observe(error.iterations)
+            raise Unanswerable(504, "deadline", str(error)) from None
+        except MutationError as error:
+            response = self._failed(request, error)
+        status = "success" if response.allowed else "error"
+        return self._counted(status, received_at, response)
+
+    def _patch(self, obj: dict[str, Any], mutated: Mutated) -> list[Operation]:
+        """What changes; raises :class:`~webhook.mutation.errors.MutationError`."""
+        if not mutated.iterations:
+            return []
+        # No provider is asked yet: each placeholder is what its failure policy says.
+        final = resolved(mutated, {})
+        patch = make_patch(obj, final)
+        if patch and self._options.annotations:
+            final = annotated(final, mutated.passes, id_for(mutated.passes))
+            patch = make_patch(obj, final)
+        return patch
+
+    def _answer(
+        self, request: AdmissionRequest, mutated: Mutated, patch: list[Operation]
+    ) -> AdmissionResponse:
+        self._iterations["true"].observe(mutated.iterations)
+        response = verdict.allowed(request.uid, "" if patch else NOT_MUTATED)
+        if patch:
+            encoded = encode(patch)
+            if len(encoded) > PATCH_BYTES_MAX:
+                raise MutationError(
+                    f"the mutators' patch of {len(encoded)} bytes is larger than an object may be",
+                    mutated.iterations,
+                )
+            response = response._replace(patch=encoded)
+            if self._options.log_mutations:
+                self._log_passes(request, mutated)
+        for name, fault in mutated.skipped.items():
+            self._tell_skipped(request, name, fault)
+            shown = f"mutator {name} is not applied: {fault}"
+            response = verdict.with_notice(response, shown)
+        return response
+
+    def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
+        """Refuse the request; or let it go as it came, where no single mutator can be left out."""
+        self._iterations["false"].observe(error.iterations)
+        self._tell_skipped(request, error.mutator, str(error))
+        if self._options.on_error == "skip" and isinstance(error, NotConvergingError):
+            response = verdict.allowed(request.uid, NOT_MUTATED)
+            return verdict.with_notice(response, f"no mutator is applied: {error}")
+        return verdict.errored(request.uid, 500, str(error))
+
+    def _tell_skipped(self, request: AdmissionRequest, mutator: str, fault: str) -> None:
+        self._registry.count(MUTATORS_SKIPPED, mutator.partition(".")[0])
+        self._log.error(
+            "mutator not applied",
+            hookType="mutation",
+            mutator=mutator,
+            answer=self._options.on_error,
+            error=fault,
+            request_uid=request.uid,
+        )
+
+    def _log_passes(self, request: AdmissionRequest, mutated: Mutated) -> None:
+        """Say who changed an object, with Gatekeeper's message and fields."""
+        obj = request.object or {}
+        group, version, kind = gvk_of(obj)
+        fields: dict[str, Any] = {
+            f"iteration_{number}": ", ".join(map(str, found))
+            for number, found in enumerate(mutated.passes)
+        }
+        self._log.info(
+            "Mutation applied",
+            hookType="mutation",
+            semantic=True,
+            event_type="mutation_applied",
+            resource_group=group,
+            resource_kind=kind,
+            resource_api_version=version,
+            resource_namespace=request.namespace,
+            resource_name=name_of(obj) or text(obj, "metadata", "generateName"),
+            resource_source_type="Original",
+            resource_labels=labels_of(obj),
+            **{"Mutation Id": id_for(mutated.passes)},
+            **fields,
+        )
+
+    def _counted(
+        self, status: str, received_at: float, response: AdmissionResponse
+    ) -> AdmissionResponse:
+        self._registry.count(MUTATION_REQUESTS, status)
+        self._seconds[status].observe(time.monotonic() - received_at)
+        return response

@@ -1,0 +1,58 @@
+"""The flags of the audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.settings.flags import flag
+from webhook.settings.reports import ReportSettings
+
+AUDIT: Final = "Audit (--operation=audit)"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings(ReportSettings):
+    """What is audited, how often, and who is told."""
+
+    audit_interval_seconds: int = flag(
+        60,
+        "Seconds from the beginning of one sweep to that of the next, the first when policies are "
+        "loaded; 0 for no sweep.",
+        name="audit-interval",
+        gatekeeper=True,
+        group=AUDIT,
+    )
+    constraint_violations_limit: int = flag(
+        20,
+        "Violations that a constraint's status shows; totals, log and decision log have all.",
+        gatekeeper=True,
+        group=AUDIT,
+    )
+    audit_chunk_size: int = flag(
+        500,
+        "Most objects in a page of a list; fewer where they are large. 0 for all in one.",
+        gatekeeper=True,
+        group=AUDIT,
+    )
+    audit_from_cache: bool = flag(
+        False,
+        "Audit synced data (Config and SyncSets) instead of lists.",
+        gatekeeper=True,
+        group=AUDIT,
+    )
+    audit_continuous: bool = flag(
+        False,
+        "Watch what is audited, too: between sweeps an object that changed is reviewed alone, and a "
+        "changed constraint's kinds are listed at once.",
+        group=AUDIT,
+    )
+    emit_audit_events: bool = flag(
+        False, "Make an Event of each violation that a sweep finds.", gatekeeper=True, group=AUDIT
+    )
+    audit_events_involved_namespace: bool = flag(
+        False,
+        "Make those Events in the violating object's namespace instead of POD_NAMESPACE.",
+        gatekeeper=True,
+        group=AUDIT,
+    )
