@@ -1,0 +1,230 @@
+"""CEL's own cases, Kubernetes' and ours, against our engine: ``python -m tests.conformance.cel DIR``.
+
+DIR has the layout of ``conformance/cel``: ``spec/*.json`` with ``verdicts.jsonl``,
+``kubernetes.jsonl``, ``probes.jsonl`` with ``probe-vars.json``. What is wanted is the verdict of
+Kubernetes' environment, which is not always the one that a case of the specification wants.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.cel_values import UnreadableError, read_type, read_value, same, text_of
+from webhook.cel.check import types
+from webhook.cel.check.environment import Environment, Overload, functions
+from webhook.cel.check.types import Type
+from webhook.cel.engine import compile_expression, unchecked_expression
+from webhook.cel.errors import CompileError, EvaluationError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import Meter
+
+SENTINEL = {"stringValue": "an expectation that nothing meets"}
+
+NEEDS_MESSAGES = "needs protobuf message types"
+NO_OVERLOAD = "no such overload"
+NOT_PLANNED = "unchecked, and refused by cel-go's planner: Kubernetes checks every expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case: where it is from, its content, and what the oracle says of it."""
+
+    name: str
+    content: dict[str, Any]
+    wanted: dict[str, Any]
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case went: ``passed``, ``failed`` or ``skipped``, and why."""
+
+    case: Case
+    status: str
+    reason: str = ""
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def load(folder: Path) -> Iterator[Case]:
+    """All cases of a folder."""
+    verdicts = {
+        (v["file"], v["section"], v["name"], v["expr"]): v
+        for v in _lines(folder / "verdicts.jsonl")
+    }
+    for file in sorted((folder / "spec").glob("*.json")):
+        for test in json.loads(file.read_text(encoding="utf-8"))["tests"]:
+            key = (file.name, test["section"], test["name"], test["expr"])
+            if key in verdicts:
+                yield Case(f"{file.stem}/{test['section']}/{test['name']}", test, verdicts[key], {})
+    for name, variables in (("kubernetes", None), ("probes", folder / "probe-vars.json")):
+        given = (
+            {} if variables is None or not variables.exists() else json.loads(variables.read_text())
+        )
+        for index, line in enumerate(_lines(folder / f"{name}.jsonl")):
+            yield Case(f"{name}/{index}", {"expr": line["expr"]}, line, given)
+
+
+# --- cases of the specification -------------------------------------------------------------------
+
+
+def _environment(test: dict[str, Any]) -> Environment:
+    variables: dict[str, Type] = {}
+    table = functions()
+    for declaration in test.get("typeEnv", ()):
+        if "ident" in declaration:
+            variables[declaration["name"]] = read_type(declaration["ident"]["type"])
+        else:
+            overloads = [_overload(one) for one in declaration["function"]["overloads"]]
+            table = {**table, declaration["name"]: tuple(overloads)}
+    if test.get("disableCheck"):
+        variables |= {name: types.DYN for name in test.get("bindings", {}) if name not in variables}
+    return Environment(variables, {}, test.get("container", ""), table)
+
+
+def _overload(written: dict[str, Any]) -> Overload:
+    args = tuple(read_type(one) for one in written.get("params", ()))
+    result = read_type(written["resultType"])
+    free = tuple({part for of in (*args, result) for part in _free(of)})
+    return Overload(bool(written.get("isInstanceFunction")), args, result, free)
+
+
+def _free(of: Type) -> set[Type]:
+    return {of} if of.free else {found for part in of.parts for found in _free(part)}
+
+
+def _verdict(test: dict[str, Any]) -> tuple[str, str]:
+    """What our engine says of a case, as the oracle's runner judges it."""
+    environment = _environment(test)
+    bindings = {name: read_value(one["value"]) for name, one in test.get("bindings", {}).items()}
+    unchecked = bool(test.get("disableCheck"))
+    make = unchecked_expression if unchecked else compile_expression
+    try:
+        expression = make(test["expr"], environment)
+    except CompileError as error:
+        return ("pass" if error.is_early and "evalError" in test else "compile"), str(error)
+    deduced = test.get("typedResult", {}).get("deducedType")
+    if deduced is not None and read_type(deduced) != expression.type:
+        return "fail", f"type {expression.type}"
+    if test.get("checkOnly"):
+        return "pass", ""
+    try:
+        got = expression.evaluate(bindings, Meter(10**9))
+    except EvaluationError as error:
+        return ("pass" if "evalError" in test else "error"), error.text
+    if "evalError" in test:
+        return "value", repr(got)
+    written = test.get("value") or test.get("typedResult", {}).get("result") or {"boolValue": True}
+    return ("pass" if same(got, read_value(written)) else "fail"), repr(got)
+
+
+def _judge_spec(case: Case) -> Outcome:
+    wanted = case.wanted["verdict"]
+    try:
+        verdict, detail = _verdict(case.content)
+    except UnreadableError as error:
+        return Outcome(case, "skipped", f"{NEEDS_MESSAGES}: {error}")
+    if verdict == wanted:
+        return Outcome(case, "passed")
+    if wanted != "compile" and _names_messages(case.content):
+        return Outcome(case, "skipped", NEEDS_MESSAGES)
+    if case.content.get("disableCheck") and case.wanted["detail"].startswith(NO_OVERLOAD):
+        return Outcome(case, "skipped", NOT_PLANNED)
+    return Outcome(
+        case, "failed", f"{verdict} ({detail}) instead of {wanted} ({case.wanted['detail']})"
+    )
+
+
+def _names_messages(content: dict[str, Any]) -> bool:
+    """Whether a case is about protobuf's messages, those of google.protobuf among them."""
+    text = content["expr"] + content.get("container", "")
+    return "google.protobuf" in text or "TestAllTypes" in text
+
+
+# --- Kubernetes' cases and ours -------------------------------------------------------------------
+
+_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "params")
+
+
+def _judge_line(case: Case) -> Outcome:
+    wanted = case.wanted
+    variables = {**dict.fromkeys(_VARIABLES), **case.variables}
+    found: dict[str, Any] = {}
+    try:
+        expression = compile_expression(wanted["expr"], admission({}, params=True))
+        found["type"] = expression.type.text
+        found["value"] = expression.evaluate(variables, Meter())
+    except CompileError as error:
+        text = str(error)
+        prefix = "" if text.startswith("program instantiation") else "compilation failed: "
+        found = {"stage": "compile", "error": prefix + text}
+    except EvaluationError as error:
+        found |= {"stage": "eval", "error": error.text}
+    fault = _difference(found, wanted)
+    return Outcome(case, "failed" if fault else "passed", fault or "")
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    for name in ("stage", "error", "type"):
+        if (found.get(name) or "") != (wanted.get(name) or ""):
+            return f"{name}: {found.get(name)!r} instead of {wanted.get(name)!r}"
+    if wanted.get("stage"):
+        return None
+    value = found["value"]
+    if wanted.get("text") is not None:
+        told = text_of(value)
+        return None if told == wanted["text"] else f"{told} instead of {wanted['text']}"
+    if same(value, read_value(wanted["value"])):
+        return None
+    return f"{value!r} instead of {wanted['value']}"
+
+
+def judge(case: Case) -> Outcome:
+    """How one case goes."""
+    return _judge_spec(case) if "verdict" in case.wanted else _judge_line(case)
+
+
+def planted(case: Case) -> Case:
+    """The case with an expectation that nothing meets."""
+    if "verdict" in case.wanted:
+        return replace(case, wanted={"verdict": "none", "detail": ""})
+    return replace(case, wanted={**case.wanted, "type": "none", "stage": "none"})
+
+
+def run(folder: Path, *, mutate: bool = False) -> list[Outcome]:
+    """How all cases of a folder go; ``mutate`` plants a wrong expectation in each."""
+    return [judge(planted(case) if mutate else case) for case in load(folder)]
+
+
+def main() -> int:
+    """Print what failed, why others were skipped, and how many there were of each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.cel", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--mutate", action="store_true")
+    options = parser.parse_args()
+    outcomes = run(options.folder, mutate=options.mutate)
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            print(
+                f"FAILED {outcome.case.name}: {outcome.case.content['expr']}\n    {outcome.reason}"
+            )
+    for reason, count in Counter(
+        o.reason.partition(":")[0] for o in outcomes if o.status == "skipped"
+    ).items():
+        print(f"skipped {count}: {reason}")
+    counts = Counter(outcome.status for outcome in outcomes)
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

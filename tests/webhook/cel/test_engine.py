@@ -1,0 +1,116 @@
+"""Expressions from their text to their value, and what they may cost."""
+
+import pytest
+
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import CompileError, EvaluationError, LimitError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import Meter
+
+ENVIRONMENT = admission({}, params=True)
+
+HOSTILE = {
+    "six loops within each other": (
+        "l.all(a, l.all(b, l.all(c, l.all(d, l.all(e, l.all(f, a + b + c + d + e + f >= 0))))))"
+    ),
+    "a text that doubles": (
+        "l.map(a, l.map(b, l.map(c, 'xxxxxxxxxxxxxxxx')).map(x, string(size(x)))).size() > 0"
+        " && ['x'.replace('', l.map(i, 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy').join(''))].all(s, "
+        "s.replace('', s).replace('', s).replace('', s).size() > 0)"
+    ),
+    "a long range": "lists.range(1000000000).size() > 0",
+    "each with each": "sets.equivalent(lists.range(20000), lists.range(20000))",
+    "all different": "lists.range(20000).distinct().size() > 0",
+    "a list that grows": "lists.range(1000).map(i, lists.range(1000)).flatten().size() > 0",
+}
+
+
+def evaluate(source, variables=None, meter=None):
+    given = {"object": None, "oldObject": None, "request": None, "namespaceObject": None}
+    expression = compile_expression(source, ENVIRONMENT)
+    return expression.evaluate({**given, **(variables or {})}, meter or Meter())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_expression_that_would_run_for_long_is_ended_for_its_cost(name):
+    source = HOSTILE[name].replace("l.", "object.l.")
+    with pytest.raises(LimitError, match="actual cost limit exceeded"):
+        evaluate(source, {"object": {"l": list(range(12))}})
+
+
+def test_nothing_absorbs_the_end_for_cost():
+    source = "lists.range(10000000).size() > 0 || true"
+    with pytest.raises(LimitError):
+        evaluate(source)
+
+
+def test_a_look_at_the_clock_may_end_an_evaluation():
+    class TimeUpError(Exception):
+        pass
+
+    def look():
+        raise TimeUpError
+
+    with pytest.raises(TimeUpError):
+        evaluate("lists.range(5000).all(i, i >= 0)", meter=Meter(look=look))
+
+
+@pytest.mark.parametrize(
+    "source", ["(" * 400 + "1" + ")" * 400, "!" + "(!" * 400 + "true" + ")" * 400, "[" * 5000]
+)
+def test_an_expression_nested_too_deeply_is_refused(source):
+    with pytest.raises(CompileError, match=r"recursion limit|Syntax error"):
+        compile_expression(source, ENVIRONMENT)
+
+
+def test_a_chain_of_a_thousand_conditions_is_no_deep_nesting():
+    assert evaluate(" && ".join(["true"] * 1000)) is True
+
+
+def test_faults_of_several_lines_are_told_with_line_column_and_mark():
+    with pytest.raises(CompileError) as refused:
+        compile_expression("object.a == 1 &&\n  nope.b\n  && 1 == 'x'", ENVIRONMENT)
+    assert str(refused.value) == (
+        "ERROR: <input>:2:3: undeclared reference to 'nope' (in container '')\n"
+        " |   nope.b\n"
+        " | ..^\n"
+        "ERROR: <input>:3:8: found no matching overload for '_==_' applied to '(int, string)'\n"
+        " |   && 1 == 'x'\n"
+        " | .......^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("object.n == true", False),
+        ("true in object.l", False),
+        ("object.missing == 1 || object.n == 1", True),
+        ("object.l.exists(x, x.y == 1 || x == 1)", True),
+        ("has(object.m.k) && object.m.k == 'v'", True),
+        ("object.?m.?k.orValue('') == 'v'", True),
+        ("object.l.filter(x, x > 1).map(x, x * 2) == [4]", True),
+        ("object.m.transformList(k, v, k + v) == ['kv']", True),
+    ],
+)
+def test_values_over_plain_json(source, value):
+    document = {"n": 1, "l": [1, 2], "m": {"k": "v"}}
+    assert evaluate(source, {"object": document}) is value
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("object.missing", "no such key: missing"),
+        ("object.l[5]", "index out of bounds: 5"),
+        ("object.l.map(x, x.y)", "no such key: y"),
+        ("object.n.all(x, true)", "got 'types.Int', expected iterable type"),
+        ("object.n + 'a'", "no such overload"),
+        ("object.m.k.matches('a(' + object.m.k)", "error parsing regexp: missing closing ): `a(v`"),
+    ],
+)
+def test_errors_are_told_with_the_words_of_kubernetes(source, error):
+    document = {"n": 1, "l": [1, 2], "m": {"k": "v"}}
+    with pytest.raises(EvaluationError) as told:
+        evaluate(source, {"object": document})
+    assert told.value.text == error

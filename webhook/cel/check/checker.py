@@ -1,0 +1,362 @@
+"""The type of each part of an expression, and what its names mean (cel-go, checker/checker.go).
+
+Faults are collected, with cel-go's words. Where a macro is a node of its own here, its parts are
+asked what the calls that cel-go writes for it would ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from webhook.cel.check import types
+from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
+from webhook.cel.errors import Problem
+from webhook.cel.run.values import Uint
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Expr,
+    Fold,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Parsed,
+    Select,
+    SortBy,
+    qualified,
+)
+from webhook.cel.syntax.places import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cel.check.environment import Environment, Overload
+
+_CONSTANTS: dict[type, Type] = {
+    bool: BOOL,
+    int: INT,
+    Uint: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An expression with what is known of its nodes.
+
+    ``names`` says which variable or type a name or a path of names is, ``functions`` which function
+    a call is whose target is a namespace.
+    """
+
+    parsed: Parsed
+    types: dict[Expr, Type] = field(repr=False)
+    names: dict[Expr, str] = field(repr=False)
+    functions: dict[Call, str] = field(repr=False)
+
+    @property
+    def type(self) -> Type:
+        """The type of the whole."""
+        return self.types[self.parsed.root]
+
+
+def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
+    """The types of an expression, and what is wrong with it."""
+    checker = _Checker(parsed.source, environment)
+    checker.check(parsed.root)
+    found = {node: checker.mapping.resolved(of, closed=True) for node, of in checker.types.items()}
+    return Checked(parsed, found, checker.names, checker.functions), checker.problems
+
+
+class _Checker:
+    def __init__(self, source: str, environment: Environment) -> None:
+        self.source = source
+        self.environment = environment
+        self.scopes: list[dict[str, Type]] = []
+        self.mapping = Mapping()
+        self.types: dict[Expr, Type] = {}
+        self.names: dict[Expr, str] = {}
+        self.functions: dict[Call, str] = {}
+        self.problems: list[Problem] = []
+
+    def report(self, at: int, message: str) -> Type:
+        self.problems.append(Problem(*place_of(self.source, at), message))
+        return ERROR
+
+    def check(self, node: Expr) -> Type:
+        match node:
+            case Constant():
+                found = _CONSTANTS[type(node.value)]
+            case Name():
+                found = self.name(node)
+            case Select():
+                found = self.select(node)
+            case Call():
+                found = self.call(node)
+            case ListOf():
+                found = self.list_of(node)
+            case MapOf():
+                found = self.map_of(node)
+            case Message():
+                found = self.message(node)
+            case Fold():
+                found = self.fold(node)
+            case OptMap():
+                found = self.opt_map(node)
+            case SortBy():
+                found = self.sort_by(node)
+        self.types[node] = found
+        return found
+
+    # --- names --------------------------------------------------------------------------------
+
+    def lookup(self, node: Expr, name: str) -> Type | None:
+        """The type of what a name means, which is kept; scopes hide what is outside of them."""
+        for candidate in self.environment.candidates(name):
+            for scope in reversed(self.scopes):
+                if candidate in scope:
+                    self.names[node] = candidate
+                    return scope[candidate]
+            found = self.environment.variables.get(candidate)
+            if found is not None:
+                self.names[node] = "." + candidate
+                return found
+            named = self.environment.type_named(candidate)
+            if named is not None:
+                self.names[node] = ":" + candidate
+                return types.type_of(named)
+        return None
+
+    def undeclared(self, at: int, name: str) -> Type:
+        container = self.environment.container
+        return self.report(at, f"undeclared reference to '{name}' (in container '{container}')")
+
+    def name(self, node: Name) -> Type:
+        return self.lookup(node, node.name) or self.undeclared(node.at, node.name)
+
+    def select(self, node: Select) -> Type:
+        path = qualified(node)
+        if path is not None:
+            found = self.lookup(node, path)
+            if found is not None:
+                return found
+        found = self.field(node)
+        return BOOL if node.tests else self.mapping.resolved(found)
+
+    def field(self, node: Select) -> Type:
+        operand = self.mapping.resolved(self.check(node.operand))
+        of, is_optional = types.unwrapped(operand)
+        if of.name == "map":
+            found = of.parts[1]
+        elif of.message:
+            fields = self.environment.messages.get(of.name, {})
+            known = fields.get(node.field)
+            found = known or self.report(node.at, f"undefined field '{node.field}'")
+        else:
+            if of.free:
+                self.mapping.fits(DYN, of)
+            elif not of.is_wild:
+                self.report(node.at, f"type '{of}' does not support field selection")
+            found = DYN
+        return types.optional_of(found) if is_optional or node.optional else found
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Type:
+        args = [self.check(arg) for arg in node.args]
+        if node.function in {"_&&_", "_||_"}:
+            return self.logic(node, args)
+        table = self.environment.functions
+        if node.target is None:
+            for candidate in self.environment.candidates(node.function):
+                if candidate in table:
+                    self.functions[node] = candidate
+                    return self.resolve(node.at, candidate, args, member=False)
+            return self.undeclared(node.at, node.function)
+        prefix = qualified(node.target)
+        if prefix is not None:
+            for candidate in self.environment.candidates(f"{prefix}.{node.function}"):
+                if candidate in table:
+                    self.functions[node] = candidate
+                    return self.resolve(node.at, candidate, args, member=False)
+        target = self.check(node.target)
+        if node.function not in table:
+            return self.undeclared(node.at, node.function)
+        return self.resolve(node.at, node.function, [target, *args], member=True)
+
+    def logic(self, node: Call, args: list[Type]) -> Type:
+        found = BOOL
+        for arg, of in zip(node.args, args, strict=True):
+            if not self.mapping.fits(of, BOOL):
+                found = self.mismatch(arg.at, BOOL, of)
+        return found
+
+    def mismatch(self, at: int, expected: Type, found: Type) -> Type:
+        return self.report(at, f"expected type '{expected}' but found '{found}'")
+
+    def resolve(self, at: int, function: str, args: list[Type], *, member: bool) -> Type:
+        """The type of a call: of its first overload that fits, or dyn where several differ."""
+        found: Type | None = None
+        for overload in self.environment.functions[function]:
+            if overload.member is not member or len(overload.args) != len(args):
+                continue
+            params, result = self.fresh(overload)
+            if self.mapping.all_fit(args, params):
+                result = self.mapping.resolved(result)
+                if found is None:
+                    found = result
+                elif not found.is_dyn and found != result:
+                    found = DYN
+        if found is not None:
+            return found
+        closed = [self.mapping.resolved(arg, closed=True) for arg in args]
+        return self.no_overload(at, function, closed, member=member)
+
+    def no_overload(self, at: int, function: str, args: Sequence[Type], *, member: bool) -> Type:
+        target = f"{args[0]}." if member else ""
+        listed = ", ".join([str(arg) for arg in args[member:]])
+        return self.report(
+            at, f"found no matching overload for '{function}' applied to '{target}({listed})'"
+        )
+
+    def fresh(self, overload: Overload) -> tuple[list[Type], Type]:
+        """Operands and result of an overload, with free types of their own."""
+        if not overload.free:
+            return list(overload.args), overload.result
+        new = {free: self.mapping.new() for free in overload.free}
+        return [_replaced(arg, new) for arg in overload.args], _replaced(overload.result, new)
+
+    # --- literals -----------------------------------------------------------------------------
+
+    def list_of(self, node: ListOf) -> Type:
+        joined: Type | None = None
+        for index, item in enumerate(node.items):
+            joined = self.joined(joined, self.optional_item(item, index in node.optional))
+        return types.list_of(joined or self.mapping.new())
+
+    def optional_item(self, node: Expr, optional: bool) -> Type:
+        found = self.check(node)
+        if not optional:
+            return found
+        inner, is_optional = types.unwrapped(found)
+        if not is_optional and not inner.is_dyn:
+            self.mismatch(node.at, types.optional_of(inner), inner)
+        return inner
+
+    def joined(self, before: Type | None, found: Type) -> Type:
+        if before is None:
+            return found
+        return types.more_general(before, found) if self.mapping.fits(before, found) else DYN
+
+    def map_of(self, node: MapOf) -> Type:
+        key: Type | None = None
+        value: Type | None = None
+        for entry in node.entries:
+            key = self.joined(key, self.check(entry.key))
+            value = self.joined(value, self.optional_item(entry.value, entry.optional))
+        return types.map_of(key or self.mapping.new(), value or self.mapping.new())
+
+    def message(self, node: Message) -> Type:
+        found: Type | None = None
+        for candidate in self.environment.candidates(node.type_name):
+            found = self.environment.type_named(candidate)
+            if found is not None:
+                self.names[node] = ":" + candidate
+                break
+        if found is None:
+            self.undeclared(node.at, node.type_name)
+        elif found not in {types.DURATION, types.TIMESTAMP}:
+            self.report(node.at, f"'{found}' is not a message type")
+            found = None
+        for one in node.fields:
+            self.check(one.value)
+            if one.name not in {"seconds", "nanos"} or found is None:
+                self.report(one.at, f"undefined field '{one.name}'")
+        return found or ERROR
+
+    # --- macros -------------------------------------------------------------------------------
+
+    def variables_of(self, node: Fold) -> dict[str, Type]:
+        range_ = self.mapping.resolved(self.check(node.range))
+        first = second = DYN
+        if range_.name == "list" and not range_.free:
+            first = second = range_.parts[0]
+            if node.second is not None:
+                first = INT
+        elif range_.name == "map" and not range_.free:
+            first, second = range_.parts
+        elif range_.is_wild or range_.free:
+            self.mapping.fits(DYN, range_)
+        else:
+            first = second = self.report(
+                node.range.at,
+                f"expression of type '{range_}' cannot be range of a comprehension "
+                "(must be list, map, or dynamic)",
+            )
+        return {node.first: first} | ({node.second: second} if node.second is not None else {})
+
+    def fold(self, node: Fold) -> Type:
+        variables = self.variables_of(node)
+        self.scopes.append(variables)
+        test = BOOL if node.test is None else self.check(node.test)
+        body = self.check(node.body)
+        self.scopes.pop()
+        if node.kind in {"all", "exists"}:
+            if not self.mapping.fits(body, BOOL):
+                self.mismatch(node.body.at, BOOL, body)
+            return BOOL
+        if node.kind == "exists_one":
+            self.chosen(node.at, body, INT)
+            return BOOL
+        made = self.made(node, variables[node.first], body)
+        if node.test is not None and not made.is_wild:
+            self.chosen(node.at, test, made)
+        return made
+
+    def made(self, node: Fold, key: Type, body: Type) -> Type:
+        if node.kind == "map_value":
+            return types.map_of(key, body)
+        if node.kind != "map_entry":
+            return types.list_of(body)
+        entry = types.map_of(self.mapping.new(), self.mapping.new())
+        if not self.mapping.fits(entry, body):
+            args = [types.map_of(DYN, DYN), self.mapping.resolved(body, closed=True)]
+            return self.no_overload(node.at, "cel.@mapInsert", args, member=False)
+        return self.mapping.resolved(entry)
+
+    def chosen(self, at: int, test: Type, value: Type) -> None:
+        """What a conditional asks of its test."""
+        if not self.mapping.fits(test, BOOL):
+            args = [self.mapping.resolved(one, closed=True) for one in (test, value, value)]
+            self.no_overload(at, "_?_:_", args, member=False)
+
+    def opt_map(self, node: OptMap) -> Type:
+        target = self.check(node.target)
+        value = types.optional_of(self.mapping.new())
+        if not self.mapping.fits(target, value):
+            self.no_overload(node.at, "hasValue", [target], member=True)
+        self.scopes.append({node.name: self.mapping.resolved(value.parts[0])})
+        body = self.check(node.body)
+        self.scopes.pop()
+        found = body if node.flat else types.optional_of(body)
+        nothing = types.optional_of(self.mapping.new())
+        return self.resolve(node.at, "_?_:_", [BOOL, found, nothing], member=False)
+
+    def sort_by(self, node: SortBy) -> Type:
+        fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)
+        keys = self.fold(fold)
+        args = [self.types[node.target], keys]
+        return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True)
+
+
+def _replaced(of: Type, new: dict[Type, Type]) -> Type:
+    if of.free:
+        return new[of]
+    if not of.parts:
+        return of
+    return Type(of.name, tuple([_replaced(part, new) for part in of.parts]), message=of.message)

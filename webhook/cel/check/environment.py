@@ -1,0 +1,112 @@
+"""What expressions may name: variables, messages, functions, types (Kubernetes' environment)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check import types
+from webhook.cel.check.overloads import OVERLOADS
+from webhook.cel.check.types import Type, read_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One form of a function; the first operand of a member is its target."""
+
+    member: bool
+    args: tuple[Type, ...]
+    result: Type
+    free: tuple[Type, ...]
+
+
+_ROW: Final = re.compile(r"(\S+) (\.?)\((.*)\) (\S.*)")
+
+
+def _split(text: str) -> list[str]:
+    """Operands between commas that stand in no parentheses."""
+    parts, depth, begin = [], 0, 0
+    for at, mark in enumerate(text):
+        depth += (mark == "(") - (mark == ")")
+        if mark == "," and not depth:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [*parts, text[begin:]] if text else []
+
+
+def _free_in(of: Type) -> set[Type]:
+    if of.free:
+        return {of}
+    return {found for part in of.parts for found in _free_in(part)}
+
+
+@lru_cache(maxsize=1)
+def functions() -> dict[str, tuple[Overload, ...]]:
+    """Every function with its overloads, in the environment's order."""
+    found: dict[str, list[Overload]] = {}
+    for row in OVERLOADS.strip().splitlines():
+        match = _ROW.fullmatch(row)
+        assert match, row
+        args = tuple([read_type(part) for part in _split(match[3])])
+        result = read_type(match[4])
+        free = tuple(sorted({f for one in (*args, result) for f in _free_in(one)}, key=str))
+        found.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
+    return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+_TYPE_NAMES: Final = {
+    **{name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes")},
+    "null_type": types.NULL,
+    "list": types.list_of(types.DYN),
+    "map": types.map_of(types.DYN, types.DYN),
+    "type": types.type_of(types.DYN),
+    "optional_type": types.optional_of(types.DYN),
+    **{
+        name: Type(name)
+        for name in (
+            "google.protobuf.Duration",
+            "google.protobuf.Timestamp",
+            "net.IP",
+            "net.CIDR",
+            "kubernetes.Quantity",
+            "kubernetes.Semver",
+            "kubernetes.URL",
+        )
+    },
+}
+"""Types that have a name as values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The declarations that an expression is checked with.
+
+    ``messages`` are the fields of declared types, by the type's name. ``container`` is the
+    namespace that names are looked up in; Kubernetes has none.
+    """
+
+    variables: Mapping[str, Type]
+    messages: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    container: str = ""
+    functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=functions)
+
+    def candidates(self, name: str) -> Iterator[str]:
+        """What a name may mean, the longest first."""
+        if name.startswith("."):
+            yield name[1:]
+            return
+        prefix = self.container
+        while prefix:
+            yield f"{prefix}.{name}"
+            prefix = prefix.rpartition(".")[0]
+        yield name
+
+    @staticmethod
+    def type_named(name: str) -> Type | None:
+        """The type that is a value of this name."""
+        return _TYPE_NAMES.get(name)

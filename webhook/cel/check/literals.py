@@ -1,0 +1,126 @@
+"""What can be told wrong of literals before anything is evaluated (cel-go, cel/validator.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.format_literals import problem_of_format
+from webhook.cel.check.types import unwrapped
+from webhook.cel.errors import EvaluationError, Problem
+from webhook.cel.library.all import invoke
+from webhook.cel.run.access import checked_key
+from webhook.cel.run.conversions import CONVERSIONS
+from webhook.cel.run.meter import Meter
+from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, children
+from webhook.cel.syntax.places import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.types import Type
+    from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
+
+_EXEMPT: Final = "format"
+"""The function whose arguments may be of different types."""
+
+
+def problems_of_literals(checked: Checked) -> list[Problem]:
+    """Literals that cannot be read, formats that cannot be filled, lists of different types."""
+    source = checked.parsed.source
+    found: list[tuple[int, str]] = []
+    for node, exempt in _walk(checked.parsed.root):
+        if isinstance(node, Call):
+            found += _arguments(node, checked)
+        elif isinstance(node, ListOf) and not exempt:
+            found += _items(node, checked)
+        elif isinstance(node, MapOf) and not exempt:
+            found += _entries(node, checked)
+    return [Problem(*place_of(source, at), text) for at, text in found]
+
+
+def _walk(root: Expr) -> Iterator[tuple[Expr, bool]]:
+    waiting: list[tuple[Expr, bool]] = [(root, False)]
+    while waiting:
+        node, exempt = waiting.pop()
+        yield node, exempt
+        within = exempt or (isinstance(node, Call) and node.function == _EXEMPT)
+        waiting.extend([(child, within) for child in children(node)])
+
+
+def _arguments(node: Call, checked: Checked) -> Iterator[tuple[int, str]]:
+    if node.function == _EXEMPT and node.target is not None:
+        problem = problem_of_format(node, checked.types)
+        if problem is not None:
+            yield problem
+    if not node.args or not isinstance(node.args[0], Constant):
+        return
+    literal = node.args[0]
+    try:
+        if node.function in {"duration", "timestamp"} and node.target is None:
+            CONVERSIONS[node.function](literal.value)
+        elif node.function == "matches" and type(literal.value) is str:
+            invoke(Meter(), "matches", "", literal.value)
+    except EvaluationError:
+        yield literal.at, f"invalid {node.function} argument"
+
+
+def _mismatch(expected: Type, found: Type) -> str:
+    return f"expected type '{expected}' but found '{found}'"
+
+
+def _items(node: ListOf, checked: Checked) -> Iterator[tuple[int, str]]:
+    first: Type | None = None
+    for index, item in enumerate(node.items):
+        of = checked.types[item]
+        if index in node.optional:
+            of = unwrapped(of)[0]
+        if first is None:
+            first = of
+        elif first != of:
+            yield item.at, _mismatch(first, of)
+            return
+
+
+def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
+    key: Type | None = None
+    value: Type | None = None
+    for entry in node.entries:
+        of_key, of_value = checked.types[entry.key], checked.types[entry.value]
+        if entry.optional:
+            of_value = unwrapped(of_value)[0]
+        if key is None or value is None:
+            key, value = of_key, of_value
+            continue
+        if key != of_key:
+            yield entry.key.at, _mismatch(key, of_key)
+        if value != of_value:
+            yield entry.value.at, _mismatch(value, of_value)
+
+
+def _constant_of(node: Expr) -> Value:
+    """The value of a constant, however it is said to be dyn; an empty string for all else."""
+    while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
+        node = node.args[0]
+    return node.value if isinstance(node, Constant) else ""
+
+
+def fault_of_constants(checked: Checked) -> str | None:
+    """Why a conversion of a constant, or a constant pattern, has no value."""
+    for node, _ in _walk(checked.parsed.root):
+        if not isinstance(node, Call) or not node.args:
+            continue
+        try:
+            if node.target is None and len(node.args) == 1 and node.function in CONVERSIONS:
+                if isinstance(node.args[0], Constant):
+                    CONVERSIONS[node.function](node.args[0].value)
+            elif node.function == "_[_]":
+                checked_key(_constant_of(node.args[1]))
+            elif node.function in {"find", "findAll", "matches"}:
+                pattern = node.args[0 if node.target is not None else -1]
+                if isinstance(pattern, Constant) and type(pattern.value) is str:
+                    invoke(Meter(), "matches", "", pattern.value)
+        except EvaluationError as error:
+            return error.text
+    return None

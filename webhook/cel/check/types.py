@@ -1,0 +1,221 @@
+"""CEL's types, and how one fits another (cel-go, checker/types.go)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: its name and those of its parts. A message or opaque type has a dot in its name.
+
+    ``free`` is a parameter of an overload, or one that is not known yet.
+    """
+
+    name: str
+    parts: tuple[Type, ...] = ()
+    free: bool = False
+    message: bool = False
+
+    def __str__(self) -> str:
+        """As error messages have it."""
+        name = "null" if self.name == "null_type" else self.name
+        if not self.parts:
+            return name
+        return f"{name}({', '.join(str(part) for part in self.parts)})"
+
+    @property
+    def text(self) -> str:
+        """As an environment tells it."""
+        return "null_type" if self.name == "null_type" else str(self)
+
+    @property
+    def is_dyn(self) -> bool:
+        """Whether it may be anything."""
+        return self.name in {"dyn", "any"} and not self.free
+
+    @property
+    def is_wild(self) -> bool:
+        """Whether it fits everything: dyn, or the type of what is wrong already."""
+        return self.is_dyn or self.name == "*error*"
+
+
+DYN: Final = Type("dyn")
+ERROR: Final = Type("*error*")
+BOOL: Final = Type("bool")
+INT: Final = Type("int")
+UINT: Final = Type("uint")
+DOUBLE: Final = Type("double")
+STRING: Final = Type("string")
+BYTES: Final = Type("bytes")
+NULL: Final = Type("null_type")
+DURATION: Final = Type("google.protobuf.Duration")
+TIMESTAMP: Final = Type("google.protobuf.Timestamp")
+
+_SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
+
+
+def list_of(item: Type) -> Type:
+    """``list(item)``."""
+    return Type("list", (item,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """``map(key, value)``."""
+    return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """``optional_type(value)``."""
+    return Type("optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """``type(value)``."""
+    return Type("type", (value,))
+
+
+def unwrapped(value: Type) -> tuple[Type, bool]:
+    """What an optional type holds, and whether it is one."""
+    return (value.parts[0], True) if value.name == "optional_type" else (value, False)
+
+
+# --- texts of types -------------------------------------------------------------------------------
+
+_PART: Final = re.compile(r"[A-Za-z_.0-9]+|[(),]")
+_WELL_KNOWN: Final = {"Duration": DURATION, "Timestamp": TIMESTAMP}
+
+
+def read_type(text: str) -> Type:
+    """The type that a text of the table of overloads writes; one capital is a parameter."""
+    found, rest = _read(_PART.findall(text))
+    assert not rest, text
+    return found
+
+
+def _read(parts: list[str]) -> tuple[Type, list[str]]:
+    name, rest = parts[0], parts[1:]
+    if len(name) == 1 and name.isupper():
+        return Type(name, free=True), rest
+    if name in _WELL_KNOWN:
+        return _WELL_KNOWN[name], rest
+    if not rest or rest[0] != "(":
+        return Type(name), rest
+    within: list[Type] = []
+    while rest[0] != ")":
+        part, rest = _read(rest[1:])
+        within.append(part)
+    return Type(name, tuple(within)), rest[1:]
+
+
+# --- one type and another -------------------------------------------------------------------------
+
+
+class Mapping:
+    """What free types have been found to be."""
+
+    __slots__ = ("_found", "_made")
+
+    def __init__(self) -> None:
+        self._found: dict[Type, Type] = {}
+        self._made = 0
+
+    def new(self) -> Type:
+        """A type that is not known yet."""
+        self._made += 1
+        return Type(f"_var{self._made - 1}", free=True)
+
+    def fits(self, one: Type, other: Type) -> bool:
+        """Whether one may stand for the other; what that says of free types is kept then."""
+        return self.all_fit([one], [other])
+
+    def all_fit(self, ones: list[Type], others: list[Type]) -> bool:
+        """The same of two lists, together."""
+        if len(ones) != len(others):
+            return False
+        before = dict(self._found)
+        for one, other in zip(ones, others, strict=True):
+            if not self._fits(one, other):
+                self._found = before
+                return False
+        return True
+
+    def _fits(self, one: Type, other: Type) -> bool:
+        if other.free:
+            valid, known = self._stands_for(one, other)
+            if valid or known:
+                return valid
+        if one.free:
+            return self._stands_for(other, one)[0]
+        if one.is_wild or other.is_wild:
+            return True
+        if NULL in {one, other}:
+            return one == other or _is_nullable(other if one == NULL else one)
+        if one.name == "type":
+            return other.name == "type"
+        if one.name != other.name or len(one.parts) != len(other.parts):
+            return False
+        return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+
+    def _stands_for(self, one: Type, free: Type) -> tuple[bool, bool]:
+        """Whether a type may be what a free one is, and whether that was known before."""
+        if one == free:
+            return True, True
+        found = self._found.get(free)
+        if found is not None:
+            if one == found:
+                return True, True
+            if not self._fits(one, found):
+                return False, True
+            general = one if _is_as_general(one, found) else found
+            if self._is_apart(free, general):
+                self._found[free] = general
+            return True, True
+        if self._is_apart(free, one):
+            self._found[free] = one
+            return True, False
+        return False, False
+
+    def _is_apart(self, free: Type, within: Type) -> bool:
+        if free == within:
+            return False
+        if within.free:
+            found = self._found.get(within)
+            return found is None or self._is_apart(free, found)
+        return all(self._is_apart(free, part) for part in within.parts)
+
+    def resolved(self, of: Type, *, closed: bool = False) -> Type:
+        """A type with what is known of its free parts; the others are dyn where ``closed``."""
+        if of.free:
+            found = self._found.get(of)
+            if found is not None:
+                return self.resolved(found, closed=closed)
+            return DYN if closed else of
+        if not of.parts:
+            return of
+        parts = tuple([self.resolved(part, closed=closed) for part in of.parts])
+        return of if parts == of.parts else Type(of.name, parts, message=of.message)
+
+
+def _is_nullable(of: Type) -> bool:
+    """Opaque types, messages and times; nothing else is null."""
+    return of.name == "optional_type" or "." in of.name
+
+
+def _is_as_general(one: Type, other: Type) -> bool:
+    if one.is_dyn or one.free:
+        return True
+    if other.is_dyn or other.free or one.name != other.name:
+        return False
+    if one.name == "type":
+        return True
+    if len(one.parts) != len(other.parts):
+        return False
+    return all(_is_as_general(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+
+
+def more_general(one: Type, other: Type) -> Type:
+    """Of two that fit each other."""
+    return one if _is_as_general(one, other) else other

@@ -1,0 +1,76 @@
+"""What may be wrong with an expression: told when it is compiled, or when it is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
+
+
+class EvaluationError(Exception):
+    """An evaluation that has no value: CEL's words for why."""
+
+    @property
+    def text(self) -> str:
+        """What is wrong."""
+        return str(self.args[0])
+
+
+class LimitError(EvaluationError):
+    """An evaluation that was ended for its cost or its time; nothing absorbs it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One fault of an expression; lines count from 1, columns (code points) from 0."""
+
+    line: int
+    column: int
+    message: str
+
+
+class CompileError(Exception):
+    """An expression that cannot be compiled, with all that is wrong with it."""
+
+    def __init__(self, source: str, problems: list[Problem]) -> None:
+        super().__init__(source, problems)
+        self.source = source
+        self.problems = sorted(problems)
+
+    is_early: bool = False
+    """Whether it is one of the text, or of a constant, and not of types."""
+
+    def __str__(self) -> str:
+        lines = self.source.split("\n")
+        return "\n".join(_told(problem, lines) for problem in self.problems)
+
+
+class ParseError(CompileError):
+    """A text that is no expression."""
+
+    is_early = True
+
+
+class InstantiationError(CompileError):
+    """An expression with a constant that has no value."""
+
+    is_early = True
+
+    def __init__(self, source: str, message: str) -> None:
+        super().__init__(source, [Problem(1, 0, message)])
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"program instantiation failed: {self.message}"
+
+
+def _told(problem: Problem, lines: list[str]) -> str:
+    """The problem with its line and a mark below it (cel-go, common/error.go)."""
+    text = f"ERROR: <input>:{problem.line}:{problem.column + 1}: {problem.message}"
+    if not 1 <= problem.line <= len(lines):
+        return text
+    line = lines[problem.line - 1].replace("\t", " ")
+    before = "".join("." if one.isascii() else _WIDE_DOT for one in line[: problem.column])
+    at = line[problem.column : problem.column + 1]
+    caret = "^" if not at or at.isascii() else _WIDE_CARET
+    return f"{text}\n | {line}\n | {before}{caret}"

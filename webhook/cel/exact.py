@@ -1,0 +1,481 @@
+"""The exact form of an expression: a function for each node, errors absorbed as CEL absorbs them.
+
+It is what an expression means. It is run where the fast form raises, and compared with it in tests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.cel.check import types
+from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.library.all import invoke
+from webhook.cel.run import access, equality
+from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
+from webhook.cel.run.values import (
+    NONE,
+    NOTHING,
+    Duration,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    from_key,
+    key_of,
+)
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
+
+Run: TypeAlias = "Callable[[dict[Any, Value], Meter], Value]"
+"""Computes a node: variables by name (those of macros by number), and what may be spent."""
+
+VARIABLES: Final = "kubernetes.variables"
+"""The type of ``variables``: its fields are computed when they are read."""
+
+_BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    **OPERATORS,
+    "_==_": equality.equal,
+    "_!=_": equality.not_equal,
+    "_<_": equality.less,
+    "_<=_": equality.less_or_equal,
+    "_>_": equality.greater,
+    "_>=_": equality.greater_or_equal,
+    "_[_]": access.item,
+    "_[?_]": access.optional_item,
+}
+_UNARY: Final[dict[str, Callable[[Value], Value]]] = {"!_": is_not, "-_": negate}
+
+_ZEROS: Final[dict[str, Value]] = {
+    "uint": Uint(0),
+    "double": 0.0,
+    "google.protobuf.Duration": Duration(0),
+}
+
+NANOSECONDS: Final = 1_000_000_000
+
+
+def exact_form(checked: Checked) -> Run:
+    """What computes an expression."""
+    return _Builder(checked).build(checked.parsed.root)
+
+
+class _Builder:
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.scopes: list[dict[str, int]] = []
+        self.slots = 0
+
+    def build(self, node: Expr) -> Run:
+        match node:
+            case Constant():
+                return _constant(node.value)
+            case Name():
+                return self.name(self.checked.names.get(node, node.name))
+            case Select():
+                return self.select(node)
+            case Call():
+                return self.call(node)
+            case ListOf():
+                return self.list_of(node)
+            case MapOf():
+                return self.map_of(node)
+            case Message():
+                return self.message(node)
+            case Fold():
+                return self.fold(node)
+            case OptMap():
+                return self.opt_map(node)
+            case SortBy():
+                return self.sort_by(node)
+
+    # --- names --------------------------------------------------------------------------------
+
+    def name(self, meaning: str) -> Run:
+        if meaning.startswith(":"):
+            return _constant(TypeValue(meaning[1:]))
+        if not meaning.startswith("."):
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return _local(scope[meaning])
+        return _variable(meaning.removeprefix("."))
+
+    def slot(self, *names: str) -> list[int]:
+        """Numbers for the variables of a macro, which hide those around it."""
+        numbers = list(range(self.slots, self.slots + len(names)))
+        self.slots += len(names)
+        self.scopes.append(dict(zip(names, numbers, strict=True)))
+        return numbers
+
+    def select(self, node: Select) -> Run:
+        meaning = self.checked.names.get(node)
+        if meaning is not None:
+            return self.name(meaning)
+        operand, field = self.build(node.operand), node.field
+        known = self.checked.types.get(node.operand)
+        if known is not None and known.name == VARIABLES:
+            return _composited(operand, field, tests=node.tests)
+        if node.tests:
+            return lambda env, meter: access.has_field(operand(env, meter), field)
+        if node.optional:
+            return lambda env, meter: access.optional_item(operand(env, meter), field)
+
+        def selected(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(1)
+            return access.item(operand(env, meter), field)
+
+        return selected
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Run:
+        function = node.function
+        if function in {"_&&_", "_||_"}:
+            return _logic([self.build(arg) for arg in node.args], ends=function == "_||_")
+        if function == "_?_:_":
+            return _conditional(*[self.build(arg) for arg in node.args])
+        found = self.checked.functions.get(node)
+        target = (
+            []
+            if node.target is None or (found is not None and found != function)
+            else [node.target]
+        )
+        args = [self.build(arg) for arg in (*target, *node.args)]
+        if function in _UNARY:
+            return _unary(_UNARY[function], args[0])
+        if function in _BINARY:
+            return _binary(_BINARY[function], args[0], args[1])
+        if function == "@in":
+            return _member(args[0], args[1])
+        if function in {"or", "orValue"} and len(args) == 2:
+            return _alternative(args[0], args[1], function)
+        if function == "sum" and len(args) == 1 and node.target is not None:
+            item = self.checked.types.get(node.target, types.DYN)
+            zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
+            if zero is not None:
+                return _sum(args[0], zero)
+        return _invocation(found or function, args)
+
+    # --- literals -----------------------------------------------------------------------------
+
+    def list_of(self, node: ListOf) -> Run:
+        items = [(self.build(item), at in node.optional) for at, item in enumerate(node.items)]
+
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(1 + len(items))
+            found = []
+            for item, optional in items:
+                value = item(env, meter)
+                if optional:
+                    value = access.optional_part(value)
+                    if value is NOTHING:
+                        continue
+                found.append(value)
+            return found
+
+        return made
+
+    def map_of(self, node: MapOf) -> Run:
+        entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
+
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(1 + len(entries))
+            found: dict[Value, Value] = {}
+            for key, value, optional in entries:
+                at = key(env, meter)
+                computed = value(env, meter)
+                if optional:
+                    computed = access.optional_part(computed, at)
+                    if computed is NOTHING:
+                        continue
+                if not isinstance(at, str | int | float):
+                    raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
+                found[key_of(at)] = computed
+            return found
+
+        return made
+
+    def message(self, node: Message) -> Run:
+        """A time or a duration by its seconds and nanoseconds: the only messages there are."""
+        made = (
+            Timestamp if self.checked.names.get(node) == ":google.protobuf.Timestamp" else Duration
+        )
+        fields = [(one.name, self.build(one.value)) for one in node.fields]
+
+        def computed(env: dict[Any, Value], meter: Meter) -> Value:
+            values = {name: value(env, meter) for name, value in fields}
+            return made(int(values.get("seconds", 0)) * NANOSECONDS + int(values.get("nanos", 0)))
+
+        return computed
+
+    # --- macros -------------------------------------------------------------------------------
+
+    def fold(self, node: Fold) -> Run:
+        range_ = self.build(node.range)
+        names = [node.first] if node.second is None else [node.first, node.second]
+        slots = self.slot(*names)
+        test = None if node.test is None else self.build(node.test)
+        body = self.build(node.body)
+        self.scopes.pop()
+        turns = _turns(range_, slots)
+        if node.kind in {"all", "exists"}:
+            return _quantified(turns, body, ends=node.kind == "exists")
+        if node.kind == "exists_one":
+            return _counted(turns, body)
+        if node.kind in {"map_value", "map_entry"}:
+            return _mapped(turns, test, body, slots[0] if node.kind == "map_value" else None)
+        return _listed(turns, test, body)
+
+    def opt_map(self, node: OptMap) -> Run:
+        target = self.build(node.target)
+        (slot,) = self.slot(node.name)
+        body = self.build(node.body)
+        self.scopes.pop()
+        flat = node.flat
+
+        def mapped(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(2)
+            value = target(env, meter)
+            if type(value) is not Optional:
+                raise EvaluationError("no such overload")
+            if value.value is NOTHING:
+                return NONE
+            env[slot] = value.value
+            found = body(env, meter)
+            return found if flat else Optional(found)
+
+        return mapped
+
+    def sort_by(self, node: SortBy) -> Run:
+        target = self.build(node.target)
+        (slot,) = self.slot(node.name)
+        key = self.build(node.key)
+        self.scopes.pop()
+
+        def ordered(env: dict[Any, Value], meter: Meter) -> Value:
+            items = target(env, meter)
+            keys = []
+            for item in access.items_of(items):
+                meter.charge(2)
+                env[slot] = from_key(item)
+                keys.append(key(env, meter))
+            return invoke(meter, "@sortByAssociatedKeys", items, keys)
+
+        return ordered
+
+
+def _constant(value: Value) -> Run:
+    def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
+        return value
+
+    return constant
+
+
+def _local(slot: int) -> Run:
+    def local(env: dict[Any, Value], _meter: Meter) -> Value:
+        return env[slot]
+
+    return local
+
+
+def _variable(name: str) -> Run:
+    def variable(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        try:
+            return env[name]
+        except KeyError:
+            raise EvaluationError(f"no such attribute(s): {name}") from None
+
+    return variable
+
+
+def _composited(operand: Run, field: str, *, tests: bool) -> Run:
+    def composited(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter).get(field)
+        return True if tests else value
+
+    return composited
+
+
+def _unary(operator: Callable[[Value], Value], operand: Run) -> Run:
+    def unary(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return operator(operand(env, meter))
+
+    return unary
+
+
+def _sized(value: Value) -> int:
+    return len(value) // 10 if type(value) in {str, bytes, list, dict} else 0
+
+
+def _binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
+    def binary(env: dict[Any, Value], meter: Meter) -> Value:
+        a, b = left(env, meter), right(env, meter)
+        meter.charge(1 + _sized(a) + _sized(b))
+        return operator(a, b)
+
+    return binary
+
+
+def _member(item: Run, of: Run) -> Run:
+    def member(env: dict[Any, Value], meter: Meter) -> Value:
+        value, within = item(env, meter), of(env, meter)
+        meter.charge(1 + (len(within) if type(within) is list else 0))
+        return equality.is_in(value, within)
+
+    return member
+
+
+def _invocation(name: str, args: list[Run]) -> Run:
+    def invoked(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return invoke(meter, name, *[arg(env, meter) for arg in args])
+
+    return invoked
+
+
+def _sum(operand: Run, zero: Value) -> Run:
+    return lambda env, meter: invoke(meter, "sum", operand(env, meter)) or zero
+
+
+def _alternative(first: Run, second: Run, function: str) -> Run:
+    def alternative(env: dict[Any, Value], meter: Meter) -> Value:
+        value = first(env, meter)
+        if type(value) is not Optional:
+            raise EvaluationError(f"no such overload: {function}")
+        if value.value is NOTHING:
+            return second(env, meter)
+        return value if function == "or" else value.value
+
+    return alternative
+
+
+def _conditional(test: Run, then: Run, other: Run) -> Run:
+    def conditional(env: dict[Any, Value], meter: Meter) -> Value:
+        chosen = then if access.condition(test(env, meter)) else other
+        return chosen(env, meter)
+
+    return conditional
+
+
+def _logic(operands: list[Run], *, ends: bool) -> Run:
+    """``&&`` and ``||``: an operand that decides makes up for errors in the others."""
+
+    def logic(env: dict[Any, Value], meter: Meter) -> Value:
+        fault: EvaluationError | None = None
+        for operand in operands:
+            try:
+                if access.condition(operand(env, meter)) is ends:
+                    return ends
+            except LimitError:
+                raise
+            except EvaluationError as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
+        return not ends
+
+    return logic
+
+
+Turns: TypeAlias = "Callable[[dict[Any, Value], Meter], Any]"
+
+
+def _turns(range_: Run, slots: list[int]) -> Turns:
+    """Gives each item to the variables of a macro."""
+    first = slots[0]
+    second = slots[1] if len(slots) > 1 else None
+
+    def turns(env: dict[Any, Value], meter: Meter) -> Any:
+        of = range_(env, meter)
+        if second is None:
+            for item in access.items_of(of):
+                meter.charge(2)
+                env[first] = from_key(item)
+                yield
+        else:
+            for key, value in access.pairs_of(of):
+                meter.charge(2)
+                env[first], env[second] = from_key(key), value
+                yield
+
+    return turns
+
+
+def _quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
+    def quantified(env: dict[Any, Value], meter: Meter) -> Value:
+        fault: EvaluationError | None = None
+        for _ in turns(env, meter):
+            try:
+                if access.condition(body(env, meter)) is ends:
+                    return ends
+            except LimitError:
+                raise
+            except EvaluationError as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
+        return not ends
+
+    return quantified
+
+
+def _counted(turns: Turns, body: Run) -> Run:
+    def counted(env: dict[Any, Value], meter: Meter) -> Value:
+        count = 0
+        for _ in turns(env, meter):
+            count += access.condition(body(env, meter))
+        return count == 1
+
+    return counted
+
+
+def _listed(turns: Turns, test: Run | None, body: Run) -> Run:
+    def listed(env: dict[Any, Value], meter: Meter) -> Value:
+        found = []
+        for _ in turns(env, meter):
+            if test is None or access.condition(test(env, meter)):
+                meter.charge(1)
+                found.append(body(env, meter))
+        return found
+
+    return listed
+
+
+def _mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
+    def mapped(env: dict[Any, Value], meter: Meter) -> Value:
+        found: dict[Value, Value] = {}
+        for _ in turns(env, meter):
+            if test is not None and not access.condition(test(env, meter)):
+                continue
+            meter.charge(1)
+            value = body(env, meter)
+            if key is not None:
+                access.inserted(found, env[key], value)
+                continue
+            if type(value) is not dict:
+                raise EvaluationError("no such overload: cel.@mapInsert")
+            for at, of in value.items():
+                access.inserted(found, from_key(at), of)
+        return found
+
+    return mapped

@@ -1,0 +1,94 @@
+"""The variables of admission and their types (k8s.io/apiserver, admission/plugin/cel/compile.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.environment import Environment
+from webhook.cel.check.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
+from webhook.cel.exact import VARIABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _message(name: str) -> Type:
+    return Type(name, message=True)
+
+
+_KIND: Final = _message("kubernetes.GroupVersionKind")
+_RESOURCE: Final = _message("kubernetes.GroupVersionResource")
+_USER: Final = _message("kubernetes.UserInfo")
+_REQUEST: Final = _message("kubernetes.AdmissionRequest")
+_METADATA: Final = _message("kubernetes.NamespaceMetadata")
+_SPEC: Final = _message("kubernetes.NamespaceSpec")
+_STATUS: Final = _message("kubernetes.NamespaceStatus")
+_CONDITION: Final = _message("kubernetes.NamespaceCondition")
+_NAMESPACE: Final = _message("kubernetes.Namespace")
+_VARIABLES: Final = _message(VARIABLES)
+
+_MESSAGES: Final[dict[str, dict[str, Type]]] = {
+    _KIND.name: {"group": STRING, "version": STRING, "kind": STRING},
+    _RESOURCE.name: {"group": STRING, "version": STRING, "resource": STRING},
+    _USER.name: {
+        "username": STRING,
+        "uid": STRING,
+        "groups": list_of(STRING),
+        "extra": map_of(STRING, list_of(STRING)),
+    },
+    _REQUEST.name: {
+        "kind": _KIND,
+        "resource": _RESOURCE,
+        "subResource": STRING,
+        "requestKind": _KIND,
+        "requestResource": _RESOURCE,
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "userInfo": _USER,
+        "dryRun": BOOL,
+        "options": DYN,
+    },
+    _NAMESPACE.name: {"metadata": _METADATA, "spec": _SPEC, "status": _STATUS},
+    _METADATA.name: {
+        "name": STRING,
+        "generateName": STRING,
+        "namespace": STRING,
+        "labels": map_of(STRING, STRING),
+        "annotations": map_of(STRING, STRING),
+        "UID": STRING,
+        "creationTimestamp": TIMESTAMP,
+        "deletionGracePeriodSeconds": INT,
+        "deletionTimestamp": TIMESTAMP,
+        "generation": INT,
+        "resourceVersion": STRING,
+        "finalizers": list_of(STRING),
+    },
+    _SPEC.name: {"finalizers": list_of(STRING)},
+    _STATUS.name: {"conditions": list_of(_CONDITION), "phase": STRING},
+    _CONDITION.name: {
+        "status": STRING,
+        "type": STRING,
+        "lastTransitionTime": TIMESTAMP,
+        "message": STRING,
+        "reason": STRING,
+    },
+}
+
+
+def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
+    """The environment of an expression, with the composed variables that it may read.
+
+    ``params`` for those where the resource of parameters has a name of its own.
+    """
+    declared = {
+        "object": DYN,
+        "oldObject": DYN,
+        "request": _REQUEST,
+        "namespaceObject": _NAMESPACE,
+        "variables": _VARIABLES,
+    }
+    if params:
+        declared["params"] = DYN
+    return Environment(declared, {**_MESSAGES, VARIABLES: dict(variables)})

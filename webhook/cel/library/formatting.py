@@ -1,0 +1,232 @@
+"""``string.format`` (cel-go v0.26, ext/formatting.go, with its printer for the locale en_US)."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.conversions import to_string
+from webhook.cel.run.texts import duration_text, timestamp_text
+from webhook.cel.run.values import Duration, Timestamp, TypeValue, Uint, from_key, type_name
+from webhook.rego.go.strings import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+_CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL | re.ASCII)
+_MAX_PRECISION: Final = 1_000
+
+_SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+class _FormatError(Exception):
+    """A clause that does not take its argument."""
+
+
+REFUSALS: Final = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
+    "types, durations, and timestamps, was given {}",
+    "d": "decimal clause can only be used on integers, was given {}",
+    "f": "fixed-point clause can only be used on doubles, was given {}",
+    "e": "scientific clause can only be used on doubles, was given {}",
+    "b": "only integers and bools can be formatted as binary, was given {}",
+    "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
+    "o": "octal clause can only be used on integers, was given {}",
+}
+"""What each clause says of what it does not take."""
+
+
+def _refused(clause: str, value: Value) -> _FormatError:
+    return _FormatError(REFUSALS[clause].format(type_name(value)))
+
+
+def _string(value: Value) -> str:
+    if value is None:
+        return "null"
+    if type(value) is list:
+        return _list(value)
+    if type(value) is dict:
+        return _map(value)
+    if type(value) is TypeValue:
+        return value.name
+    if isinstance(value, (str, bool, int, float, bytes, Timestamp, Duration)):
+        try:
+            return to_string(value)
+        except EvaluationError as error:
+            raise _FormatError(f'could not convert argument "{error}" to string') from None
+    raise _refused("s", value)
+
+
+def _nested(value: Value) -> str:
+    """A value within a list or map, as it would be written in CEL."""
+    if type(value) is Timestamp:
+        return f'timestamp("{timestamp_text(value)}")'
+    if type(value) is Duration:
+        return f'duration("{duration_text(value)}")'
+    if type(value) is float:
+        if math.isfinite(value):
+            return f"{value:.6f}"
+        return f'"{_infinite(value)}"'
+    if type(value) is str:
+        return quote(value)
+    if type(value) is bytes:
+        return f"b{quote(_string(value))}"
+    return _string(value)
+
+
+def _infinite(value: float) -> str:
+    return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+
+
+def _list(items: list[Value]) -> str:
+    return f"[{', '.join(map(_nested, items))}]"
+
+
+def _map(entries: dict[Value, Value]) -> str:
+    pairs = []
+    for raw, value in entries.items():
+        key = from_key(raw)
+        if type(key) not in {str, bool, int, Uint}:
+            raise _FormatError(f"no formatting function for map key of type {type_name(key)}")
+        pairs.append((_nested(key), _nested(value)))
+    pairs.sort(key=lambda pair: pair[0].encode("utf-8", "surrogateescape"))
+    return f"{{{', '.join(f'{key}:{value}' for key, value in pairs)}}}"
+
+
+def _decimal(value: Value) -> str:
+    if type(value) not in {int, Uint}:
+        raise _refused("d", value)
+    return str(int(value))
+
+
+def _number(value: Value, clause: str) -> float:
+    if type(value) is float:
+        return float(value)
+    if type(value) is str and value in {"NaN", "Infinity", "-Infinity"}:
+        return float(value)
+    raise _refused(clause, value)
+
+
+def _local(value: float, width: int = 0) -> str:
+    text = "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
+    return text.rjust(width)
+
+
+def _fixed(precision: int) -> Callable[[Value], str]:
+    def fixed(value: Value) -> str:
+        number = _number(value, "f")
+        if not math.isfinite(number):
+            return _local(number)
+        return f"{number:,.{precision}f}"
+
+    return fixed
+
+
+def _scientific(precision: int) -> Callable[[Value], str]:
+    def scientific(value: Value) -> str:
+        number = _number(value, "e")
+        if not math.isfinite(number):
+            return _local(number, precision)
+        mantissa, _, exponent = f"{number:.6e}".partition("e")
+        size = int(exponent)
+        shown = f"{'-' if size < 0 else ''}{abs(size):02d}"
+        return f"{mantissa}\u00d710{shown.translate(_SUPERSCRIPT)}".rjust(precision)
+
+    return scientific
+
+
+def _binary(value: Value) -> str:
+    if type(value) is bool:
+        return "1" if value else "0"
+    if type(value) in {int, Uint}:
+        return format(int(value), "b")
+    raise _refused("b", value)
+
+
+def _octal(value: Value) -> str:
+    if type(value) in {int, Uint}:
+        return format(int(value), "o")
+    raise _refused("o", value)
+
+
+def _hex(upper: bool) -> Callable[[Value], str]:
+    def hexadecimal(value: Value) -> str:
+        if type(value) is str:
+            text = value.encode("utf-8", "surrogateescape").hex()
+        elif type(value) is bytes:
+            text = value.hex()
+        elif type(value) in {int, Uint}:
+            text = format(int(value), "x")
+        else:
+            raise _refused("x", value)
+        return text.upper() if upper else text
+
+    return hexadecimal
+
+
+_CLAUSES: Final[dict[str, Callable[[int], Callable[[Value], str]]]] = {
+    "s": lambda _: _string,
+    "d": lambda _: _decimal,
+    "f": _fixed,
+    "e": _scientific,
+    "b": lambda _: _binary,
+    "x": lambda _: _hex(False),
+    "X": lambda _: _hex(True),
+    "o": lambda _: _octal,
+}
+
+_PRECISION: Final = "could not parse formatting clause: error while parsing precision: "
+
+
+def clauses_of(template: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """The letter of each clause, where it begins and ends, and its precision.
+
+    Raises :class:`~webhook.cel.errors.EvaluationError` for what is none. ``%%`` is left out.
+    """
+    for match in _CLAUSE.finditer(template):
+        if match[1]:
+            continue
+        letter, precision = match[3], match[2]
+        if precision == "":
+            text = "could not find end of precision specifier"
+            if letter:
+                text = (
+                    "error while converting precision to integer: strconv.Atoi: parsing "
+                    '"": invalid syntax'
+                )
+            raise EvaluationError(_PRECISION + text)
+        if not letter:
+            text = "unexpected end of string"
+            if precision is not None:
+                text = f"{_PRECISION}could not find end of precision specifier"
+            raise EvaluationError(text)
+        if letter not in _CLAUSES:
+            text = f'unrecognized formatting clause "{letter}"'
+            raise EvaluationError(f"could not parse formatting clause: {text}")
+        digits = 6 if precision is None else min(int(precision[:5]), _MAX_PRECISION)
+        yield letter, (match.start(), match.end(), digits)
+
+
+@form("format", str, list, charges=True)
+def format_(meter: Meter, template: str, args: list[Value]) -> str:
+    """A text with its clauses filled in."""
+    parts: list[str] = []
+    at = 0
+    meter.charge(len(template) // 10)
+    for used, (letter, (start, end, precision)) in enumerate(clauses_of(template)):
+        parts.append(template[at:start].replace("%%", "%"))
+        at = end
+        if used >= len(args):
+            raise EvaluationError(f"index {used} out of range")
+        try:
+            parts.append(meter.made(_CLAUSES[letter](precision)(args[used])))
+        except _FormatError as error:
+            raise EvaluationError(f"error during formatting: {error}") from None
+    parts.append(template[at:].replace("%%", "%"))
+    return str(meter.made("".join(parts)))

@@ -1,0 +1,197 @@
+"""Lists and sets: Kubernetes' own functions and cel-go's extensions (ext/lists.go, ext/sets.go)."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.arithmetic import add
+from webhook.cel.run.equality import NO_OVERLOAD, compared, equal
+from webhook.cel.run.values import NONE, Optional
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+
+def _order(one: Value, other: Value) -> int:
+    try:
+        return compared("", one, other)
+    except EvaluationError:
+        raise EvaluationError(NO_OVERLOAD) from None
+
+
+@form("isSorted", list, charges=True)
+def is_sorted(meter: Meter, items: list[Value]) -> bool:
+    """Whether no item is less than the one before."""
+    meter.charge(len(items))
+    return all(_order(items[at - 1], items[at]) <= 0 for at in range(1, len(items)))
+
+
+@form("sum", list, charges=True)
+def total(meter: Meter, items: list[Value]) -> Value:
+    """All items added; 0 where there are none."""
+    meter.charge(len(items))
+    if not items:
+        return 0
+    found = items[0]
+    for item in items[1:]:
+        found = add(found, item)
+    return found
+
+
+@form("min", list, charges=True)
+def least(meter: Meter, items: list[Value]) -> Value:
+    """The least item."""
+    return _extreme(meter, items, "min", 1)
+
+
+@form("max", list, charges=True)
+def greatest(meter: Meter, items: list[Value]) -> Value:
+    """The greatest item."""
+    return _extreme(meter, items, "max", -1)
+
+
+def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
+    if not items:
+        raise EvaluationError(f"{name} called on empty list")
+    meter.charge(len(items))
+    found = items[0]
+    for item in items[1:]:
+        if _order(found, item) == wanted:
+            found = item
+    return found
+
+
+@form("indexOf", list, None, charges=True)
+def index_of(meter: Meter, items: list[Value], item: Value) -> int:
+    """Where an item is found first; -1 where it is not."""
+    meter.charge(len(items))
+    return next((at for at, one in enumerate(items) if equal(one, item)), -1)
+
+
+@form("lastIndexOf", list, None, charges=True)
+def last_index_of(meter: Meter, items: list[Value], item: Value) -> int:
+    """Where an item is found last."""
+    meter.charge(len(items))
+    return next((at for at in range(len(items) - 1, -1, -1) if equal(items[at], item)), -1)
+
+
+@form("first", list)
+def first(items: list[Value]) -> Optional:
+    """The first item, if there is one."""
+    return Optional(items[0]) if items else NONE
+
+
+@form("last", list)
+def last(items: list[Value]) -> Optional:
+    """The last item, if there is one."""
+    return Optional(items[-1]) if items else NONE
+
+
+@form("reverse", list)
+def reverse(items: list[Value]) -> list[Value]:
+    """From the last to the first."""
+    return items[::-1]
+
+
+@form("slice", list, int, int)
+def slice_(items: list[Value], start: int, end: int) -> list[Value]:
+    """From an index up to another."""
+    told = f"cannot slice({start}, {end})"
+    if start < 0 or end < 0:
+        raise EvaluationError(f"{told}, negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"{told}, start index must be less than or equal to end index")
+    if len(items) < end:
+        raise EvaluationError(f"{told}, list is length {len(items)}")
+    return items[start:end]
+
+
+@form("flatten", list, charges=True)
+@form("flatten", list, int, charges=True)
+def flatten(meter: Meter, items: list[Value], depth: int = 1) -> list[Value]:
+    """The items of lists within, so many levels deep."""
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    meter.charge(len(items))
+    found: list[Value] = []
+    for item in items:
+        if type(item) is list and depth:
+            found += flatten(meter, item, depth - 1)
+        else:
+            found.append(item)
+    return found
+
+
+@form("distinct", list, charges=True)
+def distinct(meter: Meter, items: list[Value]) -> list[Value]:
+    """Each item once."""
+    found: list[Value] = []
+    for item in items:
+        meter.charge(len(found) + 1)
+        if not any(equal(item, one) for one in found):
+            found.append(item)
+    return found
+
+
+@form("lists.range", int, charges=True)
+def range_(meter: Meter, count: int) -> list[int]:
+    """The numbers from 0 on."""
+    meter.charge(max(count, 0))
+    return list(range(count))
+
+
+@form("sort", list, charges=True)
+def sort(meter: Meter, items: list[Value]) -> list[Value]:
+    """In order."""
+    return sort_by(meter, items, items)
+
+
+@form("@sortByAssociatedKeys", list, list, charges=True)
+def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Value]:
+    """In the order of keys, one for each item."""
+    if not items:
+        return items
+    meter.charge(len(items) * 2)
+    of = type(keys[0])
+    if of in {list, dict, type(None)}:
+        raise EvaluationError("list elements must be comparable")
+    if len(keys) > 1 and any(type(key) is not of for key in keys):
+        raise EvaluationError("list elements must have the same type")
+    pairs = list(zip(keys, items, strict=True))
+    pairs.sort(key=cmp_to_key(_by_key))
+    return [item for _, item in pairs]
+
+
+def _by_key(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
+    return _order(one[0], other[0])
+
+
+def _has_all(items: list[Value], wanted: list[Value]) -> bool:
+    return all(any(equal(one, item) for item in items) for one in wanted)
+
+
+@form("sets.contains", list, list, charges=True)
+def sets_contains(meter: Meter, items: list[Value], wanted: list[Value]) -> bool:
+    """Whether a list has all items of another."""
+    meter.charge(len(items) * len(wanted))
+    return _has_all(items, wanted)
+
+
+@form("sets.equivalent", list, list, charges=True)
+def sets_equivalent(meter: Meter, one: list[Value], other: list[Value]) -> bool:
+    """Whether two lists have the same items."""
+    meter.charge(2 * len(one) * len(other))
+    return _has_all(one, other) and _has_all(other, one)
+
+
+@form("sets.intersects", list, list, charges=True)
+def sets_intersects(meter: Meter, one: list[Value], other: list[Value]) -> bool:
+    """Whether two lists have an item in common."""
+    meter.charge(len(one) * len(other))
+    return any(equal(a, b) for a in one for b in other)

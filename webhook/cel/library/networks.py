@@ -1,0 +1,281 @@
+"""IP addresses and CIDR ranges (k8s.io/apiserver, pkg/cel/library/ip.go, cidr.go)."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import Opaque
+from webhook.rego.go.strings import quote
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+IP: Final = "net.IP"
+CIDR: Final = "net.CIDR"
+
+Address: TypeAlias = "IPv4Address | IPv6Address"
+
+_OCTET: Final = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
+
+
+class _BadAddressError(ValueError):
+    """Go's words for what is no address."""
+
+
+def _refuse(text: str, message: str, at: str = "") -> NoReturn:
+    where = f" (at {quote(at)})" if at else ""
+    raise _BadAddressError(f"ParseAddr({quote(text)}): {message}{where}")
+
+
+def _parse_v4(text: str, whole: str) -> IPv4Address:
+    parts = text.split(".")
+    for index, part in enumerate(parts):
+        for mark in part:
+            if mark not in "0123456789":
+                _refuse(whole, "unexpected character", text[text.index(mark) :])
+        if not part:
+            _refuse(whole, "IPv4 field must have at least one digit", ".".join(parts[index:]))
+        if len(part) > 1 and part[0] == "0":
+            _refuse(whole, "IPv4 field has octet with leading zero")
+        if int(part[:4]) > 255:
+            _refuse(whole, "IPv4 field has value >255")
+        if index > 3:
+            _refuse(whole, "IPv4 address too long")
+    if len(parts) < 4:
+        _refuse(whole, "IPv4 address too short")
+    return IPv4Address(text)
+
+
+def parse_address(text: str) -> tuple[Address, str]:
+    """An address and its zone, as Go's ``netip.ParseAddr`` reads it."""
+    for mark in text:
+        if mark == ".":
+            return _parse_v4(text, text), ""
+        if mark == ":":
+            return _parse_v6(text)
+        if mark == "%":
+            _refuse(text, "missing IPv6 address")
+    return _refuse(text, "unable to parse IP")
+
+
+def _parse_v6(text: str) -> tuple[IPv6Address, str]:
+    body, percent, zone = text.partition("%")
+    if percent and not zone:
+        _refuse(text, "zone must be a non-empty string")
+    triple = re.search(":::", body)
+    if triple:
+        rest = body[triple.start() + 2 :]
+        _refuse(text, "each colon-separated field must have at least one digit", rest)
+    if not re.fullmatch(r"[0-9a-fA-F:.]*", body, re.ASCII):
+        _refuse(text, "unexpected character, want colon")
+    try:
+        return IPv6Address(body), zone
+    except ValueError:
+        if body.count("::") > 1:
+            _refuse(text, "multiple :: in address")
+        if len(body.split(":")) < 8 and "::" not in body:
+            _refuse(text, "address string too short")
+        _refuse(text, "each colon-separated field must have at least one digit")
+
+
+def _go_text(address: Address) -> str:
+    return str(address)
+
+
+def _is_mapped(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def read_ip(text: str) -> Address:
+    """An address as Kubernetes takes it; raises with its words."""
+    try:
+        address, zone = parse_address(text)
+    except _BadAddressError as error:
+        raise EvaluationError(
+            f"IP Address {quote(text)} parse error during conversion from string: {error}"
+        ) from None
+    if zone:
+        raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
+    if _is_mapped(address):
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return address
+
+
+def _ip(address: Address) -> Opaque:
+    return Opaque(IP, address, _go_text(address))
+
+
+@form("ip", str)
+def ip(text: str) -> Opaque:
+    """The address that a text writes."""
+    return _ip(read_ip(text))
+
+
+@form("isIP", str)
+def is_ip(text: str) -> bool:
+    """Whether a text writes one."""
+    try:
+        read_ip(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+@form("ip.isCanonical", str)
+def is_canonical(text: str) -> bool:
+    """Whether an address is written as it is shown."""
+    return _go_text(read_ip(text)) == text
+
+
+@form("family", IP)
+def family(one: Opaque) -> int:
+    """4 or 6."""
+    return int(one.value.version)
+
+
+@form("isUnspecified", IP)
+def is_unspecified(one: Opaque) -> bool:
+    """Whether it is all zeros."""
+    return bool(one.value.is_unspecified)
+
+
+@form("isLoopback", IP)
+def is_loopback(one: Opaque) -> bool:
+    """Whether it is of the machine itself."""
+    return bool(one.value.is_loopback)
+
+
+@form("isLinkLocalMulticast", IP)
+def is_link_local_multicast(one: Opaque) -> bool:
+    """``224.0.0.0/24``, or ``ff02::/16`` with any flags."""
+    packed = one.value.packed
+    if one.value.version == 4:
+        return bool(packed[:3] == b"\xe0\x00\x00")
+    return bool(packed[0] == 0xFF and packed[1] & 0x0F == 0x02)
+
+
+@form("isLinkLocalUnicast", IP)
+def is_link_local_unicast(one: Opaque) -> bool:
+    """``169.254.0.0/16`` or ``fe80::/10``."""
+    packed = one.value.packed
+    if one.value.version == 4:
+        return bool(packed[:2] == b"\xa9\xfe")
+    return bool(packed[0] == 0xFE and packed[1] & 0xC0 == 0x80)
+
+
+@form("isGlobalUnicast", IP)
+def is_global_unicast(one: Opaque) -> bool:
+    """Anything that is not one of the others, a broadcast or a multicast."""
+    address = one.value
+    if address.version == 4 and address.packed in {b"\xff\xff\xff\xff", b"\0\0\0\0"}:
+        return False
+    special = address.is_unspecified or address.is_loopback or address.is_multicast
+    return not special and not is_link_local_unicast(one)
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+def _parse_prefix(text: str) -> tuple[Address, int]:
+    told = f"netip.ParsePrefix({quote(text)}): "
+    head, slash, bits = text.rpartition("/")
+    if not slash:
+        raise _BadAddressError(f"{told}no '/'")
+    try:
+        address, zone = parse_address(head)
+    except _BadAddressError as error:
+        raise _BadAddressError(f"{told}{error}") from None
+    if zone:
+        raise _BadAddressError(f"{told}IPv6 zones cannot be present in a prefix")
+    if not bits.isascii() or not bits.isdecimal() or (len(bits) > 1 and bits[0] == "0"):
+        raise _BadAddressError(f"{told}bad bits after slash: {quote(bits)}")
+    if len(bits) > 3 or int(bits) > address.max_prefixlen:
+        raise _BadAddressError(f"{told}prefix length out of range")
+    return address, int(bits)
+
+
+def _cidr(address: Address, bits: int) -> Opaque:
+    return Opaque(CIDR, (address, bits), f"{_go_text(address)}/{bits}")
+
+
+_CONVERTING: Final = "network address parse error during conversion from string: "
+
+
+@form("cidr", str)
+def cidr(text: str) -> Opaque:
+    """The range that a text writes."""
+    try:
+        address, bits = _parse_prefix(text)
+    except _BadAddressError as error:
+        raise EvaluationError(f"{_CONVERTING}{_CONVERTING}{error}") from None
+    if _is_mapped(address):
+        raise EvaluationError(f"{_CONVERTING}IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return _cidr(address, bits)
+
+
+@form("isCIDR", str)
+def is_cidr(text: str) -> bool:
+    """Whether a text writes one."""
+    try:
+        cidr(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _masked(address: Address, bits: int) -> int:
+    shift = address.max_prefixlen - bits
+    return int(address) >> shift << shift
+
+
+def _has(range_: Opaque, address: Address) -> bool:
+    base, bits = range_.value
+    return bool(base.version == address.version) and _masked(base, bits) == _masked(address, bits)
+
+
+@form("containsIP", CIDR, IP)
+def contains_ip(range_: Opaque, one: Opaque) -> bool:
+    """Whether an address is in a range."""
+    return _has(range_, one.value)
+
+
+@form("containsIP", CIDR, str)
+def contains_ip_text(range_: Opaque, text: str) -> bool:
+    """The same of an address as a text."""
+    return _has(range_, read_ip(text))
+
+
+@form("containsCIDR", CIDR, CIDR)
+def contains_cidr(range_: Opaque, other: Opaque) -> bool:
+    """Whether a range lies in another."""
+    address, bits = other.value
+    return range_.value[1] <= bits and _has(range_, address)
+
+
+@form("containsCIDR", CIDR, str)
+def contains_cidr_text(range_: Opaque, text: str) -> bool:
+    """The same of a range as a text."""
+    return contains_cidr(range_, cidr(text))
+
+
+@form("ip", CIDR)
+def ip_of(range_: Opaque) -> Opaque:
+    """The address that a range is written with."""
+    return _ip(range_.value[0])
+
+
+@form("masked", CIDR)
+def masked(range_: Opaque) -> Opaque:
+    """The range written with its first address."""
+    address, bits = range_.value
+    return _cidr(type(address)(_masked(address, bits)), bits)
+
+
+@form("prefixLength", CIDR)
+def prefix_length(range_: Opaque) -> int:
+    """How many bits its addresses share."""
+    return int(range_.value[1])

@@ -1,0 +1,214 @@
+"""Kubernetes quantities (k8s.io/apimachinery, api/resource)."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import INT_MAX, INT_MIN, Opaque
+
+NAME: Final = "kubernetes.Quantity"
+
+_QUANTITY: Final = re.compile(
+    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))"
+    r"(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]+|)",
+    re.ASCII,
+)
+_SHAPE: Final = re.compile(r"[+-]?[0-9.]*([KMGTPEinumkeE+-]?[0-9A-Za-z+-]*)")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
+_SCALES: Final = {
+    "": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+MAX_DIGITS: Final = 200
+"""Digits of a quantity that is read."""
+
+_LARGEST: Final = 2**63 - 1
+_NANO: Final = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A value, exact to the nano, and how it is written: binary, decimal or with an exponent."""
+
+    value: Fraction
+    form: str = ""
+    scale: int = 0
+    """The power of ten that Kubernetes keeps an integer of 64 bits with."""
+    is_large: bool = False
+    """Whether Kubernetes keeps it as a decimal of any size instead."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Amount) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+_BAD_FORM: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+def read(text: str) -> Amount:
+    """A quantity; raises :class:`~webhook.cel.errors.EvaluationError` with Kubernetes' words."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or len(text) > MAX_DIGITS:
+        raise EvaluationError(
+            "unable to parse quantity's suffix" if _NUMBER.match(text) else _BAD_FORM
+        )
+    sign, whole, part, only, suffix = match.groups()
+    digits, places = (whole, part or "") if whole is not None else ("", only)
+    value = Fraction(int(digits + places or "0"), 10 ** len(places))
+    if suffix in _BINARY:
+        value *= 2 ** _BINARY[suffix]
+        kind = "binary"
+    elif suffix[:1] in {"e", "E"} and len(suffix) > 1:
+        exponent = int(suffix[1:])
+        if abs(exponent) > MAX_DIGITS:
+            raise EvaluationError("unable to parse quantity's suffix")
+        value *= Fraction(10) ** exponent
+        kind = "exponent"
+    else:
+        value *= Fraction(10) ** _SCALES[suffix]
+        kind = "decimal"
+    scale, is_large = _kept(kind, suffix, digits, places, value)
+    rest = value % _NANO
+    if rest:  # what is smaller than a nano is rounded up
+        value += _NANO - rest
+    value = min(value, Fraction(_LARGEST) * 10**18) if kind == "binary" else value
+    return Amount(-value if sign == "-" else value, kind, scale, is_large)
+
+
+def _kept(kind: str, suffix: str, digits: str, places: str, value: Fraction) -> tuple[int, bool]:
+    """How Kubernetes keeps a quantity (apimachinery, api/resource/quantity.go, ParseQuantity)."""
+    digits = digits.lstrip("0")
+    if kind == "binary":
+        room = 15 - len(digits) - _BINARY[suffix] * 3 // 10 - 1
+        return 0, bool(places) or room < 0 or value > INT_MAX
+    exponent = int(suffix[1:]) if kind == "exponent" else _SCALES[suffix]
+    scale = exponent - len(places)
+    return scale, 18 - len(digits) - len(places) < 0 or scale < -9
+
+
+def shown(amount: Amount) -> str:
+    """A quantity in its canonical form."""
+    value = amount.value
+    if amount.form == "binary" and value.denominator == 1 and abs(value) >= 1024:
+        size = int(value)
+        for suffix, power in reversed(_BINARY.items()):
+            if size % 2**power == 0:
+                return f"{size >> power}{suffix}"
+    for suffix, power in sorted(_SCALES.items(), key=lambda one: -one[1]):
+        scaled = value / Fraction(10) ** power
+        if scaled.denominator == 1 and (scaled or not power):
+            if amount.form == "exponent" and power:
+                return f"{scaled.numerator}e{power}"
+            return f"{scaled.numerator}{suffix}"
+    return str(float(value))
+
+
+def quantity(amount: Amount) -> Opaque:
+    """A quantity as a value of CEL's."""
+    return Opaque(NAME, amount, shown(amount))
+
+
+@form("quantity", str)
+def of_text(text: str) -> Opaque:
+    """The quantity that a text writes."""
+    return quantity(read(text))
+
+
+@form("isQuantity", str)
+def is_quantity(text: str) -> bool:
+    """Whether a text writes one."""
+    try:
+        read(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _is_whole(one: Opaque) -> bool:
+    amount: Amount = one.value
+    if amount.is_large or (amount.scale < 0 and amount.value):
+        return False
+    return amount.value.denominator == 1 and INT_MIN <= amount.value <= INT_MAX
+
+
+@form("isInteger", NAME)
+def is_integer(one: Opaque) -> bool:
+    """Whether it is a whole number of 64 bits."""
+    return _is_whole(one)
+
+
+@form("asInteger", NAME)
+def as_integer(one: Opaque) -> int:
+    """The whole number that it is."""
+    if not _is_whole(one):
+        raise EvaluationError("cannot convert value to integer")
+    return int(one.value.value)
+
+
+@form("asApproximateFloat", NAME)
+def as_float(one: Opaque) -> float:
+    """The nearest double."""
+    try:
+        return float(one.value.value)
+    except OverflowError:
+        return math.copysign(math.inf, one.value.value)
+
+
+@form("sign", NAME)
+def sign(one: Opaque) -> int:
+    """-1, 0 or 1."""
+    value = one.value.value
+    return int(value > 0) - int(value < 0)
+
+
+@form("compareTo", NAME, NAME)
+def compare(one: Opaque, other: Opaque) -> int:
+    """-1, 0 or 1."""
+    a, b = one.value.value, other.value.value
+    return int(a > b) - int(a < b)
+
+
+@form("isGreaterThan", NAME, NAME)
+def is_greater(one: Opaque, other: Opaque) -> bool:
+    """Whether it is more."""
+    return compare(one, other) > 0
+
+
+@form("isLessThan", NAME, NAME)
+def is_less(one: Opaque, other: Opaque) -> bool:
+    """Whether it is less."""
+    return compare(one, other) < 0
+
+
+def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
+    added = Amount(Fraction(other)) if isinstance(other, int) else other.value
+    if not added.value:
+        return quantity(one)
+    is_large = one.is_large or added.is_large
+    scale = min(one.scale, added.scale) if one.value else added.scale
+    return quantity(Amount(one.value + sign * added.value, one.form, scale, is_large))
+
+
+@form("add", NAME, NAME)
+@form("add", NAME, int)
+def add(one: Opaque, other: Opaque | int) -> Opaque:
+    """The sum."""
+    return _sum(one.value, other, 1)
+
+
+@form("sub", NAME, NAME)
+@form("sub", NAME, int)
+def subtract(one: Opaque, other: Opaque | int) -> Opaque:
+    """The difference."""
+    return _sum(one.value, other, -1)

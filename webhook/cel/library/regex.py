@@ -1,0 +1,57 @@
+"""Regular expressions: RE2's, as everywhere in Kubernetes' CEL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.rego.errors import BuiltinError
+from webhook.rego.go.strings import from_utf8, utf8
+from webhook.rego.run.patterns import Pattern, pattern
+
+if TYPE_CHECKING:
+    from webhook.cel.run.meter import Meter
+
+MAX_PATTERN = 10_000
+"""Characters of a pattern: RE2 compiles larger ones for too long."""
+
+
+def compiled(text: str, prefix: str = "") -> Pattern:
+    """A pattern; raises :class:`~webhook.cel.errors.EvaluationError` with Go's words."""
+    if len(text) > MAX_PATTERN:
+        raise EvaluationError(f"{prefix}error parsing regexp: expression too large")
+    try:
+        return pattern(text)
+    except BuiltinError as error:
+        raise EvaluationError(f"{prefix}{error}") from None
+
+
+@form("matches", str, str, charges=True)
+def matches(meter: Meter, text: str, expression: str) -> bool:
+    """Whether some part of a text matches."""
+    meter.charge(1 + len(text) // 10 + len(expression) // 4)
+    return compiled(expression).found_in(text)
+
+
+@form("find", str, str, charges=True)
+def find(meter: Meter, text: str, expression: str) -> str:
+    """The first part that matches; empty where none does."""
+    meter.charge(1 + len(text) // 10 + len(expression) // 4)
+    raw = utf8(text)
+    found = next(compiled(expression, "Illegal regex: ").all_in(raw, 1), None)
+    return "" if found is None else from_utf8(raw[slice(*found[0])])
+
+
+@form("findAll", str, str, charges=True)
+@form("findAll", str, str, int, charges=True)
+def find_all(meter: Meter, text: str, expression: str, limit: int = -1) -> list[str]:
+    """All parts that match, at most so many."""
+    meter.charge(1 + len(text) // 10 + len(expression) // 4)
+    raw = utf8(text)
+    found = []
+    spans = compiled(expression, "Illegal regex: ").all_in(raw, limit if limit >= 0 else -1)
+    for span in spans:
+        meter.charge(1)
+        found.append(from_utf8(raw[slice(*span[0])]))
+    return found

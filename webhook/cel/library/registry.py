@@ -1,0 +1,71 @@
+"""Functions by name, each with its forms: the types of operands and what computes the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.run.values import Opaque, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+Operand: TypeAlias = "type | str | None"
+"""A type of Python's, the name of an opaque type, or None for any value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One overload. ``charges`` for those that are given the meter first."""
+
+    operands: tuple[Operand, ...]
+    run: Callable[..., Any]
+    charges: bool
+
+    def takes(self, args: tuple[Value, ...]) -> bool:
+        """Whether operands have its types."""
+        for operand, arg in zip(self.operands, args, strict=True):
+            if operand is None or type(arg) is operand:
+                continue
+            if type(arg) is Opaque and arg.type_name == operand:
+                continue
+            return False
+        return True
+
+
+_FORMS: Final[dict[tuple[str, int], list[Form]]] = {}
+
+_Run = TypeVar("_Run", bound="Callable[..., Any]")
+
+
+def form(name: str, *operands: Operand, charges: bool = False) -> Callable[[_Run], _Run]:
+    """Register what computes a function of operands of these types."""
+
+    def register(run: _Run) -> _Run:
+        _FORMS.setdefault((name, len(operands)), []).append(Form(operands, run, charges))
+        return run
+
+    return register
+
+
+_BARE: Final = frozenset({"size"})
+"""Functions that do not tell the types that they do not take."""
+
+
+def invoke(meter: Meter, name: str, *args: Value) -> Value:
+    """The value of a function, or :class:`~webhook.cel.errors.EvaluationError`."""
+    for one in _FORMS.get((name, len(args)), ()):
+        if one.takes(args):
+            return one.run(meter, *args) if one.charges else one.run(*args)
+    if name in _BARE:
+        raise EvaluationError(f"no such overload: {name}")
+    raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")
+
+
+def is_function(name: str, operands: int) -> bool:
+    """Whether there is a function of so many operands."""
+    return (name, operands) in _FORMS

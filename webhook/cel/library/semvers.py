@@ -1,0 +1,161 @@
+"""Semantic versions (github.com/blang/semver/v4, as k8s.io/apiserver uses it)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Self
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import INT_MAX, Opaque
+from webhook.rego.go.strings import quote
+
+NAME: Final = "kubernetes.Semver"
+_NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
+_PART: Final = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
+_MAX_LENGTH: Final = 1000
+
+_NAMES: Final = ("Major", "Minor", "Patch")
+
+
+def _number(text: str, name: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise EvaluationError(f"Invalid character(s) found in {name} number {quote(text)}")
+    if len(text) > 1 and text[0] == "0":
+        raise EvaluationError(f"{name} number must not contain leading zeroes {quote(text)}")
+    return int(text)
+
+
+def _parts(text: str, kind: str) -> tuple[str, ...]:
+    parts = tuple(text.split("."))
+    for part in parts:
+        if not part:
+            raise EvaluationError(f"{kind} is empty")
+        if not _PART.fullmatch(part):
+            raise EvaluationError(f"Invalid character(s) found in {kind.lower()} {quote(part)}")
+        if kind == "Prerelease" and _NUMBER.fullmatch(part) and len(part) > 1 and part[0] == "0":
+            raise EvaluationError(
+                f"Numeric PreRelease version must not contain leading zeroes {quote(part)}"
+            )
+    return parts
+
+
+def read(text: str) -> Opaque:
+    """A version; raises :class:`~webhook.cel.errors.EvaluationError`."""
+    if not text:
+        raise EvaluationError("Version string empty")
+    fields = text.split(".", 2)
+    if len(fields) != 3 or len(text) > _MAX_LENGTH:
+        raise EvaluationError("No Major.Minor.Patch elements found")
+    rest, _, build = fields[2].partition("+")
+    patch, dash, release = rest.partition("-")
+    written = (fields[0], fields[1], patch)
+    numbers = tuple([_number(one, name) for one, name in zip(written, _NAMES, strict=True)])
+    if any(number > INT_MAX * 2 + 1 for number in numbers):
+        raise EvaluationError("value out of range")
+    releases = _parts(release, "Prerelease") if dash else ()
+    builds = _parts(build, "Build meta data") if "+" in fields[2] else ()
+    return Opaque(NAME, Version(numbers, releases, builds), text)
+
+
+class Version(tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]):
+    """Numbers, pre-release and build; equal without regard to the build."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, numbers: tuple[int, ...], releases: tuple[str, ...], builds: tuple[str, ...]
+    ) -> Self:
+        """All parts of a version."""
+        return super().__new__(cls, (numbers, releases, builds))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and _compare(self, other) == 0
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self[0], self[1]))
+
+
+def _key(part: str) -> tuple[bool, int, str]:
+    return (False, int(part), "") if _NUMBER.fullmatch(part) else (True, 0, part)
+
+
+def _compare(one: Version, other: Version) -> int:
+    a, b = one[0], other[0]
+    if a != b:
+        return 1 if a > b else -1
+    if not one[1] or not other[1]:
+        return bool(other[1]) - bool(one[1])
+    left, right = [_key(part) for part in one[1]], [_key(part) for part in other[1]]
+    return (left > right) - (left < right)
+
+
+def _normalised(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    for index, part in enumerate(parts):
+        if len(part) > 1:
+            stripped = part.lstrip("0")
+            digit = stripped[:1] in set("0123456789")
+            parts[index] = stripped if stripped and digit else "0" + stripped
+    if len(parts) < 3:
+        if any(mark in parts[-1] for mark in "+-"):
+            raise EvaluationError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)
+
+
+@form("semver", str)
+@form("semver", str, bool)
+def semver(text: str, normalise: bool = False) -> Opaque:
+    """The version that a text writes; ``v1.2`` too where it is to be brought into form."""
+    return read(_normalised(text) if normalise else text)
+
+
+@form("isSemver", str)
+@form("isSemver", str, bool)
+def is_semver(text: str, normalise: bool = False) -> bool:
+    """Whether a text writes one."""
+    try:
+        semver(text, normalise)
+    except EvaluationError:
+        return False
+    return True
+
+
+@form("major", NAME)
+def major(one: Opaque) -> int:
+    """The first number."""
+    return int(one.value[0][0])
+
+
+@form("minor", NAME)
+def minor(one: Opaque) -> int:
+    """The second number."""
+    return int(one.value[0][1])
+
+
+@form("patch", NAME)
+def patch(one: Opaque) -> int:
+    """The third number."""
+    return int(one.value[0][2])
+
+
+@form("compareTo", NAME, NAME)
+def compare(one: Opaque, other: Opaque) -> int:
+    """-1, 0 or 1."""
+    return _compare(one.value, other.value)
+
+
+@form("isGreaterThan", NAME, NAME)
+def is_greater(one: Opaque, other: Opaque) -> bool:
+    """Whether it is later."""
+    return compare(one, other) > 0
+
+
+@form("isLessThan", NAME, NAME)
+def is_less(one: Opaque, other: Opaque) -> bool:
+    """Whether it is earlier."""
+    return compare(one, other) < 0

@@ -1,0 +1,182 @@
+"""Strings: the standard's functions, and the extension's second version (cel-go, ext/strings.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.texts import shown
+
+if TYPE_CHECKING:
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+_LOWER: Final = {code: code + 32 for code in range(65, 91)}
+_UPPER: Final = {code: code - 32 for code in range(97, 123)}
+_SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What Go's unicode.IsSpace takes for a space."""
+
+
+@form("size", str)
+@form("size", bytes)
+@form("size", list)
+@form("size", dict)
+def size(value: Value) -> int:
+    """How many code points, bytes, items or entries."""
+    return len(value)
+
+
+@form("contains", str, str)
+def contains(text: str, part: str) -> bool:
+    """Whether a text has a part."""
+    return part in text
+
+
+@form("startsWith", str, str)
+def starts_with(text: str, part: str) -> bool:
+    """Whether a text begins with another."""
+    return text.startswith(part)
+
+
+@form("endsWith", str, str)
+def ends_with(text: str, part: str) -> bool:
+    """Whether a text ends with another."""
+    return text.endswith(part)
+
+
+def _out_of_range(index: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {index}")
+
+
+@form("charAt", str, int)
+def char_at(text: str, index: int) -> str:
+    """The code point at an index; empty right behind the last."""
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
+
+
+@form("indexOf", str, str)
+@form("indexOf", str, str, int)
+def index_of(text: str, part: str, offset: int = 0) -> int:
+    """Where a part is found first, from an offset on; -1 where it is not."""
+    if not part:
+        return offset
+    if offset < 0:
+        raise _out_of_range(offset)
+    return text.find(part, offset)
+
+
+@form("lastIndexOf", str, str)
+def last_index_of(text: str, part: str) -> int:
+    """Where a part is found last."""
+    return text.rfind(part) if part else len(text)
+
+
+@form("lastIndexOf", str, str, int)
+def last_index_until(text: str, part: str, offset: int) -> int:
+    """Where a part is found last that begins at an offset or before."""
+    if not part:
+        return offset
+    if offset < 0:
+        raise _out_of_range(offset)
+    if offset >= len(text):
+        return -1
+    return text.rfind(part, 0, offset + len(part))
+
+
+@form("lowerAscii", str)
+def lower_ascii(text: str) -> str:
+    """ASCII letters small."""
+    return text.translate(_LOWER)
+
+
+@form("upperAscii", str)
+def upper_ascii(text: str) -> str:
+    """ASCII letters large."""
+    return text.translate(_UPPER)
+
+
+@form("trim", str)
+def trim(text: str) -> str:
+    """Without spaces at both ends."""
+    return text.strip(_SPACES)
+
+
+@form("replace", str, str, str, charges=True)
+@form("replace", str, str, str, int, charges=True)
+def replace(meter: Meter, text: str, old: str, new: str, limit: int = -1) -> str:
+    """With parts replaced, the first so many of them."""
+    count = len(text) + 1 if not old else text.count(old)
+    count = count if limit < 0 else min(count, limit)
+    meter.charge((len(text) + count * max(len(new), 1)) // 10)
+    return str(meter.made(text.replace(old, new, -1 if limit < 0 else limit)))
+
+
+@form("split", str, str, charges=True)
+@form("split", str, str, int, charges=True)
+def split(meter: Meter, text: str, separator: str, limit: int = -1) -> list[str]:
+    """The parts between separators, at most so many."""
+    meter.charge(len(text) // 10)
+    if limit == 0:
+        return []
+    if separator:
+        return text.split(separator, -1 if limit < 0 else limit - 1)
+    if limit < 0 or limit >= len(text):
+        return list(text)
+    return [*text[: limit - 1], text[limit - 1 :]]
+
+
+@form("substring", str, int)
+def substring_from(text: str, start: int) -> str:
+    """From an index on."""
+    if not 0 <= start <= len(text):
+        raise _out_of_range(start)
+    return text[start:]
+
+
+@form("substring", str, int, int)
+def substring(text: str, start: int, end: int) -> str:
+    """From an index up to another."""
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for index in (start, end):
+        if not 0 <= index <= len(text):
+            raise _out_of_range(index)
+    return text[start:end]
+
+
+@form("join", list, charges=True)
+@form("join", list, str, charges=True)
+def join(meter: Meter, items: list[Value], separator: str = "") -> str:
+    """Strings put together."""
+    total = len(separator) * len(items)
+    for item in items:
+        if type(item) is not str:
+            raise EvaluationError(f"join: invalid input: {shown(item)}")
+        total += len(item)
+    meter.charge(total // 10)
+    return str(meter.made(separator.join(items)))
+
+
+_QUOTED: Final = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
+)
+
+
+@form("strings.quote", str, charges=True)
+def quote(meter: Meter, text: str) -> str:
+    """Between quotes, escaped."""
+    meter.charge(len(text) // 10)
+    return f'"{text.translate(_QUOTED)}"'

@@ -1,0 +1,109 @@
+"""URLs, as Go's ``net/url`` reads them."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import Opaque
+from webhook.rego.builtins import go_url
+from webhook.rego.errors import BuiltinError
+from webhook.rego.go.strings import from_utf8, quote
+
+NAME: Final = "kubernetes.URL"
+
+
+def fault_of_request_uri(text: str) -> str | None:
+    """Why Go's ``ParseRequestURI`` does not take a text; None where it does."""
+    if not text:
+        return 'parse "": empty url'
+    # A fragment is none there: its mark is a character as any other.
+    head = text.replace("#", "%23")
+    try:
+        url = go_url.parse(head)
+    except BuiltinError as error:
+        return str(error).replace(quote(head), quote(text))
+    if not url.scheme and not text.startswith("/") and text != "*":
+        return f"parse {quote(text)}: invalid URI for request"
+    if url.opaque and not url.scheme:
+        return f"parse {quote(text)}: invalid URI for request"
+    if url.opaque:
+        return None
+    return None
+
+
+@form("url", str)
+def url(text: str) -> Opaque:
+    """The URL that a text writes."""
+    fault = fault_of_request_uri(text)
+    if fault is None:
+        try:
+            found = go_url.parse(text)
+        except BuiltinError as error:
+            fault = str(error)
+    if fault is not None:
+        raise EvaluationError(f"URL parse error during conversion from string: {fault}")
+    return Opaque(NAME, found, str(found))
+
+
+@form("isURL", str)
+def is_url(text: str) -> bool:
+    """Whether a text writes one."""
+    return fault_of_request_uri(text) is None
+
+
+@form("getScheme", NAME)
+def scheme(one: Opaque) -> str:
+    """Before the first colon."""
+    return str(one.value.scheme)
+
+
+@form("getHost", NAME)
+def host(one: Opaque) -> str:
+    """The host with its port."""
+    return str(one.value.host)
+
+
+@form("getHostname", NAME)
+def hostname(one: Opaque) -> str:
+    """The host alone."""
+    return str(one.value.hostname)
+
+
+@form("getPort", NAME)
+def port(one: Opaque) -> str:
+    """The port's digits."""
+    return str(one.value.port)
+
+
+@form("getEscapedPath", NAME)
+def escaped_path(one: Opaque) -> str:
+    """The path as it stands in the URL."""
+    return str(one.value.escaped_path)
+
+
+@form("getQuery", NAME)
+def query(one: Opaque) -> dict[str, list[str]]:
+    """The query's values by name; what is written wrongly is left out."""
+    found: dict[str, list[str]] = {}
+    for pair in str(one.value.raw_query).split("&"):
+        if not pair or ";" in pair:
+            continue
+        name, _, value = pair.partition("=")
+        plain = [_unescaped(part) for part in (name, value)]
+        if plain[0] is not None and plain[1] is not None:
+            found.setdefault(plain[0], []).append(plain[1])
+    return found
+
+
+def _unescaped(text: str) -> str | None:
+    parts = text.split("%")[1:]
+    if any(len(part) < 2 or not _is_hex(part[:2]) for part in parts):
+        return None
+    return from_utf8(unquote_to_bytes(text.replace("+", " ").encode("utf-8", "surrogateescape")))
+
+
+def _is_hex(text: str) -> bool:
+    return all(mark in "0123456789abcdefABCDEF" for mark in text)

@@ -1,0 +1,1 @@
+"""What evaluations stand on: values, equality, order, arithmetic, conversions, cost."""

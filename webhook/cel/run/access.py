@@ -1,0 +1,150 @@
+"""Fields, items and presence (cel-go, interpreter/attributes.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.run.texts import shown
+from webhook.cel.run.values import NONE, NOTHING, Opaque, Optional, Uint, key_of, type_name
+
+if TYPE_CHECKING:
+    from webhook.cel.run.values import Value
+
+_KEYS: Final = frozenset({str, int, Uint, float, bool})
+
+_GO_TYPES: Final = {
+    "bool": "types.Bool",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
+    "optional_type": "*types.Optional",
+    "type": "*types.Type",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+}
+
+
+def go_type(value: Value) -> str:
+    """The name of a value's type in cel-go's source, which messages show."""
+    name = type_name(value)
+    return _GO_TYPES.get(name, name)
+
+
+def _missing(key: Value) -> EvaluationError:
+    return EvaluationError(f"no such key: {shown(key)}")
+
+
+def _position(key: Value) -> int:
+    """The position that a key means; raises where it means none."""
+    if type(key) is int or type(key) is Uint:
+        return int(key)
+    if type(key) is float:
+        if key.is_integer():
+            return int(key)
+        raise EvaluationError(f"unsupported index value {shown(key)} in list")
+    raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+
+
+def checked_key(key: Value) -> Value:
+    """A key as a dict has it; raises for what no map has."""
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+    return key_of(key)
+
+
+def item(of: Value, key: Value) -> Value:
+    """``of[key]``, and ``of.key``."""
+    if type(of) is dict:
+        try:
+            return of[checked_key(key)]
+        except KeyError:
+            raise _missing(key) from None
+    if type(of) is list:
+        at = _position(key)
+        if not 0 <= at < len(of):
+            raise EvaluationError(f"index out of bounds: {shown(key)}")
+        return of[at]
+    if type(of) is Optional:
+        return optional_item(of, key)
+    checked_key(key)
+    raise _missing(key)
+
+
+def found_item(of: Value, key: Value) -> Value:
+    """The same where it is there; else NOTHING."""
+    if type(of) is dict:
+        return of.get(checked_key(key), NOTHING)
+    if type(of) is list:
+        at = _position(key)
+        return of[at] if 0 <= at < len(of) else NOTHING
+    if type(of) is Optional:
+        return NOTHING if of.value is NOTHING else found_item(of.value, key)
+    return NOTHING
+
+
+def optional_item(of: Value, key: Value) -> Optional:
+    """``of[?key]``, and ``of.?key``."""
+    found = found_item(of, key)
+    return NONE if found is NOTHING else Optional(found)
+
+
+def has_field(of: Value, field: str) -> bool:
+    """``has(of.field)``."""
+    return found_item(of, field) is not NOTHING
+
+
+def items_of(of: Value) -> list[Value]:
+    """What a macro of one variable goes through."""
+    if type(of) is list:
+        return of
+    if type(of) is dict:
+        return list(of)
+    raise EvaluationError(f"got '{go_type(of)}', expected iterable type")
+
+
+def pairs_of(of: Value) -> list[tuple[Value, Value]]:
+    """What a macro of two variables goes through."""
+    if type(of) is list:
+        return list(enumerate(of))
+    if type(of) is dict:
+        return list(of.items())
+    raise EvaluationError(f"got '{go_type(of)}', expected iterable type")
+
+
+def condition(value: Value) -> bool:
+    """What is asked to be true or false."""
+    if type(value) is not bool:
+        raise EvaluationError("no such overload")
+    return value
+
+
+def optional_part(value: Value, key: Value = None) -> Value:
+    """The value of an item or entry with a question mark; NOTHING where it has none."""
+    if type(value) is Optional:
+        return value.value
+    if key is None:
+        text = f"cannot initialize optional list element from non-optional value {_told(value)}"
+    else:
+        text = (
+            f"cannot initialize optional entry '{shown(key)}' from non-optional value "
+            f"{_told(value)}"
+        )
+    raise EvaluationError(text)
+
+
+def _told(value: Value) -> str:
+    return value.shown if type(value) is Opaque else shown(value)
+
+
+def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
+    """Put an entry into a map that has none of its key."""
+    at = checked_key(key)
+    if at in into:
+        raise EvaluationError(f"insert failed: key {shown(key)} already exists")
+    into[at] = value

@@ -1,0 +1,220 @@
+"""Conversions between types, with cel-go's words for those that cannot be."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.run import times
+from webhook.cel.run.arithmetic import SECOND, duration, timestamp, within_int, within_uint
+from webhook.cel.run.texts import double_text, duration_text, timestamp_text
+from webhook.cel.run.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Opaque,
+    Timestamp,
+    TypeValue,
+    Uint,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.run.values import Value
+
+_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_UINT: Final = re.compile(r"[0-9]+", re.ASCII)
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
+)
+_HEX_DOUBLE: Final = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+", re.ASCII
+)
+MAX_DIGITS: Final = 400
+"""Digits of a number that is read: no more have a value in 64 bits, zeros aside."""
+
+
+def _impossible(value: Value, wanted: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
+
+
+def _no_overload(function: str, value: Value) -> EvaluationError:
+    return EvaluationError(f"no such overload: {function}({type_name(value)})")
+
+
+def to_int(value: Value) -> int:
+    """``int(value)``."""
+    of = type(value)
+    if of is int:
+        return int(value)
+    if of is Uint:
+        return within_int(int(value))
+    if of is float:
+        if math.isnan(value) or not INT_MIN < value < INT_MAX + 1:
+            raise EvaluationError("integer overflow")
+        return int(value)
+    if of is str:
+        if not _INT.fullmatch(value) or len(value) > MAX_DIGITS:
+            raise _impossible(value, "int")
+        found = int(value)
+        if not INT_MIN <= found <= INT_MAX:
+            raise _impossible(value, "int")
+        return found
+    if of is Timestamp:
+        return int(value.ns // SECOND)
+    if of is Duration:
+        return int(value.ns)
+    raise _no_overload("int", value)
+
+
+def to_uint(value: Value) -> Uint:
+    """``uint(value)``."""
+    of = type(value)
+    if of is Uint:
+        return Uint(value)
+    if of is int:
+        return within_uint(value)
+    if of is float:
+        if math.isnan(value) or not 0 <= value < UINT_MAX + 1:
+            raise EvaluationError("unsigned integer overflow")
+        return Uint(value)
+    if of is str:
+        if not _UINT.fullmatch(value) or len(value) > MAX_DIGITS or int(value) > UINT_MAX:
+            raise _impossible(value, "uint")
+        return Uint(value)
+    raise _no_overload("uint", value)
+
+
+def to_double(value: Value) -> float:
+    """``double(value)``."""
+    of = type(value)
+    if of in {float, int, Uint}:
+        return float(value)
+    if of is str:
+        found = _read_double(value)
+        if found is None:
+            raise _impossible(value, "double")
+        return found
+    raise _no_overload("double", value)
+
+
+def _read_double(text: str) -> float | None:
+    if _DOUBLE.fullmatch(text):
+        found = float(text)
+        named = text.lstrip("+-")[:1] in {"i", "I"}
+        return None if math.isinf(found) and not named else found
+    if _HEX_DOUBLE.fullmatch(text):
+        try:
+            return float.fromhex(text)
+        except OverflowError:
+            return None
+    return None
+
+
+def to_string(value: Value) -> str:
+    """``string(value)``."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(int(value))
+        case float():
+            return double_text(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+        case Timestamp():
+            return timestamp_text(value)
+        case Duration():
+            return duration_text(value)
+        case Opaque(type_name="net.IP" | "net.CIDR"):
+            return value.shown
+    raise _no_overload("string", value)
+
+
+def to_bytes(value: Value) -> bytes:
+    """``bytes(value)``."""
+    if type(value) is bytes:
+        return value
+    if type(value) is str:
+        return value.encode("utf-8", "surrogateescape")
+    raise _no_overload("bytes", value)
+
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+def to_bool(value: Value) -> bool:
+    """``bool(value)``."""
+    if type(value) is bool:
+        return value
+    if type(value) is str:
+        if value in _TRUE:
+            return True
+        if value in _FALSE:
+            return False
+        raise _impossible(value, "bool")
+    raise _no_overload("bool", value)
+
+
+def to_timestamp(value: Value) -> Timestamp:
+    """``timestamp(value)``."""
+    if type(value) is Timestamp:
+        return value
+    if type(value) is int:
+        return timestamp(value * SECOND)
+    if type(value) is str:
+        found = times.read_timestamp(value)
+        if found is None:
+            raise _impossible(value, "google.protobuf.Timestamp")
+        return timestamp(*found)
+    raise _no_overload("timestamp", value)
+
+
+def to_duration(value: Value) -> Duration:
+    """``duration(value)``."""
+    if type(value) is Duration:
+        return value
+    if type(value) is int:
+        return duration(value)
+    if type(value) is str:
+        found = times.read_duration(value)
+        if found is None:
+            raise _impossible(value, "google.protobuf.Duration")
+        return Duration(found)
+    raise _no_overload("duration", value)
+
+
+def to_type(value: Value) -> TypeValue:
+    """``type(value)``."""
+    return TypeValue(type_name(value))
+
+
+def to_dyn(value: Value) -> Value:
+    """``dyn(value)``: the same."""
+    return value
+
+
+CONVERSIONS: Final[dict[str, Callable[[Value], Value]]] = {
+    "int": to_int,
+    "uint": to_uint,
+    "double": to_double,
+    "string": to_string,
+    "bytes": to_bytes,
+    "bool": to_bool,
+    "timestamp": to_timestamp,
+    "duration": to_duration,
+    "type": to_type,
+    "dyn": to_dyn,
+}

@@ -1,0 +1,118 @@
+"""Equality, order and membership as CEL has them: numbers by value, nothing else across types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.run.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Opaque,
+    Optional,
+    Timestamp,
+    Uint,
+    key_of,
+)
+
+if TYPE_CHECKING:
+    from webhook.cel.run.values import Value
+
+NO_OVERLOAD: Final = "no such overload"
+
+_NUMBERS: Final = frozenset({int, Uint, float})
+_ORDERED: Final = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+_RECEIVERS: Final = frozenset({str, Duration, Timestamp})
+
+
+def equal(a: Value, b: Value) -> bool:
+    """Whether two values are equal; those of different types are not, but for numbers."""
+    of_a, of_b = type(a), type(b)
+    if of_a is not of_b:
+        return of_a in _NUMBERS and of_b in _NUMBERS and _order(a, b) == 0
+    if of_a is list:
+        return len(a) == len(b) and all(map(equal, a, b))
+    if of_a is dict:
+        return len(a) == len(b) and all(key in b and equal(a[key], b[key]) for key in a)
+    if of_a is Optional:
+        return equal(a.value, b.value)
+    return bool(a == b)
+
+
+def _order(a: Value, b: Value) -> int | None:
+    """The order of two numbers; None where one is none.
+
+    An integer is compared with a double as the nearest double, if the double is in its range.
+    """
+    if type(a) is float and type(b) is not float:
+        found = _order(b, a)
+        return None if found is None else -found
+    if type(b) is float:
+        if b != b:  # noqa: PLR0124  # a number that is none
+            return None
+        if type(a) is not float and (INT_MIN if type(a) is int else 0) <= b <= float(
+            INT_MAX if type(a) is int else UINT_MAX
+        ):
+            a = float(a)
+    return None if a != a else int(a > b) - int(a < b)  # noqa: PLR0124  # likewise
+
+
+def no_overload(function: str, left: Value) -> EvaluationError:
+    """What an operator says of an operand that it does not have."""
+    if type(left) in _RECEIVERS or type(left) is Opaque:
+        return EvaluationError(NO_OVERLOAD)
+    return EvaluationError(f"{NO_OVERLOAD}: {function}")
+
+
+def compared(function: str, a: Value, b: Value) -> int:
+    """-1, 0 or 1."""
+    of_a, of_b = type(a), type(b)
+    if of_a not in _ORDERED:
+        raise no_overload(function, a)
+    if of_a is not of_b and not (of_a in _NUMBERS and of_b in _NUMBERS):
+        raise EvaluationError(NO_OVERLOAD)
+    if of_a not in _NUMBERS:
+        return int(a > b) - int(a < b)
+    found = _order(a, b)
+    if found is None:
+        raise EvaluationError("NaN values cannot be ordered")
+    return found
+
+
+def less(a: Value, b: Value) -> bool:
+    """``a < b``."""
+    return compared("_<_", a, b) < 0
+
+
+def less_or_equal(a: Value, b: Value) -> bool:
+    """``a <= b``."""
+    return compared("_<=_", a, b) <= 0
+
+
+def greater(a: Value, b: Value) -> bool:
+    """``a > b``."""
+    return compared("_>_", a, b) > 0
+
+
+def greater_or_equal(a: Value, b: Value) -> bool:
+    """``a >= b``."""
+    return compared("_>=_", a, b) >= 0
+
+
+def not_equal(a: Value, b: Value) -> bool:
+    """``a != b``."""
+    return not equal(a, b)
+
+
+def is_in(item: Value, of: Value) -> bool:
+    """``item in of``."""
+    if type(of) is list:
+        return any(equal(item, one) for one in of)
+    if type(of) is dict:
+        return type(item) in _KEYS and key_of(item) in of
+    raise EvaluationError(NO_OVERLOAD)
+
+
+_KEYS: Final = frozenset({str, int, Uint, float, bool})

@@ -1,0 +1,64 @@
+"""What an evaluation may cost: Kubernetes' limits, and a clock that is looked at now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXPRESSION_COST: Final = 1_000_000
+"""Of one expression (k8s.io/apiserver, pkg/apis/cel/config.go, PerCallLimit)."""
+
+MATCH_CONDITIONS_COST: Final = 2_500_000
+"""Of all match conditions together (RuntimeCELCostBudgetMatchConditions)."""
+
+CHECK_EVERY: Final = 2_000
+"""Cost between two looks at the clock: about half a millisecond of the slower form."""
+
+MAX_TEXT: Final = 5_000_000
+"""Characters of one text, and items of one list, that an expression may make."""
+
+_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
+
+
+class Meter:
+    """The cost of evaluations that share a limit.
+
+    ``look`` is called about every :data:`CHECK_EVERY` units; it raises where time is up.
+    """
+
+    __slots__ = ("left", "limit", "look", "next_look")
+
+    def __init__(
+        self, limit: int = EXPRESSION_COST, look: Callable[[], None] | None = None
+    ) -> None:
+        self.limit = limit
+        self.left = limit
+        self.look = look
+        self.next_look = limit - CHECK_EVERY
+
+    def charge(self, cost: int) -> None:
+        """Pay; raises :class:`~webhook.cel.errors.LimitError` where nothing is left."""
+        self.left = left = self.left - cost
+        if left < self.next_look:
+            self.check()
+
+    def check(self) -> None:
+        """Look at what is left, and at the clock."""
+        if self.left < 0:
+            raise LimitError(_EXCEEDED)
+        self.next_look = self.left - CHECK_EVERY
+        if self.look is not None:
+            self.look()
+
+    def made(self, of: Any) -> Any:
+        """Pay for a text or list that has been made, by its size."""
+        size = len(of)
+        if size > 100:
+            if size > MAX_TEXT:
+                raise LimitError(_EXCEEDED)
+            self.charge(size // 10)
+        return of

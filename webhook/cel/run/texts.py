@@ -1,0 +1,80 @@
+"""Values as texts: those of ``string()``, and Go's ``%v`` in messages."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from webhook.cel.run.arithmetic import SECOND
+from webhook.cel.run.values import BoolKey, Duration, Opaque, Timestamp, TypeValue
+from webhook.rego.go.time import date_of
+from webhook.rego.run.numbers import float_text
+
+if TYPE_CHECKING:
+    from webhook.cel.run.values import Value
+
+
+def double_text(value: float) -> str:
+    """A double as Go's ``%g`` writes it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return float_text(value)
+
+
+def duration_text(value: Duration) -> str:
+    """Seconds and ``s``, of as many digits as a double has."""
+    size = abs(value.ns)
+    seconds = float(size // SECOND) + (size % SECOND) / 1e9
+    text = format(Decimal(repr(seconds)), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{'-' if value.ns < 0 else ''}{text}s"
+
+
+def timestamp_text(value: Timestamp) -> str:
+    """RFC 3339 with as many digits of a second as there are, in the zone that it came in."""
+    seconds, ns = divmod(value.ns + value.offset_seconds * SECOND, SECOND)
+    days, rest = divmod(seconds, 86400)
+    year, month, day = date_of(days)
+    fraction = f".{ns:09d}".rstrip("0") if ns else ""
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{fraction}"
+    return f"{year:04d}-{month:02d}-{day:02d}T{clock}{_zone(value.offset_seconds)}"
+
+
+def _zone(offset: int) -> str:
+    if not offset:
+        return "Z"
+    size = abs(offset) // 60
+    return f"{'-' if offset < 0 else '+'}{size // 60:02d}:{size % 60:02d}"
+
+
+def shown(value: Value) -> str:
+    """A value as a message of cel-go shows it."""
+    if value is None:
+        return "null"
+    match value:
+        case BoolKey():
+            return "true" if value.value else "false"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return double_text(value)
+        case str():
+            return value
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case Duration():
+            return duration_text(value)
+        case Timestamp():
+            return timestamp_text(value)
+        case TypeValue():
+            return value.name
+        case Opaque():
+            return value.shown
+        case list():
+            return f"[{', '.join(map(shown, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{shown(k)}: {shown(v)}' for k, v in value.items())}}}"
+    return str(int(value)) if isinstance(value, int) else "optional"

@@ -1,0 +1,138 @@
+"""Values of CEL: JSON as it was decoded, and a type of its own for each thing JSON lacks.
+
+An integer is an ``int`` within 64 bits, an unsigned one a :class:`Uint`, a double a ``float``. Maps
+are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+Value: TypeAlias = Any
+"""Any value of CEL's."""
+
+INT_MIN: Final = -(1 << 63)
+INT_MAX: Final = (1 << 63) - 1
+UINT_MAX: Final = (1 << 64) - 1
+
+
+class Uint(int):
+    """An unsigned integer of 64 bits; equal to the signed one, and of another type."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Uint({int(self)})"
+
+
+@dataclass(frozen=True, slots=True)
+class BoolKey:
+    """A bool as a key of a map."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A span of time in nanoseconds."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A point of time in nanoseconds since 1970, and the offset that it was written with."""
+
+    ns: int
+    offset_seconds: int = field(default=0, compare=False)
+
+
+class _None:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING: Final = _None()
+"""What an optional without a value holds."""
+
+
+@dataclass(slots=True, eq=False)
+class Optional:
+    """A value that may not be there."""
+
+    value: Value = NOTHING
+
+
+NONE: Final = Optional()
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value of a library: its type's name, and what makes equal ones equal.
+
+    ``shown`` is its text where it has one.
+    """
+
+    type_name: str
+    value: Any
+    shown: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Opaque):
+            return NotImplemented
+        return self.type_name == other.type_name and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.type_name, self.value))
+
+
+def key_of(value: Value) -> Value:
+    """A value as it is a key of a dict."""
+    if value is True:
+        return _TRUE
+    if value is False:
+        return _FALSE
+    return value
+
+
+_TRUE: Final = BoolKey(True)
+_FALSE: Final = BoolKey(False)
+
+
+def from_key(key: Value) -> Value:
+    """The value that a key of a dict is."""
+    return key.value if type(key) is BoolKey else key
+
+
+_TYPES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    dict: "map",
+    type(None): "null_type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    TypeValue: "type",
+    Optional: "optional_type",
+}
+
+
+def type_name(value: Value) -> str:
+    """The name of a value's type."""
+    if type(value) is Opaque:
+        return value.type_name
+    return _TYPES[type(value)]

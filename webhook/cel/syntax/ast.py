@@ -1,0 +1,186 @@
+"""The tree of an expression, its macros as nodes of their own.
+
+Nodes are told apart by identity, so that what a check finds out about one is kept beside the tree.
+``at`` is an offset in code points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FoldKind: TypeAlias = Literal[
+    "all", "exists", "exists_one", "map", "filter", "list", "map_value", "map_entry"
+]
+"""What a comprehension makes: ``list`` is transformList, ``map_value`` transformMap."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A part of an expression."""
+
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Constant(Node):
+    """A literal: bool, int, Uint, float, str, bytes or None."""
+
+    value: Any
+
+
+@dataclass(slots=True, eq=False)
+class Name(Node):
+    """An identifier; ``.x`` begins with a dot."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """``operand.field``; ``tests`` for ``has``, ``optional`` for ``.?``."""
+
+    operand: Expr
+    field: str
+    tests: bool = False
+    optional: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Call(Node):
+    """A function of arguments, with a target where it is written as a member."""
+
+    function: str
+    args: list[Expr]
+    target: Expr | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ListOf(Node):
+    """``[a, ?b]``; ``optional`` are the positions of items with a question mark."""
+
+    items: list[Expr]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Entry(Node):
+    """``key: value`` or ``?key: value``."""
+
+    key: Expr
+    value: Expr
+    optional: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class MapOf(Node):
+    """``{k: v}``."""
+
+    entries: list[Entry]
+
+
+@dataclass(slots=True, eq=False)
+class FieldOf(Node):
+    """``name: value`` of a message."""
+
+    name: str
+    value: Expr
+    optional: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Message(Node):
+    """``some.Type{field: value}``."""
+
+    type_name: str
+    fields: list[FieldOf]
+
+
+@dataclass(slots=True, eq=False)
+class Fold(Node):
+    """A comprehension: its variables, an optional filter, and what is asked of each item."""
+
+    kind: FoldKind
+    range: Expr
+    first: str
+    second: str | None
+    test: Expr | None
+    body: Expr
+
+
+@dataclass(slots=True, eq=False)
+class OptMap(Node):
+    """``target.optMap(name, body)``, or optFlatMap where ``flat``."""
+
+    target: Expr
+    name: str
+    body: Expr
+    flat: bool
+
+
+@dataclass(slots=True, eq=False)
+class SortBy(Node):
+    """``target.sortBy(name, key)``."""
+
+    target: Expr
+    name: str
+    key: Expr
+
+
+Expr: TypeAlias = (
+    "Constant | Name | Select | Call | ListOf | MapOf | Message | Fold | OptMap | SortBy"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An expression with its text."""
+
+    source: str = field(repr=False)
+    root: Expr
+
+
+def children(node: Expr) -> Iterator[Expr]:
+    """The expressions directly within one."""
+    match node:
+        case Select():
+            yield node.operand
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.args
+        case ListOf():
+            yield from node.items
+        case MapOf():
+            for entry in node.entries:
+                yield entry.key
+                yield entry.value
+        case Message():
+            for one in node.fields:
+                yield one.value
+        case Fold():
+            yield node.range
+            if node.test is not None:
+                yield node.test
+            yield node.body
+        case OptMap():
+            yield node.target
+            yield node.body
+        case SortBy():
+            yield node.target
+            yield node.key
+        case _:
+            return
+
+
+def qualified(node: Expr) -> str | None:
+    """``a.b.c`` as a name; None for anything else."""
+    if isinstance(node, Name):
+        return node.name
+    if isinstance(node, Select) and not node.tests and not node.optional:
+        prefix = qualified(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field}"
+    return None

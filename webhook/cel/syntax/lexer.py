@@ -1,0 +1,72 @@
+"""Tokens of an expression, by one pattern."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from webhook.cel.errors import Problem
+from webhook.cel.syntax.places import place_of
+
+
+class Token(NamedTuple):
+    """A token and where it begins, in code points."""
+
+    kind: str
+    text: str
+    at: int
+
+
+_STRING: Final = (
+    r'[rR]?(?:"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
+    r'|"(?:[^"\\\n\r]|\\.)*"|\'(?:[^\'\\\n\r]|\\.)*\')'
+)
+_RAW: Final = r'[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
+_TOKEN: Final = re.compile(
+    rf"""
+      (?P<SPACE>[\t \r\n\f]+ | //[^\n]*)
+    | (?P<BYTES>[bB](?:{_RAW}|{_STRING}) | [rR][bB](?:"[^"\n\r]*"|'[^'\n\r]*'))
+    | (?P<STRING>{_RAW}|{_STRING})
+    | (?P<FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?)
+    | (?P<UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
+    | (?P<INT>0x[0-9a-fA-F]+|[0-9]+)
+    | (?P<NAME>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<OP>==|!=|<=|>=|&&|\|\||[<>+\-*/%!?:.,()\[\]{{}}])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+
+def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
+    """All tokens with an end behind them, and what is no token."""
+    found: list[Token] = []
+    problems: list[Problem] = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            end = _bad_until(source, at)
+            line, column = place_of(source, at)
+            text = "unsupported syntax: '`'" if source[at] == "`" else None
+            problems.append(
+                Problem(
+                    line,
+                    column,
+                    text or f"Syntax error: token recognition error at: '{source[at:end]}'",
+                )
+            )
+            at = end
+            continue
+        if match.lastgroup != "SPACE":
+            found.append(Token(match.lastgroup or "", match[0], at))
+        at = match.end()
+    found.append(Token("END", "<EOF>", len(source)))
+    return found, problems
+
+
+def _bad_until(source: str, at: int) -> int:
+    """A string that has no end goes on to the end of its line."""
+    if source[at] in "'\"`":
+        end = source.find("\n", at)
+        return len(source) if end < 0 else end
+    return at + 1

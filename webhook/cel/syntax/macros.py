@@ -1,0 +1,101 @@
+"""Macros: calls that are no calls (cel-go, parser/macro.go, ext/comprehensions.go, ext/lists.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.syntax.ast import Constant, Fold, Name, OptMap, Select, SortBy
+
+if TYPE_CHECKING:
+    from webhook.cel.syntax.ast import Call, Expr, FoldKind
+
+ACCUMULATORS: Final = frozenset({"__result__", "@result"})
+"""Names that cel-go uses for itself: no variable of a macro may have them."""
+
+_QUANTIFIERS: Final[dict[str, FoldKind]] = {
+    "all": "all",
+    "exists": "exists",
+    "exists_one": "exists_one",
+    "existsOne": "exists_one",
+}
+_TRANSFORMS: Final[dict[str, FoldKind]] = {
+    "transformList": "list",
+    "transformMap": "map_value",
+    "transformMapEntry": "map_entry",
+}
+
+
+class MacroError(Exception):
+    """A macro that is used wrongly: where, and what is wrong."""
+
+    def __init__(self, at: int, text: str) -> None:
+        super().__init__(text)
+        self.at = at
+        self.text = text
+
+
+def expand(call: Call) -> Expr:
+    """What a call is; itself where it is no macro. Raises :class:`MacroError`."""
+    name, args = call.function, call.args
+    if call.target is None:
+        return _presence(call) if name == "has" and len(args) == 1 else call
+    target = call.target
+    if name in _QUANTIFIERS and len(args) == 2:
+        variable = _variable(args[0], "argument must be a simple name")
+        return Fold(call.at, _QUANTIFIERS[name], target, variable, None, None, args[1])
+    if name in _QUANTIFIERS and len(args) == 3:
+        first, second = _two(args[0], args[1])
+        return Fold(call.at, _QUANTIFIERS[name], target, first, second, None, args[2])
+    if name == "map" and len(args) in {2, 3}:
+        variable = _variable(args[0], "argument is not an identifier")
+        test = args[1] if len(args) == 3 else None
+        return Fold(call.at, "map", target, variable, None, test, args[-1])
+    if name == "filter" and len(args) == 2:
+        variable = _variable(args[0], "argument is not an identifier")
+        return Fold(call.at, "filter", target, variable, None, args[1], args[0])
+    if name in _TRANSFORMS and len(args) in {3, 4}:
+        first, second = _two(args[0], args[1])
+        test = args[2] if len(args) == 4 else None
+        return Fold(call.at, _TRANSFORMS[name], target, first, second, test, args[-1])
+    if name in {"optMap", "optFlatMap"} and len(args) == 2:
+        if not isinstance(args[0], Name):
+            raise MacroError(args[0].at, f"{name}() variable name must be a simple identifier")
+        return OptMap(call.at, target, args[0].name, args[1], flat=name == "optFlatMap")
+    if name == "sortBy" and len(args) == 2:
+        return _sort_by(call, target)
+    return call
+
+
+def _presence(call: Call) -> Expr:
+    operand = call.args[0]
+    if not isinstance(operand, Select) or operand.tests or operand.optional:
+        raise MacroError(operand.at, "invalid argument to has() macro")
+    return Select(call.at, operand.operand, operand.field, tests=True)
+
+
+def _variable(node: Expr, fault: str) -> str:
+    if not isinstance(node, Name) or node.name.startswith("."):
+        raise MacroError(node.at, fault)
+    if node.name in ACCUMULATORS:
+        raise MacroError(node.at, "iteration variable overwrites accumulator variable")
+    return node.name
+
+
+def _two(one: Expr, other: Expr) -> tuple[str, str]:
+    first = _variable(one, "argument must be a simple name")
+    second = _variable(other, "argument must be a simple name")
+    if first == second:
+        raise MacroError(other.at, f"duplicate variable name: {first}")
+    return first, second
+
+
+def _sort_by(call: Call, target: Expr) -> Expr:
+    if isinstance(target, Constant):
+        raise MacroError(
+            target.at,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select "
+            "expression",
+        )
+    return SortBy(
+        call.at, target, _variable(call.args[0], "argument is not an identifier"), call.args[1]
+    )
