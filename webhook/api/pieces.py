@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from webhook.api.long_texts import decode_text, end_of_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,9 +30,11 @@ PIECE_BYTES: Final = 64 * 1024
 _PIECE_DEPTH: Final = 500
 """Levels of a piece; well within what orjson and the standard library can follow."""
 
-# Possessive: nothing is remembered for going back, however long a text is.
-_MARK: Final = re.compile(rb'[\[\]{},]|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# Possessive: nothing is remembered for going back. A text that is not over within some 32 KiB
+# matches without its end: it is followed by the piece.
+_MARK: Final = re.compile(rb'[\[\]{},]|"[^"\\]{0,512}+(?:\\.[^"\\]{0,512}+){0,64}+(")?', re.DOTALL)
 
+_QUOTE: Final = ord('"')
 _OPEN: Final = frozenset(b"[{")
 _COMMA: Final = ord(",")
 _CLOSE: Final = {ord("["): ord("]"), ord("{"): ord("}")}
@@ -39,6 +43,9 @@ _BLANK: Final = re.compile(rb"[ \t\n\r]*+")
 # Every digit as 0 and everything else as a blank: finding a run of digits so takes a
 # tenth of the time of a regular expression.
 _DIGITS: Final = bytes(0x30 if chr(code) in "0123456789" else 0x20 for code in range(256))
+_NAME_BYTES_MAX: Final = 1024 * 1024
+"""A longer one would have to be decoded in one go; no API has names of a thousandth of that."""
+
 _LONG_RUN: Final = b"0" * 19
 """An integer of fewer digits fits 64 bits; a longer run may be inside a string, no matter."""
 
@@ -128,8 +135,14 @@ class _Decoder:
         return _BLANK.fullmatch(self._raw, start, end) is not None
 
     def decode(self) -> Any:
+        at: int | None = self._run
+        while at is not None:
+            at = self._follow(_MARK.finditer(self._raw, at))
+        return self._frames[0].value
+
+    def _follow(self, marks: Iterator[re.Match[bytes]]) -> int | None:
+        """Go on to the document's end, or to that of a long text, which is where to go on."""
         raw, opens, members = self._raw, self._opens, self._members
-        marks: Iterator[re.Match[bytes]] = _MARK.finditer(raw, self._run)
         for mark in marks:
             at = mark.start()
             code = raw[at]
@@ -149,15 +162,56 @@ class _Decoder:
                 members.append(at + 1)
                 if len(opens) >= self._levels:
                     self._descend()
-            elif code != 0x22:
+            elif code != _QUOTE:
                 if opens:
                     opens.pop()
                     members.pop()
                 elif self._end(at, code):
-                    if _after_blanks(raw, at + 1) != len(raw):
-                        raise DecodeError(f"unexpected content after the document: byte {at + 1}")
-                    return self._frames[0].value
+                    return None
+            elif mark.lastindex is None:
+                return self._skip_text(at)
         raise DecodeError("unexpected end of data")
+
+    def _skip_text(self, start: int) -> int:
+        """Where a text ends that is longer than a mark."""
+        end = end_of_text(self._raw, start + 1)
+        if end < 0:
+            raise DecodeError("unexpected end of data")
+        if end - start > PIECE_BYTES:
+            self._take_text(start, end)
+        return end
+
+    def _take_text(self, start: int, end: int) -> None:
+        """Decode a long text, quotes included, by itself where it is a value."""
+        run = self._members[-1]
+        if self._opens:
+            self._descend()
+        elif run > self._run:
+            self._take(self._run, run - 1)
+            self._frames[-1].after_comma = True
+            self._run = run
+        frame = self._frames[-1]
+        if frame.filled:
+            raise DecodeError(f"unexpected content: byte {start}")
+        if type(frame.value) is list:
+            if not self._is_blank(run, start):
+                raise DecodeError(f"unexpected content: byte {run}")
+            frame.value.append(self._text(start, end))
+        elif not self._is_blank(run, start):
+            name = self._name(run, start)
+            frame.value[name] = self._text(start, end)
+        elif end - start > _NAME_BYTES_MAX:
+            raise BeyondBoundsError(f"a name is longer than {_NAME_BYTES_MAX} bytes")
+        else:
+            return  # A name, which is decoded with its value.
+        frame.filled = True
+        self._run = self._members[0] = end
+
+    def _text(self, start: int, end: int) -> str:
+        try:
+            return decode_text(self._raw, start + 1, end - 1)
+        except ValueError as error:
+            raise DecodeError(f"{error}: in the text from byte {start}") from None
 
     def _go_on(self, at: int) -> None:
         """A comma after a container that was put together here."""
@@ -222,6 +276,8 @@ class _Decoder:
         elif frame.after_comma or not self._is_blank(self._run, at):
             self._take(self._run, at)
         if len(frames) == 1:
+            if _after_blanks(self._raw, at + 1) != len(self._raw):
+                raise DecodeError(f"unexpected content after the document: byte {at + 1}")
             return True
         frames.pop()
         around = frames[-1]

@@ -25,8 +25,9 @@ HANDSHAKES_MAX: Final = 256
 """Handshakes at a time; they take some 66 KB each. An API server's takes a few milliseconds, so
 that with more of them the oldest is the least likely to be meant."""
 
-ACCEPTED_AT_ONCE: Final = 64
-"""Connections taken before requests have their turn again."""
+ACCEPTED_AT_ONCE: Final = 8
+"""Connections taken before requests have their turn again: a handshake and what a client sends with
+it take a millisecond or two."""
 
 PAUSE_SECONDS: Final = 0.2
 """After the system could not give a descriptor: it would say so again at once."""

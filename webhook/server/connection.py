@@ -125,7 +125,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
         if self._refusal is not None:
-            return  # Read and dropped, so that the client comes to read its answer.
+            # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
+            self._transport.pause_reading()
+            self.hub.drop_later(self)
+            return
         self._completed = False
         self._chunk_size = len(data)
         try:
@@ -392,6 +395,11 @@ class Connection(asyncio.Protocol):
         self._reserved = size
         self._transport.resume_reading()
         self._rearm()
+
+    def drop_more(self) -> None:
+        """Read a little more of what is dropped."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
         """What answers requests of this path at once."""

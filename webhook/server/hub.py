@@ -29,6 +29,10 @@ against a loop's turn (some 20 µs), short against what a client notices."""
 RETRY_SECONDS: Final = 1
 """After how long a request that was too many shall come again, once."""
 
+DROP_SECONDS: Final = 0.001
+"""Between reads of what is dropped, of all connections together: each may be 256 KiB, which take
+half a millisecond to decrypt."""
+
 _RETRY: Final = ((b"retry-after", b"%d" % RETRY_SECONDS),)
 
 
@@ -65,6 +69,13 @@ class LargeBody(Protocol):
         """Go on reading: there is a place for this many bytes now."""
 
 
+class Refused(Protocol):
+    """A connection whose input is dropped until it is closed."""
+
+    def drop_more(self) -> None:
+        """Read a little more of it."""
+
+
 class Hub:
     """One port's connections and requests. Only its event loop's thread may use it.
 
@@ -95,6 +106,7 @@ class Hub:
         """Set when the last connection has gone, for a listener that waits for that."""
         self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
+        self._dropping: deque[Refused] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tick()
@@ -148,6 +160,19 @@ class Hub:
             connection, size = self._large_waiting.popleft()
             self._large_bytes += size
             connection.let_in(size)
+
+    def drop_later(self, connection: Refused) -> None:
+        """Have a connection's input dropped in its turn: those who are refused do not crowd out
+        those who are not.
+        """
+        self._dropping.append(connection)
+        if len(self._dropping) == 1:
+            asyncio.get_running_loop().call_later(DROP_SECONDS, self._drop)
+
+    def _drop(self) -> None:
+        self._dropping.popleft().drop_more()
+        if self._dropping:
+            asyncio.get_running_loop().call_later(DROP_SECONDS, self._drop)
 
     def _run(self) -> None:
         end = time.monotonic() + SLICE_SECONDS

@@ -46,3 +46,10 @@ def test_what_stands_in_texts_is_no_structure() -> None:
     raw = b'{"a":"' + b"{[,:" * 100_000 + b'"}'
     assert footprint(raw) < 3 * len(raw)
     assert footprint(raw, bound=10**9) > 10 * len(raw)
+
+
+def test_what_stands_in_a_long_text_is_no_structure() -> None:
+    text = b'"' + rb"{[,\"" * 400_000 + b'"'
+    raw = b'{"a": [' + text + b', "b", ' + text + b"], " + text + b": 1}"
+    assert footprint(raw, bound=1024 * 1024) < 3 * len(raw)
+    assert footprint(raw, bound=1024 * 1024 * 1024) > 10 * len(raw)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.api import pieces
+from webhook.api import long_texts, pieces
 from webhook.api.encoding import decode, encode
 from webhook.api.pieces import BeyondBoundsError, DecodeError, decode_in_pieces, decode_piece
 
@@ -83,3 +83,34 @@ def test_what_is_deep_is_encoded_with_its_names_in_order() -> None:
         deep = [deep]
     expected = b'[{"a":[1000000000000000000000000000000,null],"b":"<?>"}]'
     assert encode(deep, sort_keys=True) == b"[" * 1_999 + expected + b"]" * 1_999
+
+
+TEXT_PARTS = ("a", "é", "😀", '"', "\\", "\n", "<", "x" * 700, "\\" * 70, '"' * 70, "中" * 300)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_texts_longer_than_a_piece_are_decoded_as_the_whole_is(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every place of a document, escaped in every way, cut everywhere."""
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 20)
+    monkeypatch.setattr(long_texts, "PIECE_BYTES", 12 + seed)
+    chance = random.Random(seed)
+    for _ in range(100):
+        texts = ["".join(chance.choices(TEXT_PARTS, k=chance.randrange(12))) for _ in range(4)]
+        made = [
+            {"a": texts[0], texts[1]: [texts[2], {"b": 1}, texts[3]], "c": None},
+            texts[0],
+            [[texts[1]], 2],
+        ]
+        raw = json.dumps(made, ensure_ascii=chance.random() < 0.5).encode()
+        raw = raw.replace(b"<", b"\\u003c")
+        assert decode_in_pieces(raw) == made
+        at = chance.randrange(len(raw))
+        broken = raw[:at] + chance.choice([b'"', b"\\", b"]", b":", b",", b""]) + raw[at + 1 :]
+        assert outcome(decode_in_pieces, broken) == outcome(decode_piece, broken), broken
+
+
+def test_a_name_of_megabytes_is_beyond_bounds() -> None:
+    with pytest.raises(BeyondBoundsError, match="a name is longer than 1048576 bytes"):
+        decode_in_pieces(b'{"' + b"x" * (1024 * 1024 + 1) + b'": 1}')

@@ -1,0 +1,54 @@
+"""JSON texts of megabytes, a piece at a time: no single call holds other threads up."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+PIECE_BYTES: Final = 64 * 1024
+"""Looked at in one call, some tenths of a millisecond."""
+
+_ORDINARY: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+
+# Whole characters only: an escape is not cut, nor is a pair of them that stand for one.
+_CHARACTERS: Final = re.compile(
+    rb"(?:[^\\]|\\[^u]|\\u(?![dD][89abAB])....|\\u....\\u....)*+", re.DOTALL
+)
+
+
+def end_of_text(raw: bytes | bytearray, start: int) -> int:
+    """Where the text is over that is open at ``start``, behind its quote; -1 where it is not."""
+    size = len(raw)
+    while start < size:
+        end = start + PIECE_BYTES
+        found = _ORDINARY.match(raw, start, end)
+        stop = start if found is None else found.end()
+        if raw[stop : stop + 1] == b'"':
+            return stop + 1
+        if stop == start:
+            return -1
+        start = stop
+    return -1
+
+
+def decode_text(raw: bytes | bytearray, start: int, end: int) -> str:
+    """The text between two quotes; raises ValueError for what is none."""
+    parts = []
+    while start < end:
+        stop = min(start + PIECE_BYTES, end)
+        if stop < end:
+            stop = _cut(raw, start, stop)
+        parts.append(orjson.loads(b'"' + raw[start:stop] + b'"'))
+        start = stop
+    return "".join(parts)
+
+
+def _cut(raw: bytes | bytearray, start: int, stop: int) -> int:
+    """Where to cut, between characters, at this byte or before it."""
+    found = _CHARACTERS.match(raw, start, stop)
+    cut = start if found is None else found.end()
+    while cut > start and raw[cut] & 0xC0 == 0x80:  # within a character of several bytes
+        cut -= 1
+    return cut if cut > start else stop
