@@ -27,8 +27,8 @@ _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _WHOLE: Final = re.compile(rb'(?:[^"]|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 """Up to where every text is over."""
 
-_AT_ONCE: Final = 256 * 1024
-"""Bytes looked at in one call, a millisecond where they are dense: other threads wait for it."""
+_AT_ONCE: Final = 64 * 1024
+"""Bytes looked at in one call, some tenths of a millisecond: other threads wait for it."""
 
 
 def footprint(raw: bytes | bytearray, *, bound: int = 0) -> int:

@@ -14,7 +14,7 @@ _ORDINARY: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 # Whole characters only: an escape is not cut, nor is a pair of them that stand for one.
 _CHARACTERS: Final = re.compile(
-    rb"(?:[^\\]|\\[^u]|\\u(?![dD][89abAB])....|\\u....\\u....)*+", re.DOTALL
+    rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])....|\\u....\\u....)*+", re.DOTALL
 )
 
 

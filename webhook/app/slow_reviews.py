@@ -108,6 +108,8 @@ class SlowReviews:
                     self._active -= 1
                     self._queue.done(party)
                     self._changed.notify_all()
+                # An idle thread must not keep megabytes of what it reviewed last.
+                del taken, work
 
     def _carry_out(self, work: _Work) -> None:
         if not work.future.set_running_or_notify_cancel():

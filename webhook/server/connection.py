@@ -46,6 +46,7 @@ class Connection(asyncio.Protocol):
         "_chunks",
         "_completed",
         "_current",
+        "_drops",
         "_ending",
         "_headers",
         "_parser",
@@ -95,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._chunks = 0
         self._reserved = 0  # of the hub's place for large bodies
         self._waits = False  # for such a place
+        self._drops = False  # what still arrives, when its turn comes
 
     # --- the transport's callbacks ---------------------------------------------------------------
 
@@ -111,22 +113,14 @@ class Connection(asyncio.Protocol):
             self.hub.log.warning("client certificate refused", reason=fault)
             self.abort("client_certificate")
             return
-        client = transport.get_extra_info("peername")
-        server = transport.get_extra_info("sockname")
-        self._scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
-            "server": server[:2] if server else None,
-            "client": client[:2] if client else None,
-            "root_path": "",
-        }
+        self._scope = head.connection_scope(transport)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
         if self._refusal is not None:
             # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
             self._transport.pause_reading()
+            self._drops = True
             self.hub.drop_later(self)
             return
         self._completed = False
@@ -399,6 +393,7 @@ class Connection(asyncio.Protocol):
     def drop_more(self) -> None:
         """Read a little more of what is dropped."""
         if not self._transport.is_closing():
+            self._drops = False
             self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
@@ -488,6 +483,9 @@ class Connection(asyncio.Protocol):
         """Send what is left and close; the sweep aborts what takes too long."""
         if reason:
             self.hub.closed(reason)
+        if self._drops:  # It goes on sending: taking leave of TLS would mean to read it all.
+            self.abort("")
+            return
         self._ending = "closing"
         # A client that does not take leave must not hold up the end of the process.
         leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import httptools
+
+if TYPE_CHECKING:
+    import asyncio
 
 Refusal = tuple[int, str, str]
 """Status, reason for the metric, message."""
+
+
+def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
+    """What the ASGI scopes of all requests of a connection have in common."""
+    client = transport.get_extra_info("peername")
+    server = transport.get_extra_info("sockname")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
+        "server": server[:2] if server else None,
+        "client": client[:2] if client else None,
+        "root_path": "",
+    }
 
 
 def fault_in(

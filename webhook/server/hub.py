@@ -162,9 +162,7 @@ class Hub:
             connection.let_in(size)
 
     def drop_later(self, connection: Refused) -> None:
-        """Have a connection's input dropped in its turn: those who are refused do not crowd out
-        those who are not.
-        """
+        """Have a connection's input dropped in its turn, so that it crowds nobody out."""
         self._dropping.append(connection)
         if len(self._dropping) == 1:
             asyncio.get_running_loop().call_later(DROP_SECONDS, self._drop)

@@ -1,0 +1,29 @@
+"""Threads that review what is slow keep nothing of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tests.patience import PATIENCE_SECONDS, until
+from webhook.api.admission import read_request
+from webhook.app.slow_reviews import SlowReviews
+from webhook.constraint.breaker import Guard
+from webhook.constraint.review import AugmentedReview
+from webhook.constraint.snapshot import Snapshot
+
+
+def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
+    """It may be of megabytes, and there is a thread for each of several."""
+    subject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    reviews = SlowReviews(1.0, Guard())
+    held = sys.getrefcount(subject)
+    try:
+        review = AugmentedReview(read_request({"object": subject}))
+        future = reviews.review(Snapshot(targets={}), review, time.monotonic() + PATIENCE_SECONDS)
+        assert future is not None
+        future.result(PATIENCE_SECONDS)
+        del review, future
+        until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
+    finally:
+        reviews.stop()
