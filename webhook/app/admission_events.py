@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.audit.counted_events import CountedEvents, event_name
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.metrics.admission import ADMISSION_EVENTS
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.app.audit_sweeps import Sweeps
 from webhook.app.loop_thread import LoopThread
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.metrics.audit import AUDIT_SWEEPS

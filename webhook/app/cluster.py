@@ -20,7 +20,7 @@ from webhook.app.cluster_watches import ClusterDiscovery, WatchMetrics
 from webhook.app.cluster_writers import StatusWriters
 from webhook.app.loop_thread import LoopThread
 from webhook.app.unserved import tell_unserved
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError

@@ -15,7 +15,7 @@ from webhook.api.gvk import name_of, namespace_of, text
 from webhook.app.priority import give_way
 from webhook.app.reports import ADMISSION, Reports
 from webhook.audit.reviewer import PATIENCE
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.shapes import integer_of, object_of
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.pages import read_page
 from webhook.metrics.policies import UNSERVED_OBJECTS

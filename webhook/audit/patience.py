@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 
 if TYPE_CHECKING:

@@ -164,7 +164,7 @@ class _Wait:
 
     async def _first_look(self) -> int | None:
         """An object that does not exist is not waited for: what is misspelt never comes."""
-        from webhook.cluster.backoff import Backoff  # noqa: PLC0415  # see command
+        from webhook.backoff import Backoff  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
 
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)

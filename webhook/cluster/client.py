@@ -16,7 +16,7 @@ import uvloop
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
 from webhook.cluster.event_loop import EventLoop
 

@@ -21,7 +21,7 @@ import aiohttp
 
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, UnreachableError, status_error
 from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLongError, read_lines

@@ -1,19 +1,24 @@
 """Keys that become due after a delay, each once, and with one worker at a time for each.
 
-As client-go's delaying work queue, and with a bound: adding a key again while it
+As client-go's rate-limiting work queue, and with a bound: adding a key again while it
 waits changes nothing, so that what changes all the time is still written; adding
-it while a worker has it makes it due again when that worker is done.
+it while a worker has it makes it due again when that worker is done. Whoever
+reconciles is a function ``settle(key)`` that :meth:`WorkQueue.run` calls: it looks at
+what there is now, does what that needs, and says itself when to look again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from webhook.backoff import Backoff
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
 
 K = TypeVar("K", bound="Hashable")
 
@@ -21,10 +26,22 @@ K = TypeVar("K", bound="Hashable")
 class WorkQueue(Generic[K]):
     """Used on one event loop."""
 
-    def __init__(self, keys_max: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """``keys_max`` bounds those waiting, those with a worker not counted."""
-        self._max = keys_max
+    def __init__(
+        self,
+        keys_max: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        backoff: Callable[[], Backoff] = Backoff,
+    ) -> None:
+        """``keys_max`` bounds those waiting, those with a worker not counted.
+
+        Without it they are bounded by what they name: objects that the process holds.
+        ``backoff`` makes that of a key which is tried again.
+        """
+        self._max = math.inf if keys_max is None else keys_max
         self._clock = clock
+        self._backoff = backoff
+        self._failing: dict[K, Backoff] = {}
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
@@ -65,6 +82,31 @@ class WorkQueue(Generic[K]):
             self._room.clear()
         self._changed.set()
         return True
+
+    def retry(self, key: K) -> None:
+        """Make a key due again after the back-off of its failures in a row."""
+        if key not in self._failing:
+            self._failing[key] = self._backoff()
+        self.add(key, self._failing[key].next_seconds())
+
+    def forget(self, key: K) -> None:
+        """A key has no failures any more."""
+        self._failing.pop(key, None)
+
+    async def run(self, settle: Callable[[K], Awaitable[None]], workers: int) -> None:
+        """Settle each key that is due, so many at once, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(workers):
+                tasks.create_task(self._work(settle))
+
+    async def _work(self, settle: Callable[[K], Awaitable[None]]) -> None:
+        while True:
+            key = await self.get()
+            try:
+                await settle(key)
+            finally:
+                self.done(key)
+            await asyncio.sleep(0)  # Thousands that need no request must not hold the watches.
 
     async def room(self) -> None:
         """Wait until another key can be added."""

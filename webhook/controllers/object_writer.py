@@ -12,9 +12,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector
+from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.spoiled import Spoiled
 
 if TYPE_CHECKING:
@@ -55,43 +56,16 @@ class Write:
     document: Json | None = None
 
 
-def differences(
-    wanted: Mapping[str, Json], found: Mapping[str, Json], overlay: Overlay, *, prune: bool
-) -> list[Write]:
-    """The writes that make ``found`` be ``wanted``, in order of name."""
-    writes = []
-    for name, document in sorted(wanted.items()):
-        current = found.get(name)
-        if current is None:
-            writes.append(Write("create", name, document))
-        elif (changed := overlay(document, current)) is not None:
-            writes.append(Write("replace", name, changed))
-    if prune:
-        writes += [Write("delete", name) for name in sorted(found.keys() - wanted.keys())]
-    return writes
-
-
-class Unsettled:
-    """The names of objects that are to be compared."""
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._all = False
-
-    def add(self, names: Iterable[str]) -> None:
-        """Compare these, too."""
-        self._names.update(names)
-
-    def add_all(self) -> None:
-        """Compare every object there is or should be."""
-        self._all = True
-
-    def take(self, wanted: Iterable[str], found: Iterable[str]) -> frozenset[str]:
-        """What is to be compared now, and is not any more."""
-        names = frozenset((*wanted, *found)) if self._all else frozenset(self._names)
-        self._names.clear()
-        self._all = False
-        return names
+def difference(
+    name: str, wanted: Json | None, current: Json | None, overlay: Overlay, *, prune: bool
+) -> Write | None:
+    """The write that makes the current object be the wanted one; None where nothing differs."""
+    if wanted is None:
+        return Write("delete", name) if prune and current is not None else None
+    if current is None:
+        return Write("create", name, wanted)
+    changed = overlay(wanted, current)
+    return None if changed is None else Write("replace", name, changed)
 
 
 def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
@@ -130,8 +104,9 @@ class ObjectWriter:
         self._listener = listener
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
-        self._unsettled = Unsettled()
-        self._work = asyncio.Event()
+        self._queue: WorkQueue[str] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=0.2, max_seconds=10.0)
+        )
         self._reflector = Reflector(
             client,
             resource,
@@ -149,16 +124,21 @@ class ObjectWriter:
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The objects there should be, by name; with ``prune`` there should be no others."""
-        self._unsettled.add(changed_names(self._wanted, documents))
-        if prune != self._prune:
-            self._unsettled.add_all()
+        before, was_pruned = self._wanted, self._prune
         self._wanted, self._prune = dict(documents), prune
-        self._work.set()
+        if prune != was_pruned:
+            self.compare_all()
+        else:
+            self._compare(sorted(changed_names(before, documents)))
 
     def compare_all(self) -> None:
         """Compare again what was right: the API server may keep more of it by now."""
-        self._unsettled.add_all()
-        self._work.set()
+        known = {document["metadata"]["name"] for document in self.store}
+        self._compare(sorted(known | self._wanted.keys()))
+
+    def _compare(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._queue.add(name, DEBOUNCE_SECONDS)
 
     # What the reflector tells.
 
@@ -168,13 +148,11 @@ class ObjectWriter:
             for change in changes:
                 with self._spoiled.object(self._follower, change.key.name):
                     self._listener((change,))
-        self._unsettled.add(change.key.name for change in changes)
-        self._work.set()
+        self._compare(change.key.name for change in changes)
 
     def synced(self) -> None:
         """A whole list is in the store."""
-        self._unsettled.add_all()
-        self._work.set()
+        self.compare_all()
 
     @property
     def is_synced(self) -> bool:
@@ -185,50 +163,26 @@ class ObjectWriter:
         """Watch and write until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run())
-            tasks.create_task(self._write_forever())
+            await self._reflector.wait_synced()
+            tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
 
-    async def _write_forever(self) -> None:
-        await self._reflector.wait_synced()
-        backoff = Backoff(initial_seconds=0.2, max_seconds=10.0)
-        while True:
-            await self._work.wait()
-            await asyncio.sleep(DEBOUNCE_SECONDS)
-            self._work.clear()
-            if not await self._write_all():
-                await asyncio.sleep(backoff.next_seconds())
-                self._work.set()
+    async def _settle(self, name: str) -> None:
+        """Bring one object in step; one that cannot even be compared waits for its next change."""
+        write, written = None, True
+        with self._spoiled.object(self._follower, self._resource.gvk.kind, name):
+            write = self._difference(name)
+        if write is not None:
+            written = False
+            with self._spoiled.object(self._follower, "write", name):
+                written = await self._write(write)
+        if written:
+            self._queue.forget(name)
+        else:
+            self._queue.retry(name)
 
-    async def _write_all(self) -> bool:
-        """Write every difference there is now; whether all could be written."""
-        known = {document["metadata"]["name"]: document for document in self.store}
-        names = self._unsettled.take(self._wanted, known)
-        writes = iter(self._differences(sorted(names), known))
-        good = True
-
-        async def work() -> None:
-            nonlocal good
-            for write in writes:
-                written = False
-                with self._spoiled.object(self._follower, "write", write.name):
-                    written = await self._write(write)
-                if not written:
-                    good = False
-                    self._unsettled.add((write.name,))
-
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(WRITES_AT_ONCE):
-                tasks.create_task(work())
-        return good
-
-    def _differences(self, names: Iterable[str], known: Mapping[str, Json]) -> list[Write]:
-        """The writes that bring these objects in step, each looked at by itself."""
-        writes = []
-        for name in names:
-            with self._spoiled.object(self._follower, self._resource.gvk.kind, name):
-                wanted = {name: self._wanted[name]} if name in self._wanted else {}
-                found = {name: known[name]} if name in known else {}
-                writes += differences(wanted, found, self._overlay, prune=self._prune)
-        return writes
+    def _difference(self, name: str) -> Write | None:
+        wanted, current = self._wanted.get(name), self.store.get(self._namespace, name)
+        return difference(name, wanted, current, self._overlay, prune=self._prune)
 
     async def _write(self, write: Write) -> bool:
         self.writes += 1

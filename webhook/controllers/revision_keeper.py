@@ -11,7 +11,6 @@ deleted. Where the cluster has no such kind nothing is kept, and that is said.
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -24,9 +23,11 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.resource import Resource
+from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.policies import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.turns import TURN_SECONDS
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -48,9 +49,6 @@ CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
 
 SETTLED_SECONDS: Final = 0.5
 """How long a generation is in force before it is kept: one that is replaced at once is not."""
-
-TURN_SECONDS: Final = 5.0
-"""How much longer each next replica waits for those before it to write."""
 
 REFUSED_SECONDS: Final = 60.0
 """After a refusal for want of rights nothing is written for so long: each would be refused."""
@@ -98,9 +96,8 @@ class RevisionKeeper:
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, Revision]] = {}
         self._wanted: dict[Key, InForce] = {}
-        self._due: dict[Key, float] = {}
+        self._queue: WorkQueue[Key] = WorkQueue()
         self._since: dict[Key, float] = {}
-        self._work = asyncio.Event()
         self._refused_until = 0.0
         self.writes = 0
         self.failures = 0
@@ -136,12 +133,11 @@ class RevisionKeeper:
         else:
             self._forget(found)
         if key in self._wanted:
-            self._touch(key, SETTLED_SECONDS)
+            self._queue.add(key, SETTLED_SECONDS)
         return key
 
     def synced(self) -> None:
-        """A whole list is in."""
-        self._work.set()
+        """A whole list is in: the changes have said what there is to do."""
 
     def _forget(self, item: Revision) -> None:
         of_subject = self._by_uid.get(item.uid, {})
@@ -208,11 +204,7 @@ class RevisionKeeper:
                 self._wanted.pop(key, None)
             else:
                 self._wanted[key] = in_force
-                self._touch(key, SETTLED_SECONDS)
-
-    def _touch(self, key: Key, seconds: float) -> None:
-        self._due[key] = min(self._due.get(key, math.inf), time.monotonic() + seconds)
-        self._work.set()
+                self._queue.add(key, SETTLED_SECONDS)
 
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
@@ -220,42 +212,14 @@ class RevisionKeeper:
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
-                tasks.create_task(self._write_forever())
+                tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
 
-    async def _write_forever(self) -> None:
-        while True:
-            await self._wait()
-            now = time.monotonic()
-            ready = [key for key, due in self._due.items() if due <= now]
-            for key in ready:
-                del self._due[key]
+    async def _settle(self, key: Key) -> None:
+        with self._spoiled.object("revision", *key):
             assert self._writers is not None
-            writers, turns = self._writers(), iter(ready)
+            await self._keep(key, self._writers())
 
-            async def work(writers: frozenset[str] = writers, turns: Any = turns) -> None:
-                for key in turns:
-                    with self._spoiled.object("revision", *key):
-                        await self._settle(key, writers)
-
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(min(WRITES_AT_ONCE, len(ready))):
-                    tasks.create_task(work())
-
-    async def _wait(self) -> None:
-        """Wait until something is due, or becomes so earlier."""
-        while True:
-            self._work.clear()
-            due = min(self._due.values(), default=None)
-            seconds = None if due is None else due - time.monotonic()
-            if seconds is not None and seconds <= 0:
-                return
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._work.wait()
-            except TimeoutError:
-                return
-
-    async def _settle(self, key: Key, writers: frozenset[str]) -> None:
+    async def _keep(self, key: Key, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what is beyond the limit, if it is our turn."""
         in_force = self._wanted.get(key)
         wanted = None if in_force is None else self._lacking(in_force)
@@ -267,7 +231,7 @@ class RevisionKeeper:
         rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
         turn = max(self._since.setdefault(key, now) + TURN_SECONDS * rank, self._refused_until)
         if turn > now:
-            self._due[key] = turn
+            self._queue.add(key, turn - now)
             return
         try:
             if wanted is not None:
@@ -281,7 +245,7 @@ class RevisionKeeper:
             self._failed(key, error)
         else:
             self._since.pop(key, None)
-            self._touch(key, SETTLED_SECONDS)  # what is beyond the limit now
+            self._queue.add(key, SETTLED_SECONDS)  # what is beyond the limit now
 
     def _lacking(self, in_force: InForce) -> Json | None:
         """The revision to make; None where it is kept already, or came from a kept one."""
@@ -310,7 +274,7 @@ class RevisionKeeper:
         elif isinstance(error, ApiError) and error.status == _FORBIDDEN:
             seconds = REFUSED_SECONDS
             self._refused_until = now + seconds
-        self._due[key] = now + seconds * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
+        self._queue.add(key, seconds * random.uniform(1.0, 1.5))  # noqa: S311  # jitter
         if isinstance(error, ApiError) and error.is_conflict:
             return
         self.failures += 1

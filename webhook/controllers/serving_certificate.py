@@ -22,15 +22,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import certificates
 from webhook.controllers.certificates import Lifetimes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Json
     from webhook.cluster.client import Client
@@ -77,19 +78,19 @@ class CertificateStatistics:
 class _Seen:
     """Wakes the keeper for each change, and knows whether a whole list has come."""
 
-    def __init__(self, work: asyncio.Event) -> None:
-        self._work = work
+    def __init__(self, wake: Callable[[], object]) -> None:
+        self._wake = wake
         self.whole = False
 
     def change(self, changes: Iterable[Change]) -> None:
         """The store has changed."""
         del changes
-        self._work.set()
+        self._wake()
 
     def synced(self) -> None:
         """A whole list is in the store."""
         self.whole = True
-        self._work.set()
+        self._wake()
 
 
 class ServingCertificate:
@@ -112,8 +113,10 @@ class ServingCertificate:
         self._log = log
         self._lifetimes = lifetimes or Lifetimes()
         self._check_seconds = check_seconds
-        self._work = asyncio.Event()
-        self._secret_seen, self._configuration_seen = _Seen(self._work), _Seen(self._work)
+        self._queue: WorkQueue[Place] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
+        )
+        self._secret_seen, self._configuration_seen = _Seen(self._wake), _Seen(self._wake)
         self._secret = Reflector(
             client,
             SECRETS,
@@ -163,29 +166,25 @@ class ServingCertificate:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._secret.run())
             tasks.create_task(self._configuration.run())
-            tasks.create_task(self._keep())
+            await self._secret.wait_synced()
+            self._wake()
+            tasks.create_task(self._queue.run(self._settle, 1))
 
-    async def _keep(self) -> None:
-        await self._secret.wait_synced()
-        backoff = Backoff(initial_seconds=0.1, max_seconds=10.0)
-        while True:
-            self._work.clear()
-            try:
-                await self._step()
-            except (ApiError, UnreachableError) as error:
-                self._note_failure(error)
-                await asyncio.sleep(backoff.next_seconds())
-                continue
-            await self._wait()
+    def _wake(self) -> None:
+        self._queue.add(self._place)
 
-    async def _wait(self) -> None:
-        """Until something changed, or time may have changed the plan; replicas do not coincide."""
-        seconds = self._check_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # no secret
+    async def _settle(self, place: Place) -> None:
+        """Look again when something changed, or time may have changed the plan."""
         try:
-            async with asyncio.timeout(seconds):
-                await self._work.wait()
-        except TimeoutError:
-            return
+            await self._step()
+        except (ApiError, UnreachableError) as error:
+            self._note_failure(error)
+            self._queue.retry(place)
+        else:
+            self._queue.forget(place)
+            # Replicas do not coincide.
+            jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
+            self._queue.add(place, self._check_seconds * jitter)
 
     def _note_failure(self, error: ApiError | UnreachableError) -> None:
         if isinstance(error, ApiError) and error.is_conflict:

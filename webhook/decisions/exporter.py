@@ -9,6 +9,7 @@ record is durable.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook.api.encoding import encode
+from webhook.backoff import Backoff
 from webhook.decisions import transport
-from webhook.decisions.backoff import Backoff
 from webhook.decisions.framing import (
     Ack,
     Bye,
@@ -105,8 +106,9 @@ class Exporter:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
-        self._backoff = Backoff()
-        self._bugs = Backoff(settings.backoff_initial_seconds)  # no success makes one harmless
+        self._backoff = Backoff(healthy_seconds=math.inf)
+        # No success, and no time, makes a bug harmless.
+        self._bugs = Backoff(settings.backoff_initial_seconds, 60.0, healthy_seconds=math.inf)
         self._settings = settings
         self._outbox = Outbox(settings.max_records, settings.max_bytes)
         self.configure(settings)

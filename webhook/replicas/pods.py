@@ -39,6 +39,14 @@ class Replica:
         return not self.finished and (self.ready or self.terminating)
 
 
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The UIDs of the Pods that count, and of those that may write for all."""
+
+    live: frozenset[str]
+    writers: frozenset[str]
+
+
 def replica(pod: Mapping[str, Any]) -> Replica:
     """A Pod as a replica."""
     metadata = pod["metadata"]
@@ -78,15 +86,11 @@ def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     )
 
 
-def writers(
-    statuses: Iterable[Mapping[str, Any]], working_pods: frozenset[str], own_uid: str
-) -> frozenset[str]:
-    """The UIDs of the replicas that run the status operation, as their statuses say; ours is one."""
-    uids = {own_uid}
-    for item in statuses:
-        if STATUS_OPERATION in texts_of(status_of(item).get("operations")):
-            uids |= {owner.get("uid", "") for owner in owners_of(item)} & working_pods
-    return frozenset(uids)
+def status_writers_of(status: Mapping[str, Any]) -> frozenset[str]:
+    """The UIDs of the Pods that own a status, if it says that they run the status operation."""
+    if STATUS_OPERATION not in texts_of(status_of(status).get("operations")):
+        return frozenset()
+    return frozenset(owner.get("uid", "") for owner in owners_of(status))
 
 
 def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.aggregate import Place, document_of, entries_of, name_of_report, repack
@@ -107,30 +107,24 @@ class PolicyReports:
 
     async def run(self) -> None:
         """Write until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(WORKERS):
-                tasks.create_task(self._work())
+        await self._queue.run(self._settle, WORKERS)
 
-    async def _work(self) -> None:
-        while True:
-            place = await self._queue.get()
-            changes = self._forget(place)
-            async with self._room:
-                self._room.notify_all()
-            try:
-                await self._write(place, changes)
-            except (ApiError, UnreachableError, NotServedError) as error:
-                self.failures += 1
-                self._log.warning(
-                    "reports of a policy not written",
-                    constraint_kind=place.policy.kind,
-                    constraint_name=place.policy.name,
-                    namespace=place.namespace,
-                    error=str(error),
-                )
-                self._put_back(place, changes, error)
-            finally:
-                self._queue.done(place)
+    async def _settle(self, place: Place) -> None:
+        changes = self._forget(place)
+        async with self._room:
+            self._room.notify_all()
+        try:
+            await self._write(place, changes)
+        except (ApiError, UnreachableError, NotServedError) as error:
+            self.failures += 1
+            self._log.warning(
+                "reports of a policy not written",
+                constraint_kind=place.policy.kind,
+                constraint_name=place.policy.name,
+                namespace=place.namespace,
+                error=str(error),
+            )
+            self._put_back(place, changes, error)
 
     def _put_back(self, place: Place, changes: dict[str, Entries], error: Exception) -> None:
         """Write them later, unless they changed again; a refusal for good is the next audit's."""

@@ -9,12 +9,11 @@ lost without harm, since the next audit finds what differs.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
@@ -148,17 +147,10 @@ class Refresher:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(WORKERS):
-                tasks.create_task(self._work())
+        await self._queue.run(self._settle, WORKERS)
 
-    async def _work(self) -> None:
-        while True:
-            subject = await self._queue.get()
-            try:
-                await self._attempt(subject, self._hints.pop(subject, _NO_HINT))
-            finally:
-                self._queue.done(subject)
+    async def _settle(self, subject: Subject) -> None:
+        await self._attempt(subject, self._hints.pop(subject, _NO_HINT))
 
     async def _attempt(self, subject: Subject, hint: _Hint) -> None:
         try:

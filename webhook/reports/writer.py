@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.reports.report import difference, is_ours
 

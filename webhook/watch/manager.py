@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector, Selection, Settings, Statistics

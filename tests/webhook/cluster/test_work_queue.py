@@ -126,3 +126,59 @@ def test_a_worker_that_waits_is_woken_by_a_key():
         assert {task.result() for task in waiting} == {"a", "b"}
 
     asyncio.run(run())
+
+
+def test_each_key_is_settled_once_at_a_time_and_again_when_it_was_added_meanwhile():
+    async def run():
+        queue, under_way, settled = WorkQueue(), set(), []
+        finished = asyncio.Event()
+
+        async def settle(key):
+            assert key not in under_way, "two workers have one key"
+            under_way.add(key)
+            if key == "a" and "a" not in settled:
+                queue.add("a")
+            await asyncio.sleep(0)
+            under_way.discard(key)
+            settled.append(key)
+            if len(settled) == 4:
+                finished.set()
+
+        for key in ("a", "b", "c"):
+            queue.add(key)
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(queue.run(settle, 2))
+            await finished.wait()
+            running.cancel()
+        assert sorted(settled) == ["a", "a", "b", "c"]
+
+    asyncio.run(run())
+
+
+def test_what_fails_again_and_again_waits_longer_until_it_is_forgotten():
+    async def run():
+        clock = Clock()
+        waits = iter([1.0, 2.0, 1.0])
+
+        class Waits:
+            def next_seconds(self):
+                return next(waits)
+
+        queue = WorkQueue(10, clock, backoff=Waits)
+        queue.retry("a")
+        assert await taken(queue) is None
+        clock.now = 1
+        assert await taken(queue) == "a"
+        queue.retry("a")
+        queue.done("a")
+        clock.now = 2.5
+        assert await taken(queue) is None
+        clock.now = 3
+        assert await taken(queue) == "a"
+        queue.forget("a")
+        queue.done("a")
+        queue.retry("a")
+        clock.now = 4
+        assert await taken(queue) == "a"
+
+    asyncio.run(run())

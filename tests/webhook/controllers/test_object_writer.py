@@ -16,7 +16,7 @@ from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
 from webhook.cluster.resource import Resource
-from webhook.controllers.object_writer import ObjectWriter, Unsettled, changed_names, differences
+from webhook.controllers.object_writer import ObjectWriter, changed_names, difference
 from webhook.controllers.statuses import overlay_status, own_statuses
 from webhook.log import open_log
 
@@ -60,15 +60,20 @@ def test_only_differences_are_written():
         | {"metadata": changed["metadata"] | {"resourceVersion": "2"}},
         status_of(pod, "gone"),
     )
-    writes = differences(by_name(same, changed, new), found, overlay_status, prune=True)
+    wanted = by_name(same, changed, new)
 
-    assert [(write.action, write.name) for write in writes] == [
-        ("replace", "p-changed"),
-        ("create", "p-new"),
-        ("delete", "p-gone"),
-    ]
-    assert writes[0].document["metadata"]["resourceVersion"] == "2"
-    assert [write.name for write in differences({}, found, overlay_status, prune=False)] == []
+    def write_of(name, *, prune):
+        return difference(name, wanted.get(name), found.get(name), overlay_status, prune=prune)
+
+    names = sorted({*wanted, *found})
+    writes = {name: write for name in names if (write := write_of(name, prune=True))}
+    assert {name: write.action for name, write in writes.items()} == {
+        "p-changed": "replace",
+        "p-new": "create",
+        "p-gone": "delete",
+    }
+    assert writes["p-changed"].document["metadata"]["resourceVersion"] == "2"
+    assert write_of("p-gone", prune=False) is None
 
 
 def test_what_did_not_change_is_not_compared_again():
@@ -78,15 +83,6 @@ def test_what_did_not_change_is_not_compared_again():
     after["p-kept"] = before["p-kept"]
     assert changed_names(before, after) == {"p-changed", "p-dropped", "p-new"}
     assert changed_names(after, after) == set()
-
-    unsettled = Unsettled()
-    unsettled.add(["a"])
-    unsettled.add(["b", "a"])
-    assert unsettled.take({"a", "c"}, {"d"}) == {"a", "b"}
-    assert unsettled.take({"a", "c"}, {"d"}) == set()
-    unsettled.add_all()
-    assert unsettled.take({"a", "c"}, {"d"}) == {"a", "c", "d"}
-    assert unsettled.take({"a", "c"}, {"d"}) == set()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Which Pods count, and which of them may write for all."""
 
-from webhook.replicas.pods import live, working, writers
+from webhook.replicas.pods import live, status_writers_of, working
 from webhook.replicas.rendezvous import chosen, rank
 
 
@@ -31,9 +31,9 @@ def test_a_pod_counts_until_it_has_finished_and_writes_until_it_ends_or_is_unrea
     assert working(pods) == {"a", "b"}
 
 
-def test_writers_are_those_whose_statuses_name_the_operation_and_oneself():
-    statuses = [status("a", "status", "webhook"), status("b", "webhook"), status("c", "status")]
-    assert writers(statuses, frozenset({"a", "b", "me"}), "me") == {"a", "me"}
+def test_writers_are_those_whose_statuses_name_the_operation():
+    assert status_writers_of(status("a", "status", "webhook")) == {"a"}
+    assert status_writers_of(status("b", "webhook")) == frozenset()
 
 
 def test_ranks_are_one_order_that_all_replicas_agree_on():

@@ -7,12 +7,13 @@ and a batch it refuses is halved until the records it refuses stand alone.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from webhook.decisions.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
 from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
@@ -91,7 +92,11 @@ class Drain(threading.Thread):
         self._saved = self._synced = self.reader.cursor
         self._saved_at = 0.0
         self._losses = (0, 0)
-        self._backoff = Backoff(settings.backoff_initial_seconds, settings.backoff_max_seconds)
+        self._backoff = Backoff(
+            settings.backoff_initial_seconds,
+            settings.backoff_max_seconds,
+            healthy_seconds=math.inf,
+        )
         self._stop_requested = threading.Event()
         self._drain_only = threading.Event()
 

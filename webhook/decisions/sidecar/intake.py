@@ -12,7 +12,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.decisions.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.decisions.framing import ProtocolError
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull

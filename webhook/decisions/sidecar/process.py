@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.decisions.backoff import Backoff
+from webhook.backoff import Backoff
 from webhook.decisions.sidecar.adoption import Adopter, DirectoryLock
 from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.http import serve

@@ -1,0 +1,51 @@
+"""Exponential back-off with full jitter, for everything that is tried again.
+
+Full jitter spreads replicas that lost the same peer at the same moment better than a
+jitter around the limit does. A floor of a tenth of the limit keeps a row of small draws
+from being a busy loop.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DOUBLINGS_MAX: Final = 60
+"""Beyond any cap, and far below where a float ends."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Delays between 0 and a limit that doubles up to a cap; client-go's figures for reflectors.
+
+    It forgets failures by :meth:`reset`, after a success, or where none came for
+    ``healthy_seconds``: whoever has no moment of success need not say one.
+    """
+
+    initial_seconds: float = 0.8
+    max_seconds: float = 30.0
+    healthy_seconds: float = 120.0
+    source: random.Random = field(default_factory=random.Random, repr=False)
+    clock: Callable[[], float] = time.monotonic
+    failures: int = 0
+    _last_failure: float = 0.0
+
+    def next_seconds(self) -> float:
+        """The delay after one more failure."""
+        now = self.clock()
+        if now - self._last_failure > self.healthy_seconds:
+            self.failures = 0
+        self._last_failure = now
+        doubled = self.initial_seconds * 2.0 ** min(self.failures, _DOUBLINGS_MAX)
+        limit = min(self.max_seconds, doubled)
+        self.failures += 1
+        return self.source.uniform(limit / 10, limit)
+
+    def reset(self) -> None:
+        """Begin anew, after a success."""
+        self.failures = 0

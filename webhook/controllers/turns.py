@@ -1,0 +1,8 @@
+"""Turns: how those who write without a leader keep out of each other's way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TURN_SECONDS: Final = 5.0
+"""How much longer each next replica waits for those before it to write."""
