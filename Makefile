@@ -72,7 +72,7 @@ types: setup ## static types
 	$(BIN)/mypy
 
 docs: setup ## the repository's own rules, and tables in docs/ against the code
-	$(PYTEST) tests/test_repository.py tests/webhook/test_settings.py
+	$(PYTEST) tests/test_repository.py tests/webhook/settings/test_settings.py
 
 programs: setup ## build the programs that tests and benchmarks compare with; about 15 minutes the first time
 	$(BIN)/python -m tests.programs

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 STALLS_AT = 10
 """The request that waits."""

@@ -23,7 +23,7 @@ from tests.cluster import Api, Cluster
 from tests.decisions.process import Sidecar
 from tests.ports import free_ports
 from tests.programs import ProgramUnavailableError, build
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 LOADTEST = Path(__file__).resolve().parent.parent
 POLICIES = LOADTEST / "policies" / "p12"

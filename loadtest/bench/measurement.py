@@ -15,7 +15,7 @@ from loadtest.bench import gatekeeper, policies, report, start
 from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
 from loadtest.bench.servers import Cores, Server, floor, waddle
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 BODIES = Path(__file__).resolve().parent.parent / "bodies"
 

@@ -23,7 +23,7 @@ from loadtest.bench.servers import Cores, Server, running
 from tests.decisions.process import Sidecar
 from tests.ports import free_port, free_ports
 from tests.programs import ProgramUnavailableError
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 LOADTEST = Path(__file__).resolve().parent.parent
 BODIES = {"pod": "allowed", "pod_bad": "denied"}

@@ -28,7 +28,7 @@ from loadtest.bench.servers import Cores, Server, running
 from loadtest.hostile.policies import BODIES, REGO, write
 from tests.ports import free_ports
 from tests.programs import build
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 POLICIES = Path(__file__).parents[1] / "policies"
 RESULTS = Path(__file__).parents[1] / "results"

@@ -21,7 +21,7 @@ from loadtest.bench.servers import Cores, waddle
 from loadtest.locust.mix import POLICY_SETS
 from tests.cluster import Cluster
 from tests.programs import ProgramUnavailableError, build
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent

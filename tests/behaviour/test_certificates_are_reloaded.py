@@ -20,7 +20,7 @@ from tests.behaviour.serving import (
     unverified,
     write_policies,
 )
-from webhook.certs import CertificatePair, self_signed
+from webhook.certificates.pairs import CertificatePair, self_signed
 
 INSTALLED = "certificate installed"
 

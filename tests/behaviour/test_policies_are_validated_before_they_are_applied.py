@@ -14,7 +14,7 @@ import yaml
 from tests.behaviour.authority import Authority
 from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
 from tests.webhook.cli.in_process import waddle
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 PATH = "/v1/validate-policy"
 TEMPLATE = yaml.safe_load(REQUIRED_LABELS)

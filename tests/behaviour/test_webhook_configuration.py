@@ -22,7 +22,7 @@ import pytest
 from tests.cluster import Api, ApiError, Cluster
 from tests.manifests import MANIFESTS, kustomized
 from tests.patience import until
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 CONFIGURATION = ("ValidatingWebhookConfiguration", "", "waddle-validating-webhook-configuration")
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -15,7 +15,7 @@ import yaml
 
 from loadtest.locust.kubeconfig import read
 from loadtest.locust.tls import client_context
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 PAIR = self_signed(["localhost"], datetime.now(UTC))
 

@@ -7,10 +7,10 @@ signs. The product has no switch for this: its figures are a year and a minute.
 import datetime as dt
 from functools import partial
 
-from webhook.app import cluster_certificate
+from webhook.certificates import session
+from webhook.certificates.keeper import ServingCertificate
+from webhook.certificates.plan import Lifetimes
 from webhook.cli.main import main
-from webhook.controllers.certificates import Lifetimes
-from webhook.controllers.serving_certificate import ServingCertificate
 
 LASTING_SECONDS = 20.0
 """From when an authority is made until its successor is. What a test does between two rotations
@@ -30,5 +30,5 @@ HURRIED = Lifetimes(
 
 if __name__ == "__main__":
     hurry = partial(ServingCertificate, lifetimes=HURRIED, check_seconds=CHECK_SECONDS)
-    setattr(cluster_certificate, "ServingCertificate", hurry)  # noqa: B010  # it is no export
+    setattr(session, "ServingCertificate", hurry)  # noqa: B010  # it is no export
     main()

@@ -20,7 +20,7 @@ import yaml
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster
 from tests.patience import until
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "waddle-system"
 WORKLOADS = "workloads"

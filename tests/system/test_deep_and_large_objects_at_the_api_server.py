@@ -12,7 +12,7 @@ import pytest
 from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, write_policies
 from tests.cluster import Cluster
 from tests.system.replicas import PATIENT_SECONDS, WEBHOOKS, until
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "deep-and-large"
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"

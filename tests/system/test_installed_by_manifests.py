@@ -34,7 +34,7 @@ from tests.system.replicas import (
     try_request,
     until,
 )
-from webhook.controllers.certificates import Lifetimes, plan
+from webhook.certificates.plan import Lifetimes, plan
 
 CONFIGURATION = "waddle-validating-webhook-configuration"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/waddle-webhook-server-cert"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook import certs
 from webhook.app.compilation import CompileThread
 from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
+from webhook.certificates import pairs
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
@@ -21,22 +21,23 @@ from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
 from webhook.server.validation import ValidationEndpoint
+from webhook.serving.recorder import ListenedRecorder
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from webhook.app.certificates import CertificateLoader
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
     from webhook.app.policy_validation import ValidationThread
+    from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.admission import Recorder
-    from webhook.server.serving import Serving
     from webhook.server.validation import Callers
+    from webhook.serving.recorder import Recorder
+    from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
 
 STALLED_SECONDS: Final = 60.0
@@ -70,7 +71,7 @@ class AdmissionPort:
         self._registry = registry
         self._hub = Hub(connection_limits(settings), registry, log)
         if settings.client_ca_name:
-            self._hub.peer_check = lambda transport: certs.check_client_name(
+            self._hub.peer_check = lambda transport: pairs.check_client_name(
                 transport, settings.client_cn_name
             )
         self._serving = serving
@@ -192,11 +193,9 @@ class AdmissionPort:
 def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
     """Who is told of each decision: reports, Events, the decision log, some of them or nobody."""
     recorder: Recorder | None = None if decisions is None else decisions.recorder
-    if cluster is not None and cluster.reports is not None:
-        recorder = cluster.reports.recorder(recorder)
-    if cluster is not None and cluster.events is not None:
-        recorder = cluster.events.recorder(recorder)
-    return recorder
+    parts = () if cluster is None else (cluster.events, cluster.reports)
+    listeners = [part.note for part in parts if part is not None]
+    return ListenedRecorder(listeners, recorder) if listeners else recorder
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:

@@ -11,8 +11,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.app.audit_sweeps import Sweeps
 from webhook.app.loop_thread import LoopThread
+from webhook.app.priority import give_way
+from webhook.audit.events import AuditEvents
+from webhook.audit.limits import PatientLimits
+from webhook.audit.shares import Shares
+from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.backoff import Backoff
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
@@ -23,10 +27,11 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Json
     from webhook.app.decisions import DecisionLog
+    from webhook.audit.sink import Sink
     from webhook.audit.tally import ConstraintKey
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.serving import Serving
+    from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
 
 AWAIT_SECONDS: Final = 0.2
@@ -91,21 +96,81 @@ class AuditThread:
                 client = Client(self._credentials, replica=self._settings.pod_name)
                 async with client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
-                    sweeps = Sweeps(
-                        self._settings,
-                        client,
-                        self._serving,
-                        self._registry,
-                        self._log,
-                        decisions=self._decisions,
-                        tell=self._tell,
-                    )
+                    sweeps = self._sweeps(client, tasks)
                     tasks.create_task(sweeps.run())
                     tasks.create_task(self._sweep_forever(sweeps))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(AUDIT_SWEEPS, "failed")
                 self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
             await asyncio.sleep(backoff.next_seconds())
+
+    def _sweeps(self, client: Client, tasks: asyncio.TaskGroup) -> Sweeps:
+        """The sweeps of one session, and what goes on beside them."""
+        settings = self._settings
+        shares = Shares(client, settings.pod_namespace, settings.pod_uid)
+        limits = PatientLimits(
+            settings.review_timeout_seconds,
+            settings.evaluation_budget_seconds,
+            rest=give_way if settings.serves_admission else None,
+        )
+        sinks: list[Sink] = []
+        if self._decisions is not None and (records := self._decisions.audit_sink()) is not None:
+            sinks.append(records)
+        if settings.reports:
+            sinks.append(self._reports(client, tasks, shares, limits))
+        events = self._events(client) if settings.emit_audit_events else None
+        if events is not None:
+            sinks.append(events)
+            tasks.create_task(events.run())
+        return Sweeps(
+            client,
+            self._serving,
+            SweepOptions(
+                settings.audit_chunk_size,
+                settings.constraint_violations_limit,
+                settings.audit_continuous,
+                settings.audit_from_cache,
+            ),
+            shares,
+            limits,
+            registry=self._registry,
+            log=self._log,
+            sinks=sinks,
+            events=events,
+            tell=self._tell,
+        )
+
+    def _events(self, client: Client) -> AuditEvents:
+        settings = self._settings
+        return AuditEvents(
+            client,
+            settings.pod_namespace,
+            self._log,
+            in_violating_namespace=settings.audit_events_involved_namespace,
+        )
+
+    def _reports(
+        self, client: Client, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
+    ) -> Sink:
+        """What tells reports of the audit."""
+        # Only if they are on: an import that nobody asked for would cost memory and start-up.
+        from webhook.reports.audited import AuditReports  # noqa: PLC0415
+        from webhook.reports.keeper import Reports  # noqa: PLC0415
+
+        reports = Reports(
+            client,
+            self._serving,
+            self._settings,
+            self._log,
+            limits,
+            registry=self._registry,
+            process="audit",
+        )
+        tasks.create_task(reports.run())
+        series_max = self._settings.max_constraint_series
+        return AuditReports(
+            reports, self._registry, self._log, series_max=series_max, share=shares.is_ours
+        )
 
     async def _beat(self) -> None:
         while True:

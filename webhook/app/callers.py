@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.app.cluster import ClusterThread
     from webhook.cluster.client import Client
-    from webhook.server.serving import Serving
+    from webhook.serving.revision import Serving
 
 ASK_SECONDS: Final = 5.0
 """For all questions to the API server about one caller."""

@@ -17,28 +17,30 @@ import uvloop
 from webhook import __version__, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.bounded_driver import BoundedDriver, Trials
-from webhook.app.certificates import CertificateLoader
+from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
 from webhook.app.files import Subject
 from webhook.app.isolation import isolation
-from webhook.app.policies import MeteredClient, PolicyLoader
 from webhook.app.priority import SWITCH_INTERVAL_SECONDS
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
+from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, READY
+from webhook.policies.loader import PolicyLoader
+from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 from webhook.server.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
-from webhook.server.serving import Serving
+from webhook.serving.revision import Serving
 from webhook.settings.serve_checks import address
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ class Process:
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
         self._registry.set(BUILD, 1, __version__)
         self._certificate = (
-            CertificateLoader(settings, self._registry, self._log)
+            CertificateLoader(certificate_options(settings), self._registry, self._log)
             if settings.serves_admission
             else None
         )

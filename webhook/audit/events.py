@@ -14,10 +14,10 @@ import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.audit.counted_events import CountedEvents, event_name
 from webhook.audit.tally import truncated
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.constraint import GROUP
+from webhook.events.counted import CountedEvents, event_name
 
 if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart

@@ -25,7 +25,6 @@ from webhook.cluster.resource import Resource
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.events import EventWriter
 from webhook.controllers.orphans import Orphans
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
@@ -33,6 +32,7 @@ from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_index import StatusIndex
 from webhook.controllers.status_kinds import STATUS_KINDS, Subject, status_resource
 from webhook.controllers.turns import TURN_SECONDS
+from webhook.events.policies import EventWriter
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
 

@@ -15,14 +15,14 @@ from webhook.api import pod_status, timestamp
 from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, status_of
 from webhook.controllers.conditions import BEHIND_SECONDS, judge, merged, state_of
-from webhook.controllers.events import event
+from webhook.events.policies import event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import Json, Pod
-    from webhook.controllers.events import EventWriter
     from webhook.controllers.status_kinds import Subject
+    from webhook.events.policies import EventWriter
     from webhook.log import Logger
 
 PRUNED_SECONDS: Final = 600.0

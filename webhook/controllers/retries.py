@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.cluster.backoff import Backoff
+from webhook.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,15 +27,15 @@ from webhook.constraint.rollout import (
 )
 from webhook.controllers.conditions import replicas
 from webhook.controllers.convergence import converge
-from webhook.controllers.events import event
+from webhook.events.policies import event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import Json, Pod
     from webhook.constraint.rollout import Record, Rollout
-    from webhook.controllers.events import EventWriter
     from webhook.controllers.status_kinds import Subject
+    from webhook.events.policies import EventWriter
 
 FIELD: Final = "rollout"
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter import Exporter
+    from webhook.serving.recorder import Reviewed
 
 ANNOTATION: Final = "decision-id"
 """Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
@@ -64,19 +65,9 @@ class AdmissionRecorder:
         self.flush()
         self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
-    def answered(
-        self,
-        request: AdmissionRequest,
-        response: AdmissionResponse,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> AdmissionResponse:
-        """Record a decision; the answer to give, which carries the decision's id.
-
-        ``times`` are when the request was received and when its review began,
-        on the monotonic clock.
-        """
+    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
+        """Record a decision; the answer to give, which carries the decision's id."""
+        request, responses, snapshot, times = reviewed
         generations = self._look_at(snapshot)
         decision_id = self._exporter.decision_id()
         denied = response.code == 403 and not response.allowed
@@ -97,16 +88,9 @@ class AdmissionRecorder:
             response.patch,
         )
 
-    def unanswered(
-        self,
-        request: AdmissionRequest,
-        code: int,
-        error: str,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> None:
+    def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
         """Record a request that failurePolicy decides, with the reason."""
+        request, responses, snapshot, times = reviewed
         outcome = _outcome(snapshot, self._look_at(snapshot), times, None, code, error)
         decision_id = self._exporter.decision_id()
         self._add(_Answered(decision_id, time.time(), request, responses, outcome))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
@@ -23,6 +23,7 @@ from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.endpoint import Unanswerable
 from webhook.server.preparation import Waiting
+from webhook.serving.recorder import Reviewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.limits import Budget
     from webhook.constraint.result import Responses, Undecided
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.preparation import NamespaceAnswer, Preparations
-    from webhook.server.serving import Revision, Serving
+    from webhook.server.preparation import Preparations
+    from webhook.serving.namespaces import NamespaceAnswer
+    from webhook.serving.recorder import Recorder
+    from webhook.serving.revision import Revision, Serving
 
 _KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
 
@@ -112,35 +114,6 @@ def _reviewed(review: Future[Responses]) -> Responses:
         review.cancel()
         raise Unanswerable(504, "deadline", "the review did not end within its time")
     return review.result()
-
-
-class Recorder(Protocol):
-    """Takes every decision for export, without waiting.
-
-    ``times`` are when the request was received and when its review began, on
-    the monotonic clock.
-    """
-
-    def answered(
-        self,
-        request: AdmissionRequest,
-        response: AdmissionResponse,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> AdmissionResponse:
-        """A decision was made; the answer to give for it."""
-
-    def unanswered(
-        self,
-        request: AdmissionRequest,
-        code: int,
-        error: str,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> None:
-        """No decision was made, for this reason."""
 
 
 class Admission:
@@ -239,15 +212,16 @@ class Admission:
         try:
             response = self._decide(request, query, received_at, prepared)
         except Unanswerable as refusal:
-            recorder.unanswered(request, refusal.code, str(refusal), self._found, snapshot, times)
+            reviewed = Reviewed(request, self._found, snapshot, times)
+            recorder.unanswered(reviewed, refusal.code, str(refusal))
             raise
         except Waiting:
             raise
         except Exception as error:
-            what = f"bug: {type(error).__name__}"
-            recorder.unanswered(request, 500, what, self._found, snapshot, times)
+            reviewed = Reviewed(request, self._found, snapshot, times)
+            recorder.unanswered(reviewed, 500, f"bug: {type(error).__name__}")
             raise
-        return recorder.answered(request, response, self._found, snapshot, times)
+        return recorder.answered(Reviewed(request, self._found, snapshot, times), response)
 
     def _decide(
         self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared

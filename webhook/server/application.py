@@ -9,11 +9,11 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
-from webhook.server.admission import Recorder
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 from webhook.server.validation import PATH
+from webhook.serving.recorder import Recorder, Reviewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -64,7 +64,8 @@ def make_application(
         response = namespace_label.decide(request, exemptions)
         if recorder is None:
             return response
-        return recorder.answered(request, response, None, None, (received_at, received_at))
+        reviewed = Reviewed(request, None, None, (received_at, received_at))
+        return recorder.answered(reviewed, response)
 
     others: dict[str, Endpoint] = {}
     if validation is not None:

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.patch import Operation
     from webhook.mutation.snapshot import Mutated, OnError
-    from webhook.server.preparation import NamespaceAnswer, NamespaceReader
-    from webhook.server.serving import Revision, Serving
+    from webhook.server.preparation import NamespaceReader
+    from webhook.serving.namespaces import NamespaceAnswer
+    from webhook.serving.revision import Revision, Serving
 
 PATCH_BYTES_MAX: Final = 3 * 1024 * 1024
 """Of a patch: the API server takes no request that is larger, so no object needs more."""

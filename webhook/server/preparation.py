@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
     from webhook.constraint.snapshot import Snapshot
+    from webhook.serving.namespaces import NamespaceAnswer
 
 
 class Waiting(Exception):  # noqa: N818  # named by what it is
@@ -42,14 +43,6 @@ class Waiting(Exception):  # noqa: N818  # named by what it is
         """Itself, without what led to it: tracebacks would keep the request's body."""
         self.__traceback__ = self.__context__ = None
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceAnswer:
-    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
-
-    document: dict[str, Any] | None
-    fault: str = ""
 
 
 class NamespaceReader(Protocol):

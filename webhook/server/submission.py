@@ -17,7 +17,7 @@ from webhook.constraint.errors import ConstraintFrameworkError
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
-    from webhook.server.serving import SubmissionChecks
+    from webhook.serving.revision import SubmissionChecks
 
 GROUPS: Final = frozenset(
     f"{name}.gatekeeper.sh"

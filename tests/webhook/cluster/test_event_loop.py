@@ -18,7 +18,7 @@ import uvloop
 
 from tests.behaviour.serving import PATIENCE_SECONDS, unverified
 from tests.cluster import write_kubeconfig
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials

@@ -19,13 +19,13 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.events import EventWriter
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_kinds import Subject
 from webhook.controllers.sync import SyncController
+from webhook.events.policies import EventWriter
 from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 from webhook.metrics.registry import Registry

@@ -19,6 +19,7 @@ from webhook.decisions.exporter import Exporter, Origin
 from webhook.decisions.recorder import AdmissionRecorder
 from webhook.decisions.settings import read_settings
 from webhook.server import verdict
+from webhook.serving.recorder import Reviewed
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
 
@@ -115,9 +116,9 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         snapshot = policies.snapshot
         responses = snapshot.review(AugmentedReview(asked))
         answer = verdict.judge(asked.uid, responses)
-        told = recorder.answered(asked, answer, responses, snapshot, (1.0, 1.5))
+        told = recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
         assert told.audit_annotations is not None
-    recorder.unanswered(asked, 504, "too late", None, snapshot, (1.0, 1.5))
+    recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
         events.audit_started("i", "run"),
         events.audit_finished("i", "run", reviewed=1, violations=2, duration_ns=3),
@@ -147,7 +148,7 @@ def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
     asked = request()
     answer = verdict.allowed(asked.uid)
     broken: Any = object()  # no responses at all
-    told = AdmissionRecorder(exporter).answered(asked, answer, broken, None, (0.0, 0.0))
+    told = AdmissionRecorder(exporter).answered(Reviewed(asked, broken, None, (0.0, 0.0)), answer)
     assert told.allowed is True
     assert exporter.counters.dropped == {"bug": 1}
     assert exporter.counters.offered == 1

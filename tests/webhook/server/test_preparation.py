@@ -16,8 +16,9 @@ from webhook.log import open_log
 from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.preparation import NamespaceAnswer, Preparations
-from webhook.server.serving import Revision, Serving
+from webhook.server.preparation import Preparations
+from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import Revision, Serving
 
 SELECTING = constraint("owned", "owner").replace(
     "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, "

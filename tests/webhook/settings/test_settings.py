@@ -10,7 +10,7 @@ from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.serve import ServeSettings, read
 from webhook.settings.serve_checks import address
 
-DOCUMENTS = Path(__file__).parents[2] / "docs"
+DOCUMENTS = Path(__file__).parents[3] / "docs"
 POLICIES = f"--policies={Path(__file__).parent}"
 
 

@@ -5,11 +5,12 @@ import pytest
 from tests.behaviour.serving import review
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.api.admission import AdmissionResponse, read_review
-from webhook.app.admission_events import QUEUE_MAX, AdmissionEvents
 from webhook.constraint.review import AugmentedObject
+from webhook.events.admissions import QUEUE_MAX, AdmissionEvents
 from webhook.log import Log
 from webhook.metrics.admission import ADMISSION_EVENTS
 from webhook.metrics.registry import Registry
+from webhook.serving.recorder import ListenedRecorder, Reviewed
 
 TIMES = (0.0, 0.0)
 ALWAYS = 'package p\nviolation[{"msg": "no"}] { true }'
@@ -30,7 +31,8 @@ def noted(events, responses, **fields):
     """The Events of one admission, through the recorder that the server has."""
     request = read_review(review(fields.pop("object", pod(uid="u1")), **fields))
     response = AdmissionResponse("1", allowed=False)
-    answer = events.recorder(None).answered(request, response, responses, None, TIMES)
+    recorder = ListenedRecorder([events.note], None)
+    answer = recorder.answered(Reviewed(request, responses, None, TIMES), response)
     assert answer is response
     return list(events._noted)
 

@@ -8,33 +8,27 @@ what was denied or only tried.
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of, namespace_of, text
-from webhook.app.priority import give_way
-from webhook.app.reports import ADMISSION, Reports
-from webhook.audit.reviewer import PATIENCE
 from webhook.backoff import Backoff
 from webhook.constraint import enforcement
-from webhook.constraint.breaker import Guard
-from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.finding import Subject, is_reportable
+from webhook.reports.keeper import ADMISSION, Reports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.admission import AdmissionResponse
     from webhook.cluster.client import Client
-    from webhook.constraint.result import Responses
-    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.admission import Recorder
-    from webhook.server.serving import Serving
-    from webhook.settings.serve import ServeSettings
+    from webhook.serving.recorder import Reviewed
+    from webhook.serving.revision import Serving
+    from webhook.settings.reports import ReportSettings
 
 FEED_SECONDS: Final = 0.5
 """How often admitted resources are taken over: long against an admission, short against the
@@ -58,10 +52,9 @@ class AdmissionFeed:
         self._noted: dict[str, Subject] = {}
         self._dropped = 0
 
-    def note(
-        self, request: AdmissionRequest, response: AdmissionResponse, snapshot: Snapshot | None
-    ) -> None:
+    def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
         """Remember the resource of an answered request, if its report may change by it."""
+        request, snapshot = reviewed.request, reviewed.snapshot
         if (
             not response.allowed
             or request.dry_run
@@ -99,63 +92,30 @@ class AdmissionFeed:
         return dropped
 
 
-class FeedingRecorder:
-    """A recorder that feeds reports before it records, if there is anything to record to."""
-
-    __slots__ = ("_feed", "_next")
-
-    def __init__(self, feed: AdmissionFeed, following: Recorder | None) -> None:
-        self._feed = feed
-        self._next = following
-
-    def answered(
-        self,
-        request: AdmissionRequest,
-        response: AdmissionResponse,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> AdmissionResponse:
-        """A decision was made; the answer to give for it."""
-        self._feed.note(request, response, snapshot)
-        if self._next is None:
-            return response
-        return self._next.answered(request, response, responses, snapshot, times)
-
-    def unanswered(
-        self,
-        request: AdmissionRequest,
-        code: int,
-        error: str,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> None:
-        """No decision was made: there is nothing to report."""
-        if self._next is not None:
-            self._next.unanswered(request, code, error, responses, snapshot, times)
-
-
 class AdmissionReports:
     """Reports of admitted resources: the feed, and what writes on the cluster's thread."""
 
     def __init__(
-        self, settings: ServeSettings, serving: Serving, registry: Registry, log: Logger
+        self,
+        settings: ReportSettings,
+        serving: Serving,
+        limits: Callable[[], Limits],
+        registry: Registry,
+        log: Logger,
     ) -> None:
+        """``limits`` gives those of a review: what may wait gets time, and lets admissions go first."""
         self._settings = settings
         self._serving = serving
+        self._limits = limits
         self._registry = registry
         self._log = log
-        self._budget = Budget.of(
-            settings.evaluation_budget_seconds * PATIENCE, rest=give_way, guard=Guard()
-        )
         by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
         self._feed = AdmissionFeed(_WRITES if by_resource else _WRITES | {"DELETE"})
 
-    def recorder(self, following: Recorder | None) -> Recorder:
-        """What tells the feed of admissions, and then whoever recorded them."""
-        return FeedingRecorder(self._feed, following)
+    def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
+        """Remember the resource of an answered request; the admission thread calls."""
+        self._feed.note(reviewed, response)
 
     async def run(self, client: Client) -> None:
         """Write until cancelled; a bug here must stop nothing else on the thread."""
@@ -185,8 +145,3 @@ class AdmissionReports:
                 for subject in self._feed.take():
                     reports.refresher.mark(subject, self._settings.report_debounce_seconds)
                 reports.refresher.lost["queue_full"] += self._feed.take_dropped()
-
-    def _limits(self) -> Limits:
-        """As an audit's: what may wait gets time, and lets admissions go first."""
-        deadline = time.monotonic() + self._settings.review_timeout_seconds
-        return Limits(deadline=deadline, budget=self._budget)

@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
-from webhook.audit.counted_events import CountedEvents, event_name
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.events.counted import CountedEvents, event_name
 from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.cluster.client import Client
-    from webhook.constraint.result import Responses, Result
-    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.result import Result
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.admission import Recorder
+    from webhook.serving.recorder import Reviewed
 
 COMPONENT: Final = "gatekeeper-webhook"
 """What Gatekeeper's Events say that they come from; readers select by it."""
@@ -68,12 +67,9 @@ class AdmissionEvents:
         self._inside = in_involved_namespace
         self._noted: deque[dict[str, Any]] = deque()
 
-    def recorder(self, following: Recorder | None) -> Recorder:
-        """What notes admissions, and then tells whoever recorded them."""
-        return _NotingRecorder(self, following)
-
-    def note(self, request: AdmissionRequest, responses: Responses | None) -> None:
+    def note(self, reviewed: Reviewed, _response: AdmissionResponse) -> None:
         """Remember what a review found, as long as there is room."""
+        request, responses = reviewed.request, reviewed.responses
         if responses is None or request.dry_run:
             return
         for result in responses.results:
@@ -169,40 +165,3 @@ class AdmissionEvents:
             "resource_name": name,
             "request_username": request.username,
         }
-
-
-class _NotingRecorder:
-    """A recorder that notes what was found before it records, if there is anything to record to."""
-
-    __slots__ = ("_events", "_next")
-
-    def __init__(self, events: AdmissionEvents, following: Recorder | None) -> None:
-        self._events = events
-        self._next = following
-
-    def answered(
-        self,
-        request: AdmissionRequest,
-        response: AdmissionResponse,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> AdmissionResponse:
-        """A decision was made; the answer to give for it."""
-        self._events.note(request, responses)
-        if self._next is None:
-            return response
-        return self._next.answered(request, response, responses, snapshot, times)
-
-    def unanswered(
-        self,
-        request: AdmissionRequest,
-        code: int,
-        error: str,
-        responses: Responses | None,
-        snapshot: Snapshot | None,
-        times: tuple[float, float],
-    ) -> None:
-        """No decision was made: there is no Event of it."""
-        if self._next is not None:
-            self._next.unanswered(request, code, error, responses, snapshot, times)

@@ -12,16 +12,17 @@ import pytest
 from cryptography import x509
 
 from tests.patience import PATIENCE_SECONDS
-from webhook import certs
 from webhook.api.gvk import GroupVersionKind
-from webhook.certs import CertificatePair, SwappedContext
+from webhook.certificates import pairs
+from webhook.certificates.keeper import ServingCertificate
+from webhook.certificates.pairs import CertificatePair, SwappedContext
+from webhook.certificates.place import Place
+from webhook.certificates.plan import Lifetimes, is_trusted
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.resource import Resource
-from webhook.controllers.certificates import Lifetimes, is_trusted
-from webhook.controllers.serving_certificate import Place, ServingCertificate
 from webhook.log import open_log
 
 NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
@@ -47,7 +48,7 @@ class Replica:
     port: int = 0
 
     def install(self, certificate, key):
-        made = certs.make_context(CertificatePair(certificate, key))
+        made = pairs.make_context(CertificatePair(certificate, key))
         if self.context is None:
             self.context = SwappedContext(made)
         self.context.install(made)

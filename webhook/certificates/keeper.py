@@ -1,7 +1,7 @@
 """The serving certificate kept: its Secret, the webhook configuration's CA bundle, and what is served.
 
 Every replica runs this, and none leads: each watches the one Secret and the one
-configuration, computes the same plan (:mod:`~webhook.controllers.certificates`)
+configuration, computes the same plan (:mod:`~webhook.certificates.plan`)
 and writes by compare-and-swap what differs. A loser finds that nothing differs
 any more. What is served comes straight from the Secret's watch, without a wait
 for a kubelet to project a file.
@@ -23,17 +23,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.backoff import Backoff
+from webhook.certificates import plan as planning
+from webhook.certificates.plan import Lifetimes
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers import certificates
-from webhook.controllers.certificates import Lifetimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Json
+    from webhook.certificates.place import Place
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Settings, Statistics
     from webhook.cluster.store import Change
@@ -42,17 +43,7 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made anew without an event. It costs a millisecond and no request, and half
-of :data:`~webhook.controllers.certificates.TRUST_SECONDS` adds little to a rotation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the certificate is kept, and the DNS names that it is for."""
-
-    namespace: str
-    secret: str
-    configuration: str
-    names: tuple[str, ...]
+of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
 
 
 class Install(Protocol):
@@ -218,7 +209,7 @@ class ServingCertificate:
     def _planned(self, document: Json) -> Json | None:
         """The Secret to write over this one; None where it is right."""
         data = _data(document)
-        plan = certificates.plan(
+        plan = planning.plan(
             data,
             self._place.names,
             _now(),
@@ -244,7 +235,7 @@ class ServingCertificate:
         return written
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
-        pair = (data.get(certificates.CERTIFICATE, b""), data.get(certificates.KEY, b""))
+        pair = (data.get(planning.CERTIFICATE, b""), data.get(planning.KEY, b""))
         if pair == self._served or not all(pair):
             return
         try:
@@ -274,7 +265,7 @@ class ServingCertificate:
         data = _data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
-        wanted = _with_bundle(configuration, certificates.bundle(data, _now()))
+        wanted = _with_bundle(configuration, planning.bundle(data, _now()))
         mark = self._configuration.store.mark("", place.configuration)
         written = await self._client.replace(WEBHOOK_CONFIGURATIONS, wanted)
         self._statistics.bundle_writes += 1
@@ -289,14 +280,14 @@ class ServingCertificate:
         trusted = configuration is None or _trusts(configuration, data)
         if trusted and self._served is not None:
             self._was_trusted = True
-        coming = data.get(certificates.NEXT_CA_CERTIFICATE, b"")
+        coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")
         if not coming or not trusted:
             self._trusted = None
         elif self._trusted is None or self._trusted[0] != coming:
             self._trusted = (coming, time.monotonic())
 
     def _trusted_seconds(self, data: Mapping[str, bytes]) -> float:
-        coming = data.get(certificates.NEXT_CA_CERTIFICATE, b"")
+        coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")
         if self._trusted is None or self._trusted[0] != coming:
             return 0.0
         return time.monotonic() - self._trusted[1]
@@ -324,7 +315,7 @@ def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool
     bundles = {
         webhook["clientConfig"].get("caBundle") for webhook in configuration.get("webhooks") or ()
     }
-    return all(certificates.is_trusted(_decoded(bundle), data, now) for bundle in bundles)
+    return all(planning.is_trusted(_decoded(bundle), data, now) for bundle in bundles)
 
 
 def _with_bundle(configuration: Json, bundle: bytes) -> Json:

@@ -7,14 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
-from webhook.app.policies import gauge, settle
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import Reconciler
 from webhook.controllers.sync import SyncController
 from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
 from webhook.metrics.registry import OTHER
 from webhook.readiness import Tracker
-from webhook.server.serving import Revision
+from webhook.serving.in_force import gauge, settle
+from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.serving import Serving
+    from webhook.serving.revision import Serving
 
 SHOWN: Final = 10
 """Awaited objects that a probe or a log line shows."""

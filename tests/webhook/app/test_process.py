@@ -11,15 +11,16 @@ from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import gvk_of
 from webhook.app.files import Subject, fingerprint, watch
-from webhook.app.policies import MeteredClient, PolicyLoader, excluded_namespaces
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.policies import CONSTRAINTS, INGESTIONS, SNAPSHOT, TEMPLATES
 from webhook.metrics.registry import Registry
+from webhook.policies.loader import PolicyLoader, excluded_namespaces
 from webhook.policies.manifests import Manifest
-from webhook.server.serving import Serving
+from webhook.policies.metered import MeteredClient
+from webhook.serving.revision import Serving
 
 
 def test_a_fingerprint_differs_by_name_size_time_and_file(tmp_path: Path) -> None:

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.api import config
 from webhook.api.config import CONFIG
-from webhook.api.gvk import name_of
-from webhook.constraint import enforcement, wildcard
-from webhook.constraint.client import Client
-from webhook.constraint.errors import InvalidTemplate
-from webhook.constraint.template import CEL
-from webhook.metrics.mutation import MUTATORS, MUTATORS_CONFLICTING
+from webhook.constraint import wildcard
 from webhook.metrics.policies import (
-    CONSTRAINTS,
-    CONSTRAINTS_WITHOUT_ENGINE,
-    INGESTION_DURATION,
-    INGESTIONS,
     RELOAD_FAULT,
     RELOAD_SECONDS,
     RELOADS,
-    SNAPSHOT,
-    SNAPSHOT_REVISION,
     TEMPLATES,
-    TEMPLATES_WITH_CEL,
 )
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
-from webhook.server.serving import Revision
+from webhook.serving.in_force import gauge, settle, tell_extensions
+from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from webhook.constraint.driver import Driver
-    from webhook.constraint.isolation import Isolation
-    from webhook.constraint.snapshot import Snapshot
-    from webhook.constraint.target import Target
+    from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.policies.directory import PolicyReport
     from webhook.policies.manifests import Manifest
-    from webhook.server.serving import Serving
+    from webhook.serving.revision import Serving
 
 FAULTS_SHOWN: Final = 5
 """Faults that a probe shows; the log has them all."""
@@ -53,43 +38,6 @@ PROCESS: Final = "webhook"
 """This process in the ``processes`` of a Config's match."""
 
 MUTATION_PROCESS: Final = "mutation-webhook"
-
-
-class MeteredClient(Client):
-    """A client that counts its templates' compilations and times them."""
-
-    def __init__(
-        self,
-        registry: Registry,
-        log: Logger,
-        *,
-        targets: Sequence[Target],
-        drivers: Sequence[Driver],
-        isolation: Isolation,
-    ) -> None:
-        super().__init__(targets=targets, drivers=drivers, isolation=isolation)
-        self._registry = registry
-        self._log = log
-
-    def add_template(self, document: Mapping[str, Any]) -> bool:
-        """Add or replace a template, as :meth:`Client.add_template` does."""
-        began = time.monotonic()
-        try:
-            changed = super().add_template(document)
-        except InvalidTemplate as error:
-            self._count("error", began)
-            if error.bug is not None:
-                name = name_of(document)
-                self._log.fault("bug: a template cannot be compiled", error.bug, template=name)
-            raise
-        if changed:
-            self._count("active", began)
-        return changed
-
-    def _count(self, status: str, began: float) -> None:
-        self._registry.count(INGESTIONS, status)
-        seconds = self._registry.histogram(INGESTION_DURATION, status)
-        seconds.observe(time.monotonic() - began)
 
 
 class PolicyLoader:
@@ -225,60 +173,6 @@ class PolicyLoader:
         self._registry.set(RELOAD_SECONDS, seconds, "policies")
         templates = sum(fault.title.startswith("ConstraintTemplate ") for fault in report.faults)
         self._registry.replace(TEMPLATES, {("active",): report.templates, ("error",): templates})
-
-
-def gauge(registry: Registry, snapshot: Snapshot) -> None:
-    """Show a snapshot's constraints and its digest in the metrics."""
-    counts: dict[tuple[str, ...], float] = {
-        (action, status): 0
-        for action in (*enforcement.ACTIONS, "unrecognized")
-        for status in ("active", "error")
-    }
-    for constraint in snapshot.constraints:
-        known = constraint.enforcement_action in enforcement.ACTIONS
-        action = constraint.enforcement_action if known else "unrecognized"
-        counts[action, "active"] += 1
-    for constraint, _ in snapshot.broken:
-        known = constraint.enforcement_action in enforcement.ACTIONS
-        action = constraint.enforcement_action if known else "unrecognized"
-        counts[action, "error"] += 1
-    registry.replace(CONSTRAINTS, counts)
-    registry.replace(SNAPSHOT, {(snapshot.digest,): 1})
-    registry.set(SNAPSHOT_REVISION, snapshot.revision)
-    engines = [{code.engine for code in template.code} for template in snapshot.templates]
-    registry.set(TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
-    without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
-    registry.set(CONSTRAINTS_WITHOUT_ENGINE, without)
-    registry.violations.keep(constraint.key for constraint in snapshot.constraints)
-
-
-def tell_extensions(
-    registry: Registry, log: Logger, before: Revision | None, now: Revision, broken: int = 0
-) -> None:
-    """Say which mutators and ExpansionTemplates are in force, where that has changed."""
-    mutations, expansion = now.mutations, now.expansion
-    if before is not None and before.mutations is mutations and before.expansion is expansion:
-        return
-    active, conflicts = len(mutations.mutators), len(mutations.conflicts)
-    registry.replace(MUTATORS, {("active",): active, ("error",): conflicts + broken})
-    registry.set(MUTATORS_CONFLICTING, conflicts)
-    if before is not None or mutations or conflicts or expansion:
-        log.info(
-            "mutators in force",
-            mutators=active,
-            conflicting=conflicts,
-            expansion_templates=len(expansion.names),
-        )
-
-
-def settle() -> None:
-    """Take what start-up has made out of the garbage collector's sight, before the first request.
-
-    Only once: what a later load replaces must remain collectable, and looking
-    through all data again would hold up admission.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def excluded_namespaces(

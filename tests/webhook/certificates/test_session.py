@@ -5,10 +5,11 @@ import re
 
 import pytest
 
-from webhook import certs
-from webhook.app.certificates import CertificateLoader
-from webhook.app.cluster_certificate import ClusterCertificate
-from webhook.certs import InvalidCertificate, self_signed
+from webhook.app.certificate_options import certificate_options, certificate_place
+from webhook.certificates import pairs
+from webhook.certificates.loader import CertificateLoader
+from webhook.certificates.pairs import InvalidCertificate, self_signed
+from webhook.certificates.session import ClusterCertificate
 from webhook.log import open_log
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
@@ -45,7 +46,9 @@ def log(tmp_path):
 
 @pytest.fixture
 def loader(registry, log):
-    return CertificateLoader(read(["--kubernetes"], ENVIRONMENT), registry, log)
+    return CertificateLoader(
+        certificate_options(read(["--kubernetes"], ENVIRONMENT)), registry, log
+    )
 
 
 def measured(registry):
@@ -58,7 +61,7 @@ def measured(registry):
 
 def test_readiness_waits_for_the_cluster(loader, log):
     assert loader.not_ready() == ""
-    ClusterCertificate(read(["--kubernetes"], ENVIRONMENT), loader, log)
+    ClusterCertificate(certificate_place(read(["--kubernetes"], ENVIRONMENT)), loader, log)
 
     assert loader.not_ready() == "the certificate's Secret is not read yet"
 
@@ -66,7 +69,7 @@ def test_readiness_waits_for_the_cluster(loader, log):
 def test_an_installed_pair_is_served_and_measured(loader, registry):
     pair = self_signed(["localhost"], NOW)
     loader.install(pair.certificate, pair.key)
-    ends = certs.not_after(pair.certificate)
+    ends = pairs.not_after(pair.certificate)
     assert ends is not None
 
     assert measured(registry) == ends.timestamp()

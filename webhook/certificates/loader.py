@@ -4,40 +4,55 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook import certs
-from webhook.certs import CertificatePair, InvalidCertificate, SwappedContext
+from webhook.certificates import pairs
+from webhook.certificates.pairs import CertificatePair, InvalidCertificate, SwappedContext
 from webhook.metrics.policies import RELOAD_FAULT, RELOADS
 from webhook.metrics.server import CERT_NOT_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.settings.serve import ServeSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateOptions:
+    """Where the certificate comes from, and what it is for."""
+
+    directory: Path | None
+    """Where a pair is read from; without it one is made, or brought by who keeps it."""
+    names: tuple[str, ...]
+    """The DNS names of the Service, and localhost."""
+    host: str = ""
+    """The address that is listened on, a name in what is made here, too."""
+    min_version: str = "1.3"
+    client_ca_name: str = ""
+    """The file with the authorities of clients; without it any client is let in."""
 
 
 class CertificateLoader:
     """Keeps the listener's context on the latest pair that can be used."""
 
-    def __init__(self, settings: ServeSettings, registry: Registry, log: Logger) -> None:
-        """Take the pair of ``--cert-dir``; without a directory, or until it has one, make one."""
+    def __init__(self, options: CertificateOptions, registry: Registry, log: Logger) -> None:
+        """Take the pair of the directory; without a directory, or until it has one, make one."""
         self._registry = registry
         self._log = log
-        self._min_version = settings.tls_min_version
-        self._client_ca_name = settings.client_ca_name
-        self._directory = Path(settings.cert_dir) if settings.cert_dir else None
+        self._min_version = options.min_version
+        self._client_ca_name = options.client_ca_name
+        self._directory = options.directory
         self._fault = ""
         self._ends: float | None = None
         self._installed: CertificatePair | None = None
         self._kept_not_ready: Callable[[], str] | None = None
         pair = self._read() if self._directory is not None else None
         if pair is None:
-            pair = _self_signed(settings)
-        context = certs.make_context(pair, self._min_version)
+            pair = _self_signed(options)
+        context = pairs.make_context(pair, self._min_version)
         self.context = SwappedContext(context)
         self._note(pair)
 
@@ -63,18 +78,18 @@ class CertificateLoader:
     def install(self, certificate: bytes, key: bytes) -> None:
         """Serve this pair from the next handshake on; any thread may call.
 
-        Raises :class:`~webhook.certs.InvalidCertificate`, and then serves on what it had.
+        Raises :class:`~webhook.certificates.pairs.InvalidCertificate`, and then serves on what it had.
         """
         pair = CertificatePair(certificate, key)
-        self.context.install(certs.make_context(pair, self._min_version))
+        self.context.install(pairs.make_context(pair, self._min_version))
         self._note(pair)
 
     def _read(self) -> CertificatePair | None:
         """The directory's pair if it can be used; what is wrong is kept and logged otherwise."""
         assert self._directory is not None
         try:
-            pair = certs.read_pair(self._directory, self._client_ca_name)
-            certs.make_context(pair, self._min_version)
+            pair = pairs.read_pair(self._directory, self._client_ca_name)
+            pairs.make_context(pair, self._min_version)
         except InvalidCertificate as error:
             if str(error) != self._fault:
                 stays = "" if self._installed is None else "; the one before stays"
@@ -96,30 +111,24 @@ class CertificateLoader:
         if pair is None:
             return False
         if pair != before:
-            self.context.install(certs.make_context(pair, self._min_version))
+            self.context.install(pairs.make_context(pair, self._min_version))
             self._log.info("certificate installed", directory=str(self._directory))
             self._note(pair)
         return True
 
     def _note(self, pair: CertificatePair) -> None:
-        ends = certs.not_after(pair.certificate)
+        ends = pairs.not_after(pair.certificate)
         if ends is not None:
             self._ends = ends.timestamp()
             self._registry.set(CERT_NOT_AFTER, self._ends)
 
 
-def service_names(settings: ServeSettings) -> tuple[str, ...]:
-    """The DNS names that a certificate is for: the Service's, and localhost."""
-    service, namespace = settings.cert_service_name, settings.pod_namespace or "waddle-system"
-    return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", "localhost"
-
-
-def _self_signed(settings: ServeSettings) -> CertificatePair:
-    names = list(service_names(settings))
-    if settings.host and settings.host not in names:
-        names.append(settings.host)
-    pair = certs.self_signed([*names, "127.0.0.1", "::1"], dt.datetime.now(tz=dt.UTC))
-    if not settings.client_ca_name:
+def _self_signed(options: CertificateOptions) -> CertificatePair:
+    names = list(options.names)
+    if options.host and options.host not in names:
+        names.append(options.host)
+    pair = pairs.self_signed([*names, "127.0.0.1", "::1"], dt.datetime.now(tz=dt.UTC))
+    if not options.client_ca_name:
         return pair
     # Until the directory has the client authorities nobody is let in.
     return CertificatePair(pair.certificate, pair.key, pair.certificate)

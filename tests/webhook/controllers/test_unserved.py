@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from tests.webhook.cluster.fault_server import scripted, status
-from webhook.app.unserved import UNSERVED, look
 from webhook.cluster.client import Client
+from webhook.controllers.unserved import UNSERVED, look
 from webhook.log import Log
 from webhook.metrics.policies import UNSERVED_OBJECTS
 from webhook.metrics.registry import Registry

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.app.certificates import service_names
-from webhook.controllers.serving_certificate import Place, ServingCertificate
+from webhook.certificates.keeper import ServingCertificate
 
 if TYPE_CHECKING:
-    from webhook.app.certificates import CertificateLoader
+    from webhook.certificates.loader import CertificateLoader
+    from webhook.certificates.place import Place
     from webhook.cluster.client import Client
     from webhook.log import Logger
-    from webhook.settings.serve import ServeSettings
 
 
 class ClusterCertificate:
     """Hands the Secret's pair to the listener, and holds readiness back until it is trusted."""
 
-    def __init__(self, settings: ServeSettings, loader: CertificateLoader, log: Logger) -> None:
-        self._place = Place(
-            settings.pod_namespace,
-            settings.cert_secret_name,
-            settings.validating_webhook_configuration_name,
-            service_names(settings),
-        )
+    def __init__(self, place: Place, loader: CertificateLoader, log: Logger) -> None:
+        self._place = place
         self._loader = loader
         self._log = log
         self._keeper: ServingCertificate | None = None

@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook.controllers.certificates import Lifetimes, Plan, bundle, is_trusted, plan
+from webhook.certificates.plan import Lifetimes, Plan, bundle, is_trusted, plan
 
 NAMES = ["waddle-webhook-service.waddle-system.svc", "localhost"]
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from webhook.certs import (
+from webhook.certificates.pairs import (
     CertificatePair,
     InvalidCertificate,
     SwappedContext,

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.gvk import GroupKind, GroupVersionKind
-    from webhook.app.reports import Reports
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.finding import Finding
+    from webhook.reports.keeper import Reports
 
 
 REMOVED_MAX: Final = 2000

@@ -5,8 +5,9 @@ import pytest
 from tests.behaviour.serving import review
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.api.admission import AdmissionResponse, read_review
-from webhook.app import reports_feed
-from webhook.app.reports_feed import AdmissionFeed, FeedingRecorder
+from webhook.reports import feed as feed_module
+from webhook.reports.feed import AdmissionFeed
+from webhook.serving.recorder import ListenedRecorder, Reviewed
 
 ALLOWED = AdmissionResponse("1", allowed=True)
 DENIED = AdmissionResponse("1", allowed=False, code=403)
@@ -28,7 +29,7 @@ def request_of(obj=None, **fields):
 def noted(snapshot, *admissions, operations=WRITES):
     feed = AdmissionFeed(operations)
     for one, response in admissions:
-        feed.note(one, response, snapshot)
+        feed.note(Reviewed(one, None, snapshot, TIMES), response)
     return list(feed.take())
 
 
@@ -92,10 +93,10 @@ def test_a_resource_is_noted_once_however_often_it_is_admitted(snapshot):
 
 
 def test_what_finds_no_room_is_counted(snapshot, monkeypatch):
-    monkeypatch.setattr(reports_feed, "NOTED_MAX", 2)
+    monkeypatch.setattr(feed_module, "NOTED_MAX", 2)
     feed = AdmissionFeed(WRITES)
     for uid in ("a", "b", "c", "a"):
-        feed.note(request_of(pod(uid=uid)), ALLOWED, snapshot)
+        feed.note(Reviewed(request_of(pod(uid=uid)), None, snapshot, TIMES), ALLOWED)
     assert feed.take_dropped() == 1
     assert feed.take_dropped() == 0
     assert sorted(item.uid for item in feed.take()) == ["a", "b"]
@@ -108,25 +109,25 @@ class Recorded:
     def __init__(self):
         self.refused = []
 
-    def answered(self, request, response, responses, snapshot, times):
+    def answered(self, reviewed, response):
         return response._replace(message="recorded")
 
-    def unanswered(self, request, code, error, responses, snapshot, times):
+    def unanswered(self, reviewed, code, error):
         self.refused.append(code)
 
 
 def test_the_decision_log_hears_of_everything_behind_the_feed(snapshot):
     feed, log = AdmissionFeed(WRITES), Recorded()
-    recorder = FeedingRecorder(feed, log)
-    answer = recorder.answered(request_of(), ALLOWED, None, snapshot, TIMES)
+    recorder = ListenedRecorder([feed.note], log)
+    answer = recorder.answered(Reviewed(request_of(), None, snapshot, TIMES), ALLOWED)
     assert answer.message == "recorded"
     assert len(list(feed.take())) == 1
-    recorder.unanswered(request_of(), 504, "late", None, snapshot, TIMES)
+    recorder.unanswered(Reviewed(request_of(), None, snapshot, TIMES), 504, "late")
     assert log.refused == [504]
     assert list(feed.take()) == []
 
 
 def test_without_a_decision_log_the_answer_is_left_as_it_is(snapshot):
-    recorder = FeedingRecorder(AdmissionFeed(WRITES), None)
-    assert recorder.answered(request_of(), ALLOWED, None, snapshot, TIMES) is ALLOWED
-    recorder.unanswered(request_of(), 504, "late", None, snapshot, TIMES)
+    recorder = ListenedRecorder([AdmissionFeed(WRITES).note], None)
+    assert recorder.answered(Reviewed(request_of(), None, snapshot, TIMES), ALLOWED) is ALLOWED
+    recorder.unanswered(Reviewed(request_of(), None, snapshot, TIMES), 504, "late")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from webhook.app.reports_assessor import Findings, SnapshotAssessor
-from webhook.app.reports_kinds import PreferredKinds
 from webhook.audit.expansions import read_expansion
 from webhook.audit.kinds import listable
 from webhook.audit.scope import Scope
@@ -19,9 +17,11 @@ from webhook.metrics.reports import (
     REPORTS_LOST,
     REPORTS_WAITING,
 )
+from webhook.reports.assessor import Findings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
+from webhook.reports.preferred_kinds import PreferredKinds
 from webhook.reports.refresher import Refresher
 from webhook.reports.report_api import APIS
 from webhook.reports.resource_reports import ResourceReports
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
     from webhook.reports.finding import Assessment, Subject, Verdict
-    from webhook.server.serving import Serving
+    from webhook.serving.revision import Serving
     from webhook.settings.reports import ReportSettings
 
 AUDIT: Final = "audit"

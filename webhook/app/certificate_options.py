@@ -1,0 +1,38 @@
+"""The serving certificate as flags say it: where it comes from, where it is kept, its names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webhook.certificates.loader import CertificateOptions
+from webhook.certificates.place import Place
+
+if TYPE_CHECKING:
+    from webhook.settings.serve import ServeSettings
+
+
+def certificate_options(settings: ServeSettings) -> CertificateOptions:
+    """Where the certificate comes from."""
+    return CertificateOptions(
+        Path(settings.cert_dir) if settings.cert_dir else None,
+        _service_names(settings),
+        settings.host,
+        settings.tls_min_version,
+        settings.client_ca_name,
+    )
+
+
+def certificate_place(settings: ServeSettings) -> Place:
+    """Where the cluster keeps it."""
+    return Place(
+        settings.pod_namespace,
+        settings.cert_secret_name,
+        settings.validating_webhook_configuration_name,
+        _service_names(settings),
+    )
+
+
+def _service_names(settings: ServeSettings) -> tuple[str, ...]:
+    service, namespace = settings.cert_service_name, settings.pod_namespace or "waddle-system"
+    return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", "localhost"

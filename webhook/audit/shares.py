@@ -1,0 +1,48 @@
+"""Which of several audits this one is, by the Pods that there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.audit.members import Members, members
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import PODS
+from webhook.replicas.pods import AUDIT_PODS
+
+if TYPE_CHECKING:
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.client import Client
+
+
+class Shares:
+    """The members as of the last look. Used by one task."""
+
+    def __init__(self, client: Client, namespace: str, uid: str) -> None:
+        """Namespace and UID are those of our own Pod; without a UID this audit is alone."""
+        self._client = client
+        self._namespace = namespace
+        self._uid = uid
+        self.members = Members(frozenset({uid}), uid)
+
+    async def look(self) -> Members:
+        """Take the audits that there are now; raises what requests raise."""
+        self.members = await self._present()
+        return self.members
+
+    async def is_current(self) -> bool:
+        """Whether shares are still as they were at the last look."""
+        try:
+            return await self._present() == self.members
+        except (ApiError, UnreachableError):
+            return False  # What cannot be told is not published.
+
+    def is_ours(self, gvk: GroupVersionKind, namespace: str) -> bool:
+        """Whether a kind in a namespace is this audit's to look at."""
+        return self.members.share(gvk, namespace)
+
+    async def _present(self) -> Members:
+        if not self._uid:
+            return self.members
+        path = PODS.collection(self._namespace)
+        found = await self._client.request("GET", path, query={"labelSelector": AUDIT_PODS})
+        return members(found["items"], self._uid)

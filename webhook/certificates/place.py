@@ -1,0 +1,15 @@
+"""Where the cluster keeps the serving certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the certificate is kept, and the DNS names that it is for."""
+
+    namespace: str
+    secret: str
+    configuration: str
+    names: tuple[str, ...]

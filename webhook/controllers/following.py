@@ -1,0 +1,315 @@
+"""One session at a cluster: what is watched becomes policy in force, and statuses that say so.
+
+Everything here runs on one event loop. What the parts decide is theirs; this joins them,
+and gives each its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
+from webhook.cluster.reflector import Settings
+from webhook.cluster.store import slim
+from webhook.constraint import constraint
+from webhook.controllers.aggregation import Aggregation
+from webhook.controllers.constraint_crds import SELECTION, overlay_crd
+from webhook.controllers.crd_waits import CrdWaits
+from webhook.controllers.discovery import ClusterDiscovery
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.publication import ClusterPolicies
+from webhook.controllers.reconciler import constraint_gvk
+from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
+from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.status_writers import StatusWriters
+from webhook.controllers.watch_metrics import WatchMetrics
+from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
+from webhook.replicas.pods import STATUS_OPERATION
+from webhook.serving.namespaces import NamespaceAnswer
+from webhook.watch.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Json, Pod
+    from webhook.cluster.client import Client
+    from webhook.cluster.store import Change
+    from webhook.constraint.client import Client as PolicyClient
+    from webhook.controllers.revision_keeper import Key
+    from webhook.controllers.rollout_keeper import RecordEvent
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.revision import Serving
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+
+POLICY_SECONDS: Final = 0.003
+"""How long each batch of a burst of changes of policy is gathered; they are one revision."""
+
+DATA_SECONDS: Final = 0.05
+"""The same for referential data, which changes often and matters less at once."""
+
+BURST_SECONDS: Final = 0.05
+"""A change that comes after a longer pause than this is no part of a burst, and taken at once."""
+
+TURN_SECONDS: Final = 0.1
+"""How long changes are applied before the event loop has a turn: its watches must be read."""
+
+TICK_SECONDS: Final = 0.5
+"""How often the probes' text and the metrics are brought up to date."""
+
+ABSENT_SECONDS: Final = 10.0
+"""How long a kind that the API server does not serve is awaited: it may be starting."""
+
+WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
+"""After a CRD's change its watch is tried again: the API server announces a CRD as established,
+then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
+
+WATCHES: Final = Settings(missing_seconds=1.0)
+"""A constraint kind's watch begins when its CRD is established, which its storage follows
+within a moment: it is asked for again within a second."""
+
+
+class Following:
+    """One session at the cluster: everything that runs on the thread's loop."""
+
+    def __init__(  # noqa: PLR0913  # the seams of the thread, each named
+        self,
+        client: Client,
+        pod: Pod,
+        policy_client: PolicyClient,
+        serving: Serving,
+        *,
+        operations: frozenset[str],
+        wait_for_broken: bool,
+        kept_revisions: int,
+        registry: Registry,
+        log: Logger,
+        tell: Callable[[str, tuple[str, ...]], None],
+        record: RecordEvent,
+        certificate_writes: Callable[[], tuple[int, int]] | None,
+    ) -> None:
+        """``tell`` takes why the replica is not ready, and what is wrong.
+
+        ``certificate_writes`` gives those to Secret and configuration, and how many failed.
+        """
+        self._tell = tell
+        self._certificate_writes = certificate_writes
+        self.client = client
+        self._generates = "generate" in operations
+        spoiled = Spoiled(log, registry)
+        self._crds = ObjectWriter(
+            client,
+            CRDS,
+            SELECTION,
+            overlay_crd,
+            log,
+            listener=self._crds_changed,
+            spoiled=spoiled,
+        )
+        self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
+        self._policy_watches = self._manager.registrar("policy")
+        self._data_watches = self._manager.registrar("sync")
+        self._aggregation = (
+            Aggregation(client, self._manager, pod, log, record=record, spoiled=spoiled)
+            if STATUS_OPERATION in operations
+            else None
+        )
+        self._revisions = (
+            RevisionKeeper(
+                client,
+                pod,
+                log,
+                limit=kept_revisions,
+                tell=self._revised,
+                writers=None if self._aggregation is None else self._aggregation.writers,
+                spoiled=spoiled,
+            )
+            if kept_revisions
+            else None
+        )
+        self._policies = ClusterPolicies(
+            policy_client,
+            serving,
+            pod,
+            (self._policy_watches, self._data_watches),
+            registry=registry,
+            log=log,
+            wait_for_broken=wait_for_broken,
+            revisions=self._revisions,
+            spoiled=spoiled,
+        )
+        self._writers = StatusWriters(client, pod, log, spoiled)
+        self._registry = registry
+        self._waits = CrdWaits(time.monotonic)
+        self._metrics = WatchMetrics(registry, client, self._manager)
+        self._absent_since: dict[GroupVersionKind, float] = {}
+
+    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+        """Say in our statuses what the audit found."""
+        self._policies.policy.audited(results)
+        self._publish()
+
+    async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
+        """A Namespace, known by now or read from the API server."""
+        if (known := self._manager.get(NAMESPACE, "", name)) is not None:
+            return NamespaceAnswer(known)
+        try:
+            async with asyncio.timeout(seconds):
+                return NamespaceAnswer(slim(await self.client.get(NAMESPACES, name)))
+        except ApiError as error:
+            return NamespaceAnswer(None, "" if error.is_absent else str(error))
+        except (UnreachableError, TimeoutError) as error:
+            return NamespaceAnswer(None, str(error) or "no answer in time")
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        reconciler = self._policies.reconciler
+        reconciler.begin()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._crds.run())
+            tasks.create_task(self._manager.run())
+            tasks.create_task(self._writers.run())
+            if self._aggregation is not None:
+                tasks.create_task(self._aggregation.run())
+            tasks.create_task(self._tick_forever())
+            if self._revisions is not None:
+                tasks.create_task(self._revisions.run())
+                await self._load_revisions(self._revisions)
+            tasks.create_task(
+                self._take(self._policy_watches, reconciler.take_policy, POLICY_SECONDS)
+            )
+            tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
+
+    async def _load_revisions(self, revisions: RevisionKeeper) -> None:
+        """Know what is kept before anything is applied, so that a broken policy finds it."""
+        tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
+        tracker.track(kind)
+        await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
+        tracker.expect(kind, ())
+
+    def _revised(self, subjects: Iterable[Key]) -> None:
+        """Revisions came or went: what waits for one is applied again."""
+        self._policies.policy.revised(subjects)
+        self._publish()
+
+    async def _take(
+        self, registrar: Registrar, take: Callable[[Event], None], seconds: float
+    ) -> None:
+        """Apply a registrar's events in batches, each published whole."""
+        taken = -math.inf
+        while True:
+            await registrar.queue.wait()
+            if time.monotonic() - taken < BURST_SECONDS:
+                await asyncio.sleep(seconds)
+            until = time.monotonic() + TURN_SECONDS
+            # One by one: an event may drop others that wait, with their kind's watch.
+            while len(registrar.queue) and time.monotonic() < until:
+                take(await registrar.next())
+            self._publish()
+            taken = time.monotonic()
+
+    def _publish(self) -> None:
+        """Put what was taken into service; only then say so, and write what follows from it."""
+        policies = self._policies
+        if not policies.publish():
+            return
+        self._writers.want(policies.statuses(), prune=policies.is_serving)
+        self._registry.replace(POLICIES_NOT_NEWEST, policies.policy.not_newest)
+        if self._generates:
+            self._crds.want(policies.policy.crds, prune=False)
+        if self._revisions is not None and policies.is_serving:
+            self._revisions.keep(policies.policy.take_good())
+        if self._aggregation is not None:
+            self._aggregation.follow(policies.policy.kinds)
+        if policies.is_serving:
+            self._tell("", policies.faults)
+
+    def _crds_changed(self, changes: Iterable[Change]) -> None:
+        """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        loop = asyncio.get_running_loop()
+        for change in changes:
+            gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
+            if change.kind == "delete":
+                self._manager.restart(gvk)
+            else:
+                self._manager.wake(gvk)
+                for seconds in WAKE_SECONDS:
+                    loop.call_later(seconds, self._manager.wake, gvk)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._settle_absent()
+            policies = self._policies
+            policies.take_violations()
+            policies.take_breakers()
+            policies.policy.retry()
+            if self._crds.is_synced:
+                policies.policy.take_unestablished(
+                    self._waits.look(policies.policy.crds, self._crds.store)
+                )
+            self._publish()
+            policies.log_news()
+            self._tell(policies.awaited(), policies.faults)
+            self._metrics.refresh(
+                synced=policies.data.counts,
+                data_digest=policies.data.digest,
+                writes=self._writes(),
+                pruned=self._writers.pruned,
+            )
+            self._count_policies()
+
+    def _count_policies(self) -> None:
+        """What all replicas make of the policies, and what is kept of them."""
+        registry = self._registry
+        if self._aggregation is not None:
+            registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
+        if self._revisions is not None:
+            registry.set(POLICY_REVISIONS, self._revisions.count)
+
+    def _writes(self) -> dict[str, tuple[int, int]]:
+        """Writes and failed ones, by what was written."""
+        found = {
+            "status": (self._writers.writes, self._writers.failures),
+            "crd": (self._crds.writes, self._crds.failures),
+        }
+        if self._aggregation is not None:
+            found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+            events = self._aggregation.conditions.events
+            found["event"] = (events.writes, events.failures)
+        if self._revisions is not None:
+            found["revision"] = (self._revisions.writes, self._revisions.failures)
+        if self._certificate_writes is not None:
+            found["certificate"] = self._certificate_writes()
+        return found
+
+    def _settle_absent(self) -> None:
+        """Do not wait for lists of kinds that are not there.
+
+        A constraint kind without a CRD has no constraints, for certain. Any
+        other may be served in a moment, by an API server that is starting.
+        """
+        if self._policies.is_serving:
+            return
+        now = time.monotonic()
+        reconciler = self._policies.reconciler
+        if self._crds.is_synced:
+            known = {crd["metadata"]["name"] for crd in self._crds.store}
+            for gvk in reconciler.awaited_kinds:
+                if f"{gvk.kind.lower()}.{gvk.group}" not in known:
+                    reconciler.absent(gvk)
+        for gvk, statistics in self._manager.statistics().items():
+            if statistics.last_error:
+                reconciler.trouble(gvk, statistics.last_error)
+            if not statistics.absent or gvk.group == constraint.GROUP:
+                self._absent_since.pop(gvk, None)
+            elif now - self._absent_since.setdefault(gvk, now) > ABSENT_SECONDS:
+                reconciler.absent(gvk)
+        self._publish()

@@ -1,0 +1,77 @@
+"""What is in force: its numbers in the metrics, and its memory out of the collector's sight."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+from webhook.constraint import enforcement
+from webhook.constraint.template import CEL
+from webhook.metrics.mutation import MUTATORS, MUTATORS_CONFLICTING
+from webhook.metrics.policies import (
+    CONSTRAINTS,
+    CONSTRAINTS_WITHOUT_ENGINE,
+    SNAPSHOT,
+    SNAPSHOT_REVISION,
+    TEMPLATES_WITH_CEL,
+)
+
+if TYPE_CHECKING:
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.revision import Revision
+
+
+def gauge(registry: Registry, snapshot: Snapshot) -> None:
+    """Show a snapshot's constraints and its digest in the metrics."""
+    counts: dict[tuple[str, ...], float] = {
+        (action, status): 0
+        for action in (*enforcement.ACTIONS, "unrecognized")
+        for status in ("active", "error")
+    }
+    for constraint in snapshot.constraints:
+        known = constraint.enforcement_action in enforcement.ACTIONS
+        action = constraint.enforcement_action if known else "unrecognized"
+        counts[action, "active"] += 1
+    for constraint, _ in snapshot.broken:
+        known = constraint.enforcement_action in enforcement.ACTIONS
+        action = constraint.enforcement_action if known else "unrecognized"
+        counts[action, "error"] += 1
+    registry.replace(CONSTRAINTS, counts)
+    registry.replace(SNAPSHOT, {(snapshot.digest,): 1})
+    registry.set(SNAPSHOT_REVISION, snapshot.revision)
+    engines = [{code.engine for code in template.code} for template in snapshot.templates]
+    registry.set(TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
+    without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
+    registry.set(CONSTRAINTS_WITHOUT_ENGINE, without)
+    registry.violations.keep(constraint.key for constraint in snapshot.constraints)
+
+
+def settle() -> None:
+    """Take what start-up has made out of the garbage collector's sight, before the first request.
+
+    Only once: what a later load replaces must remain collectable, and looking
+    through all data again would hold up admission.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def tell_extensions(
+    registry: Registry, log: Logger, before: Revision | None, now: Revision, broken: int = 0
+) -> None:
+    """Say which mutators and ExpansionTemplates are in force, where that has changed."""
+    mutations, expansion = now.mutations, now.expansion
+    if before is not None and before.mutations is mutations and before.expansion is expansion:
+        return
+    active, conflicts = len(mutations.mutators), len(mutations.conflicts)
+    registry.replace(MUTATORS, {("active",): active, ("error",): conflicts + broken})
+    registry.set(MUTATORS_CONFLICTING, conflicts)
+    if before is not None or mutations or conflicts or expansion:
+        log.info(
+            "mutators in force",
+            mutators=active,
+            conflicting=conflicts,
+            expansion_templates=len(expansion.names),
+        )

@@ -1,0 +1,14 @@
+"""What is said of a Namespace that a review needs and the snapshot has not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceAnswer:
+    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
+
+    document: dict[str, Any] | None
+    fault: str = ""

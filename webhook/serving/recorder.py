@@ -1,0 +1,60 @@
+"""Who is told of each decision: one value, whoever hears of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+
+
+class Reviewed(NamedTuple):
+    """A request, and what was found of it."""
+
+    request: AdmissionRequest
+    responses: Responses | None
+    """What its review found; None where it came to none."""
+    snapshot: Snapshot | None
+    """The policies in force; None before there were any."""
+    times: tuple[float, float]
+    """When the request was received and when its review began, on the monotonic clock."""
+
+
+class Recorder(Protocol):
+    """Takes every decision for export, without waiting."""
+
+    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
+        """A decision was made; the answer to give for it."""
+
+    def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
+        """No decision was made, for this reason."""
+
+
+class ListenedRecorder:
+    """Tells some of each answer, and then whoever records, if anybody does."""
+
+    __slots__ = ("_listeners", "_next")
+
+    def __init__(
+        self,
+        listeners: Sequence[Callable[[Reviewed, AdmissionResponse], None]],
+        following: Recorder | None,
+    ) -> None:
+        """Listeners are called on the admission thread and must not wait."""
+        self._listeners = tuple(listeners)
+        self._next = following
+
+    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
+        """A decision was made; the answer to give for it."""
+        for listener in self._listeners:
+            listener(reviewed, response)
+        return response if self._next is None else self._next.answered(reviewed, response)
+
+    def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
+        """No decision was made: listeners have nothing to hear."""
+        if self._next is not None:
+            self._next.unanswered(reviewed, code, error)
