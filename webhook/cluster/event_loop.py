@@ -32,6 +32,18 @@ _T = TypeVar("_T")
 class EventLoop(uvloop.Loop):
     """uvloop's event loop, to whose connections their descriptors belong alone."""
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Tell of an exception that nobody caught; not of what came for a closed connection.
+
+        uvloop's TLS answers a record that arrives after its transport was closed (a peer that
+        still sends when we end) on that transport, and calls the error fatal for a connection
+        that is no more.
+        """
+        error = context.get("exception")
+        late = type(error) is RuntimeError and str(error).endswith("; the handler is closed")
+        if not (late and str(context.get("message")).startswith("Fatal error on SSL protocol")):
+            super().call_exception_handler(context)
+
     async def create_connection(
         self, *arguments: Any, sock: socket.socket | None = None, **options: Any
     ) -> Any:

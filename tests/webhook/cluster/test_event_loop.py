@@ -167,3 +167,27 @@ def test_a_peer_that_does_not_say_goodbye_is_not_waited_for(
     assert protocol.lost
     thread.join(PATIENCE_SECONDS)
     held[0].close()
+
+
+def test_what_arrives_on_a_connection_that_was_closed_is_no_fault(caplog):
+    """As uvloop's TLS tells of it: with the very error that a closed transport raises."""
+
+    async def told(message: str) -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        transport, _ = await loop.create_connection(asyncio.Protocol, "127.0.0.1", port)
+        transport.abort()
+        while True:
+            await asyncio.sleep(0)
+            try:
+                transport.write(b"late")
+            except RuntimeError as error:
+                loop.call_exception_handler({"message": message, "exception": error})
+                break
+        server.close()
+
+    event_loop.run(told("Fatal error on SSL protocol"))
+    assert caplog.records == []
+    event_loop.run(told("something else"))
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
