@@ -75,7 +75,7 @@ def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(
         until(
             lambda: (
                 conditions(plane, path).get("Enforced", {}).get("message")
-                == "3/4 replicas at generation 1"
+                == "3/4 replicas at generation 1, 75% of requests"
             ),
             "all four have said what they do",
         )
@@ -84,7 +84,7 @@ def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(
         assert all(replica.denies("partial") for replica in trio)
         found = conditions(plane, path)
         assert found["Degraded"]["message"] == (
-            "3/4 replicas at generation 1. waddle-faulty: ingest_error: refused for a test: "
+            "3/4 replicas at generation 1, 75% of requests. waddle-faulty: ingest_error: refused for a test: "
             f"{VARIABLE}"
         )
         assert found["Degraded"]["reason"] == "NotEnforceable"
@@ -177,7 +177,7 @@ def test_a_replica_that_does_not_follow_is_named_as_behind(
         stopped.process.send_signal(signal.SIGSTOP)
         try:
             plane.put_constraint(constraint("words", "two", "Lagging"))
-            behind = "3/4 replicas at generation 2; 1/4 enforce "
+            behind = "3/4 replicas at generation 2, 75% of requests; 1/4 enforce "
             until(lambda: says(plane, path, "Degraded", behind), "the stopped one is missed")
             until(lambda: holds(plane, path, "Degraded"), "for long enough")
             found = conditions(plane, path)["Degraded"]
@@ -206,7 +206,7 @@ def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
         schema = newer["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
         schema["properties"]["new"] = {"type": "string"}
         plane.put_template(newer)
-        behind = "3/4 replicas at generation 2; 1/4 enforce generation 1 ("
+        behind = "3/4 replicas at generation 2, 75% of requests; 1/4 enforce generation 1 ("
         until(
             lambda: says(plane, f"{TEMPLATES}/contested", "Degraded", behind), "one cannot follow"
         )

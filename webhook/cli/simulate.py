@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.cli.simulation import Comparison, Distribution
 
 REPLICAS_MAX: Final = 100
+DEFAULT_INGEST: Final = "20,40"
 POINTS: Final = 16
 """Rows of the curve: a screen's worth."""
 BAR: Final = 30
@@ -33,13 +34,14 @@ _HELP = """Show what N replicas without a leader give.
 
 Each follows the API server by itself. All of N are unavailable with probability P^N, and all
 enforce a change by time t with probability P(t)^N, where P and P(t) are those of one replica.
+P(t) is the share of requests, too, that meet the change by then: each goes to one of them.
 
 \b
   waddle simulate --replicas 3 --p-fail 0.01 --ingest-ms 18,30
   waddle simulate --replicas 3 --measured loadtest/results/enforcement.json
 
---measured takes the rounds of a cluster (`make bench-enforcement` writes them) in place of
---ingest-ms, and shows how far the formula is from them.
+--measured takes the rounds of a cluster (`make bench-enforcement` writes them) and shows how
+far the formula is from them; with --ingest-ms too, what was measured stands beside its curve.
 """
 
 
@@ -60,30 +62,35 @@ enforce a change by time t with probability P(t)^N, where P and P(t) are those o
 )
 @click.option(
     "--ingest-ms",
-    default="20,40",
-    show_default=True,
+    default=None,
     metavar="MEDIAN[,P95]",
-    help="How long one replica takes to enforce a change.",
+    help="How long one replica takes to enforce a change.  [default: what was measured, or 20,40]",
 )
 @click.option(
     "--measured",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Measured rounds, instead of --ingest-ms: JSON with an array of arrays named rounds_ms.",
+    help="Measured rounds: JSON with an array of arrays named rounds_ms.",
 )
 @output_option(*words.SHORT)
 def command(
-    *, replicas: int, p_fail: float, ingest_ms: str, measured: Path | None, output: str
+    *, replicas: int, p_fail: float, ingest_ms: str | None, measured: Path | None, output: str
 ) -> int:
     """Compute the curves and print them."""
     comparison: Comparison | None = None
     try:
-        if measured is None:
-            one: Distribution = _log_normal(ingest_ms)
-        else:
+        if measured is not None:
             comparison = compare(_rounds(measured))
-            one = comparison.one
     except ValueError as error:
-        complain(f"{'--ingest-ms' if measured is None else measured}: {error}")
+        complain(f"{measured}: {error}")
+        return exit_codes.UNKNOWN
+    try:
+        one: Distribution
+        if ingest_ms is None and comparison is not None:
+            one = comparison.one
+        else:
+            one = _log_normal(ingest_ms or DEFAULT_INGEST)
+    except ValueError as error:
+        complain(f"--ingest-ms: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
         write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
@@ -145,6 +152,7 @@ def _as_json(
         ],
         "enforced": [
             {"ms": t, "one": one.within(t), "all": all_within(one, replicas, t)}
+            | _seen(comparison, replicas, t)
             for t in _points(one, replicas)
         ],
         "quantilesMs": {str(q): all_quantile(one, replicas, q) for q in QUANTILES},
@@ -160,6 +168,16 @@ def _as_json(
     return answer
 
 
+def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, float]:
+    """What was measured at a time; of all replicas only for as many as were measured."""
+    if comparison is None:
+        return {}
+    found = {"measuredOne": comparison.one.within(t)}
+    if comparison.replicas == replicas:
+        found["measuredAll"] = comparison.all.within(t)
+    return found
+
+
 def _as_table(
     replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
 ) -> list[str]:
@@ -170,17 +188,23 @@ def _as_table(
         f"  {_duration(item.seconds_a_year)}"
         for item in availability(p_fail, replicas)
     ]
-    lines += ["", f"A change in force on one replica, and on all {replicas} (P(t)^N)", ""]
-    # What was measured belongs beside the formula only for as many replicas as it was.
-    seen = comparison.all if comparison and comparison.replicas == replicas else None
-    lines.append("       t     one     all" + ("  measured" if seen else ""))
+    lines += [
+        "",
+        f"The share of requests that meet a change (P(t)), and of changes that all {replicas} have",
+        "",
+    ]
+    # What was measured of all belongs beside the formula only for as many replicas as it was.
+    measured = comparison is not None
+    seen = comparison is not None and comparison.replicas == replicas
+    head = "       t  requests" + ("  measured" if measured else "") + "     all"
+    lines.append(head + ("  measured" if seen else ""))
     for t in _points(one, replicas):
-        share = all_within(one, replicas, t)
-        measured = f"  {seen.within(t):>7.1%} " if seen else ""
-        bar = "█" * round(share * BAR)
-        lines.append(
-            f"{t:>5.1f} ms  {one.within(t):>6.1%}  {share:>6.1%}{measured}  {bar}".rstrip()
-        )
+        share, found = all_within(one, replicas, t), _seen(comparison, replicas, t)
+        cells = [f"{t:>5.1f} ms", f"{one.within(t):>8.1%}"]
+        cells += [f"{found['measuredOne']:>8.1%}"] if measured else []
+        cells += [f"{share:>6.1%}"]
+        cells += [f"{found['measuredAll']:>8.1%}"] if seen else []
+        lines.append("  ".join([*cells, "█" * round(share * BAR)]).rstrip())
     lines += ["", f"All {replicas} by: {_quantiles(one, replicas)}"]
     if comparison is not None:
         lines.append(_verdict(comparison))

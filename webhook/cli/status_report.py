@@ -72,10 +72,12 @@ def _row(item: Convergence) -> list[str]:
     enforcing = sum(standing.state == "enforced" for standing in counted)
     if item.is_deleted:
         enforcing = 0
+    share = item.request_share
+    requests = f" {share:.0%}" if share is not None and 0 < share < 1 else ""
     return [
         f"{item.kind}/{item.name}",
         str(item.generation),
-        f"{enforcing}/{len(counted)}",
+        f"{enforcing}/{len(counted)}{requests}",
         item.since or "-",
         *(_cell(standing) for standing in item.standings),
     ]
@@ -119,6 +121,7 @@ def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
                 "uid": item.uid,
                 "generation": item.generation,
                 "enforced": item.enforced,
+                "requestShare": item.request_share,
                 "since": item.since or None,
                 "replicas": [_standing(standing) for standing in item.standings],
             }

@@ -6,7 +6,8 @@ so that any of them may write it. Four types, each ``True`` or ``False``:
 - ``Active``: every replica enforces this generation;
 - ``Degraded``: some do not, and which and why;
 - ``Error``: none does, and why;
-- ``Enforced``: ``N/M replicas at generation G``.
+- ``Enforced``: ``N/M replicas at generation G``, and while some do not, which share of
+  requests meets it.
 
 Active, Degraded and Error exclude one another. None of them holds while the
 object is rolled back by annotation, or is being deleted, which the reason of all says. A replica that
@@ -236,6 +237,8 @@ def _enforced_text(found: Convergence) -> str:
     total = len(found.standings)
     enforced = sum(item.state == "enforced" for item in found.standings)
     text = f"{enforced}/{total} replicas at generation {found.generation}"
+    if (share := found.request_share) is not None and 0 < share < 1:
+        text += f", {share:.0%} of requests"
     stages = Counter(item.action for item in found.standings if item.state == "enforced")
     if any(stages):
         # At a stage of a roll-out: which, and how many replicas have followed to it.

@@ -101,6 +101,18 @@ class Convergence:
         )
 
     @property
+    def request_share(self) -> float | None:
+        """The share of requests that meet the object as it is now; None where nobody answers.
+
+        Requests go to the replicas that are ready, to each as often as to any other (a
+        Service spreads connections): the P(t) of `waddle simulate`, as it was just now.
+        """
+        answering = [item for item in self.standings if item.replica.ready]
+        if not answering or self.is_deleted:
+            return None
+        return sum(item.state == "enforced" for item in answering) / len(answering)
+
+    @property
     def since(self) -> str:
         """Since when the last of them does; empty where one does not, or none says."""
         times = [standing.since for standing in self.counted]

@@ -90,6 +90,26 @@ def test_the_command_shows_curves_and_what_was_measured(tmp_path: Path) -> None:
     assert answer["measured"]["error"] == pytest.approx(compare(rounds).error)
 
 
+def test_the_share_of_requests_that_meet_a_change_stands_beside_what_was_measured(
+    tmp_path: Path,
+) -> None:
+    """The curve is that of the times given, the share beside it that of the rounds."""
+    file = tmp_path / "enforcement.json"
+    rounds = [[10.0, 12.0, 11.0], [14.0, 20.0, 16.0], [9.0, 9.5, 30.0]]
+    file.write_text(json.dumps({"rounds_ms": rounds}))
+    options = ("--measured", str(file), "--ingest-ms", "20,40")
+    answer = json.loads(waddle("simulate", *options, "-o", "json").stdout)
+    one, found = LogNormal(median=20, p95=40), compare(rounds)
+    for row in answer["enforced"]:
+        assert row["one"] == pytest.approx(one.within(row["ms"]))
+        assert row["measuredOne"] == found.one.within(row["ms"])
+        assert row["measuredAll"] == found.all.within(row["ms"])
+    shown = waddle("simulate", *options).stdout
+    assert "requests  measured     all  measured" in shown
+    fewer = waddle("simulate", "--measured", str(file), "--replicas=2").stdout
+    assert "requests  measured     all\n" in fewer
+
+
 def test_the_formula_is_as_near_to_what_was_measured_as_is_said() -> None:
     """What three replicas of one machine took, which are late together: the careful side."""
     results = json.loads(ENFORCEMENT.read_text())

@@ -74,7 +74,7 @@ def test_some_cannot_and_which_and_why():
 
     assert (found.state, found.reason) == ("Degraded", "NotEnforceable")
     assert found.message == (
-        "2/3 replicas at generation 2; 1/3 enforce generation 1 (d1) meanwhile. "
+        "2/3 replicas at generation 2, 67% of requests; 1/3 enforce generation 1 (d1) meanwhile. "
         "b: ingest_error: does not compile (x:1)"
     )
 
@@ -162,7 +162,7 @@ def test_a_ready_replica_that_says_nothing_is_missed_and_others_are_not():
     ]
     found = verdict(says("a"), pods=pods, overdue=True)
 
-    assert found.message == "1/2 replicas at generation 2. ready: no status yet"
+    assert found.message == "1/2 replicas at generation 2, 50% of requests. ready: no status yet"
 
 
 def test_a_pod_that_is_ending_is_believed_and_one_that_is_gone_is_not():
