@@ -32,7 +32,7 @@ from tests.system.replicas import (
     template,
     until,
 )
-from webhook.certs import self_signed
+from webhook.certificates.pairs import self_signed
 
 CONFIGURATION = "waddle-validating-webhook-configuration"
 
