@@ -11,6 +11,7 @@ IDLE_CONSTRAINTS_GOAL = 1.3
 LATENCY_GOAL = 0.2
 THROUGHPUT_GOAL = 10.0
 FLOOR_GOAL = 1.6
+START_GOAL = 1.0
 
 SETS = {
     "p1": "1 constraint",
@@ -53,6 +54,7 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
         *_throughput(points),
         *_latency(result["schedule"]),
         *_memory(result["memory"]),
+        *_start(result["start"]),
     ]
 
 
@@ -105,3 +107,9 @@ def _memory(memory: dict[str, Any]) -> Iterator[Verdict]:
             yield Verdict(
                 f"memory after {one['requests']:,} requests, {SETS[name]}", ratio, bound, "at most"
             )
+
+
+def _start(started: dict[str, Any]) -> Iterator[Verdict]:
+    for name, one in started.items():
+        ratio = one["waddle"] / one["gatekeeper"]
+        yield Verdict(f"start to ready, {SETS[name]}", ratio, START_GOAL, "at most")

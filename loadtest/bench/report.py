@@ -35,7 +35,7 @@ def verdict_lines(verdicts: Sequence[dict[str, Any]]) -> str:
 def markdown(result: dict[str, Any], pictures: Sequence[str]) -> str:
     """The whole result as a page."""
     machine = "".join(f"| {name} | {value} |\n" for name, value in result["machine"].items())
-    start, floors = result["start"], result["floors"]
+    floors = result["floors"]
     drawn = "\n".join(f"![{name}]({name})" for name in pictures)
     return f"""# Serving, beside Gatekeeper
 
@@ -89,11 +89,14 @@ Resident MiB after the same requests (`pod_small.json`) to both. Of Waddle's,
 {_memory(result["memory"])}
 ## Start
 
-Seconds from the start of the process until `/readyz` answers 200, with 12 constraints, median of
-five: **{start["ready_seconds"]:.2f}** (of which the interpreter alone takes
-{start["interpreter_seconds"]:.2f} and, with it, the imports {start["imports_seconds"]:.2f}).
-Gatekeeper, whose policies come from an API server: {start["gatekeeper_seconds"]:.2f}.
-"""
+Seconds from the start of the process until `/readyz` answers 200, medians of five starts in turns,
+one at a time; Waddle has no policies compiled before. Gatekeeper's policies come from an API server.
+Of Waddle's, {floors["interpreter_seconds"]:.2f} s are the interpreter and with it the imports
+{floors["imports_seconds"]:.2f} s.
+
+| set | waddle | gatekeeper | ratio |
+|---|---|---|---|
+{_starts(result["start"])}"""
 
 
 def _verdicts(verdicts: Iterable[dict[str, Any]]) -> str:
@@ -101,6 +104,14 @@ def _verdicts(verdicts: Iterable[dict[str, Any]]) -> str:
         f"| {one['goal']} | {one['measured']:.3f} | {one['sense']} {one['bound']:g} "
         f"| {'met' if one['met'] else '**not met**'} |\n"
         for one in verdicts
+    )
+
+
+def _starts(started: dict[str, dict[str, float]]) -> str:
+    return "".join(
+        f"| {name} | {one['waddle']:.2f} | {one['gatekeeper']:.2f} | "
+        f"{one['waddle'] / one['gatekeeper']:.2f} |\n"
+        for name, one in started.items()
     )
 
 

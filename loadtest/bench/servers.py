@@ -120,7 +120,15 @@ def waddle(
         f"--cert-dir={certificates}",
         "--shutdown-delay=0",
     ]
-    return running("waddle", command, port=port, health_port=health, core=core, log=log)
+    return running(
+        "waddle",
+        command,
+        port=port,
+        health_port=health,
+        core=core,
+        log=log,
+        environment={"WADDLE_CACHE": ""},  # every start compiles all policies
+    )
 
 
 def floor(certificates: Path, *, core: int, log: Path) -> contextlib.AbstractContextManager[Server]:

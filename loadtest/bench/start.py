@@ -4,9 +4,10 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from loadtest.bench.servers import waddle
+from loadtest.bench.servers import Server
 
 STARTS = 5
 
@@ -15,17 +16,24 @@ STARTS = 5
 FLOORS = {"interpreter": "pass", "imports": "import webhook.app.process"}
 
 
-def measure(policies: Path, certificates: Path, *, core: int, log: Path) -> dict[str, float]:
-    """Medians of five, in seconds: start to ready, and the floors beside it."""
-    starts = []
-    for _ in range(STARTS):
-        with waddle(policies, certificates, core=core, log=log) as server:
-            starts.append(server.ready_seconds)
-    floors = {
+def floors(core: int) -> dict[str, float]:
+    """Medians of five, in seconds: what every start pays before its first line runs."""
+    return {
         f"{name}_seconds": statistics.median(_run(source, core) for _ in range(STARTS))
         for name, source in FLOORS.items()
     }
-    return {"ready_seconds": statistics.median(starts), **floors}
+
+
+def beside(
+    servers: dict[str, Callable[[], AbstractContextManager[Server]]],
+) -> dict[str, float]:
+    """Medians of five starts to ready of each server, in seconds, in turns and one at a time."""
+    seconds: dict[str, list[float]] = {name: [] for name in servers}
+    for _ in range(STARTS):
+        for name, start in servers.items():
+            with start() as server:
+                seconds[name].append(server.ready_seconds)
+    return {name: statistics.median(found) for name, found in seconds.items()}
 
 
 def _run(source: str, core: int) -> float:
