@@ -51,6 +51,11 @@ def _escaped(found: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(found.group().decode())
 
 
+def one_line(line: bytes) -> bytes:
+    """A line of JSON with escapes for what breaks or turns lines where it is shown."""
+    return line if line.isascii() and b"\x7f" not in line else _UNSAFE.sub(_escaped, line)
+
+
 LINE_BYTES_MAX: Final = 64 * 1024
 """Of a line. Container runtimes cut at 16 KiB and put together again; collectors commonly take no
 more than 256 KiB. What users and policies write would have no bound otherwise."""
@@ -70,7 +75,7 @@ def encode_line(event: dict[str, Any]) -> bytes:
         line = _encode(_shortened(event))
         if len(line) > LINE_BYTES_MAX:
             line = _encode(_shortened(event, 256, drop=True))
-    return _UNSAFE.sub(_escaped, line) if _UNSAFE.search(line) else line
+    return one_line(line)
 
 
 def _encode(event: dict[str, Any]) -> bytes:

@@ -93,7 +93,7 @@ class AuditThread:
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
-                client = Client(self._credentials, replica=self._settings.pod_name)
+                client = Client(self._credentials, replica=self._settings.pod_name, log=self._log)
                 async with client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
                     sweeps = self._sweeps(client, tasks)

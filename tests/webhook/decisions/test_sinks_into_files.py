@@ -341,3 +341,12 @@ def test_a_writer_that_never_lets_go_is_waited_for_and_said(
             file(path).send([item(1)])
     file(path).send([item(1)])
     assert sequences(path) == [1]
+
+
+def test_what_breaks_or_turns_lines_is_escaped_in_a_file(tmp_path: Path) -> None:
+    """Some readers take U+2028 for the end of a line, and a terminal obeys U+202E."""
+    message = "a\u2028b\u202ec\x7fd\u0085é"
+    file(tmp_path / "log").send([item(1, message=message)])
+    written = (tmp_path / "log").read_bytes()
+    assert orjson.loads(written)["message"] == message
+    assert b"a\\u2028b\\u202ec\\u007fd\\u0085\xc3\xa9" in written

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
+from webhook.log import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ class AuditDirectory:
             run = _Run(audit_id, fresh.stream)
             if not fresh.sequence and (self._directory / run.final).exists():
                 continue  # not numbered, and of a run that has ended: it came again
-            runs.setdefault(run, []).extend(fresh.lines)
+            runs.setdefault(run, []).extend(map(one_line, fresh.lines))
             if fresh.value.get("eventType") == "audit_finished":
                 ended.append(run)
         if not runs:

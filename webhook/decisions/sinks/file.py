@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
+from webhook.log import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ class RotatingFile:
             with ledger.locked() as known:
                 if not known:
                     ledger.take_in(path.name)
-                lines = [line for fresh in ledger.fresh(items) for line in fresh.lines]
+                lines = [one_line(line) for fresh in ledger.fresh(items) for line in fresh.lines]
                 if not lines:
                     return
                 if self._is_due(sum(map(len, lines)) + len(lines)):

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from webhook.decisions.sinks.sink import SinkUnavailable, lines_of
+from webhook.log import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ class Stdout:
     def send(self, items: Sequence[Item]) -> None:
         """Write and flush."""
         try:
-            sys.stdout.buffer.write(b"\n".join(lines_of(items)) + b"\n")
+            sys.stdout.buffer.write(b"\n".join(map(one_line, lines_of(items))) + b"\n")
             sys.stdout.buffer.flush()
         except OSError as error:
             raise SinkUnavailable(f"standard output: {error.strerror}") from None
