@@ -19,7 +19,7 @@ from tests.manifests import (
 )
 from tests.programs import ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
-from webhook.settings.serve import read
+from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 

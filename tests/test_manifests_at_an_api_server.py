@@ -35,7 +35,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.conditions import Verdict, merged
-from webhook.settings.serve import read
+from webhook.settings.reading import read
 
 # Kinds that the test cluster does not serve: the Prometheus operator brings them.
 FOREIGN = {"PrometheusRule", "PodMonitor"}

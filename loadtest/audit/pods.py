@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.resource import Resource
 
 BODIES = Path(__file__).resolve().parent.parent / "bodies"
 SPACES = 20

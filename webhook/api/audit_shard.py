@@ -15,7 +15,7 @@ from webhook.api.shapes import object_of, objects_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 FIELD: Final = "audit"
 

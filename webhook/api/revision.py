@@ -22,7 +22,7 @@ from webhook.api.encoding import DecodeError, decode, encode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 GROUP: Final = "policy.waddle.dev"
 VERSION: Final = "v1alpha1"

@@ -8,12 +8,10 @@ there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from webhook.api.pod_status import Json
 
 
 def object_of(value: object) -> Json:
@@ -51,3 +49,7 @@ def is_deleted(document: Mapping[str, Any] | None) -> bool:
     return document is not None and bool(
         object_of(document.get("metadata")).get("deletionTimestamp")
     )
+
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""

@@ -25,7 +25,7 @@ from webhook.metrics.audit import AUDIT_SWEEPS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.app.decisions import DecisionLog
     from webhook.audit.sink import Sink
     from webhook.audit.tally import ConstraintKey

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
+from webhook.api.resource import Resource
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 from webhook.server.validation import PATH, Access
 
 if TYPE_CHECKING:

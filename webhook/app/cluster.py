@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.client import Client as PolicyClient
     from webhook.controllers.rollout_keeper import RecordEvent

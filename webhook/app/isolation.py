@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from webhook.constraint.isolation import Isolation
 
 if TYPE_CHECKING:
-    from webhook.constraint.isolation import OnError
+    from webhook.constraint.causes import OnError
     from webhook.settings.serve import ServeSettings
 
 OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")

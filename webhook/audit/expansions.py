@@ -19,8 +19,8 @@ from webhook.constraint.expansion import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
     from webhook.constraint.expansion import ExpansionTemplate
     from webhook.log import Logger
 

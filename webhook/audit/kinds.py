@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster.errors import UnreachableError
-from webhook.cluster.resource import Resource
 from webhook.constraint import enforcement
 from webhook.constraint.targets import admission
 

@@ -20,8 +20,8 @@ from webhook.cluster.pages import check_object, read_page
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client, Object
-    from webhook.cluster.resource import Resource
 
 FIRST_OBJECTS: Final = 100
 """Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the

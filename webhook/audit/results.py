@@ -9,7 +9,7 @@ from webhook.api.audit_shard import shard
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.audit.members import Members
     from webhook.audit.sink import SweepEnd
     from webhook.audit.statuses import ConstraintStatuses

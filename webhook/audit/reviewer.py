@@ -17,10 +17,10 @@ from webhook.constraint.review import AugmentedObject
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.cluster.client import Object
-    from webhook.cluster.resource import Resource
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.review import Source

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
+from webhook.api.resource import Resource
 from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import FORBIDDEN, FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping

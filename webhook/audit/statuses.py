@@ -13,11 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.audit.patience import is_passing
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 from webhook.constraint.constraint import GROUP
 
 if TYPE_CHECKING:

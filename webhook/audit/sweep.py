@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.audit.sink import Sink
     from webhook.audit.source import Source
     from webhook.cluster.client import Object
-    from webhook.cluster.resource import Resource
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
 

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.api.pod_status import Json
+    from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
     from webhook.audit.events import AuditEvents
     from webhook.audit.shares import Shares
     from webhook.audit.sink import Sink
     from webhook.audit.tally import ConstraintKey, Count
     from webhook.audit.totals import Receiver
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client, Object
     from webhook.cluster.reflector import Settings
-    from webhook.cluster.resource import Resource
     from webhook.cluster.store import Change
 
 OBJECT_BYTES: Final = 450

@@ -33,7 +33,7 @@ from webhook.cluster.work_queue import WorkQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.certificates.place import Place
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Settings, Statistics

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.resource import Resource
+from webhook.api.resource import Resource
 from webhook.constraint import constraint
 from webhook.controllers.convergence import TEMPLATE_KIND
 

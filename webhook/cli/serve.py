@@ -13,7 +13,8 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.settings.flags import InvalidFlag, usage
-from webhook.settings.serve import ServeSettings, read
+from webhook.settings.reading import read
+from webhook.settings.serve import ServeSettings
 
 _HELP = """Usage: waddle serve --policies DIR [FLAG]...
        waddle serve --kubernetes [FLAG]...

@@ -21,9 +21,9 @@ from webhook.settings.flags import InvalidFlag, read_duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Reflector
-    from webhook.cluster.resource import Resource
     from webhook.cluster.store import Change
     from webhook.controllers.convergence import Convergence
 

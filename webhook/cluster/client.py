@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from types import TracebackType
 
+    from webhook.api.resource import Resource
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.resource import Resource
     from webhook.log import Logger
 
 FIELD_MANAGER: Final = "waddle"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource, group_path
 from webhook.cluster.errors import ApiError
-from webhook.cluster.resource import Resource, group_path
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.resource import Resource
+from webhook.api.resource import Resource
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 

@@ -31,8 +31,8 @@ from webhook.cluster.store import Change, Store, slim
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client, Object
-    from webhook.cluster.resource import Resource
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _GONE: Final = 410

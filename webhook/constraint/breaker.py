@@ -17,13 +17,12 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.entry import Entry
 
 BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
 
@@ -61,6 +60,14 @@ KINDS_MAX: Final = 1024
 
 SMALLER: Final = 2
 """A review this many times smaller than those that were too slow is tried where those are not."""
+
+
+class Evaluated(Protocol):
+    """What is guarded: a template's entry in a snapshot."""
+
+    @property
+    def evaluator(self) -> object:
+        """Another for another revision of the template."""
 
 
 @dataclass(slots=True)
@@ -129,7 +136,7 @@ class Guard:
         """Whether a review of this size tells of its policies rather than of its object."""
         return size <= max(SIZE_USUAL, USUAL_FACTOR * self._medians.get(kind, 0.0))
 
-    def _find(self, entry: Entry, constraint: Constraint) -> Breaker | None:
+    def _find(self, entry: Evaluated, constraint: Constraint) -> Breaker | None:
         """The breaker of this very policy: a changed one begins anew."""
         breaker = self.breakers.get(constraint.key)
         if breaker is None:
@@ -144,7 +151,7 @@ class Guard:
             return None
         return breaker
 
-    def is_slow(self, entry: Entry, constraint: Constraint, size: int = 0) -> bool:
+    def is_slow(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> bool:
         """Whether it must not be evaluated on the admission thread now."""
         breaker = self._find(entry, constraint)
         if breaker is None:
@@ -153,7 +160,7 @@ class Guard:
             return self._clock() < breaker.slow_until and not _is_smaller(size, breaker.slow_size)
         return breaker.state == "open" and self._clock() >= breaker.retry_at
 
-    def admits(self, entry: Entry, constraint: Constraint, size: int = 0) -> bool:
+    def admits(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> bool:
         """Whether to evaluate it now; where it is a trial, only once."""
         breaker = self._find(entry, constraint)
         if breaker is None or breaker.state == "closed":
@@ -174,7 +181,7 @@ class Guard:
         last = f": {breaker.message}" if breaker is not None else ""
         return f"evaluation is suspended after repeated overruns{last}"
 
-    def slowed(self, entry: Entry, constraint: Constraint, size: int = 0) -> None:
+    def slowed(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
         """It took too long for the admission thread, which is not yet an overrun."""
         self._slow(self._known(entry, constraint), size)
 
@@ -184,7 +191,9 @@ class Guard:
         breaker.slow_size = min(size, breaker.slow_size) if was else size
         breaker.slow_until = now + SLOW_SECONDS
 
-    def overran(self, entry: Entry, constraint: Constraint, message: str, size: int = 0) -> None:
+    def overran(
+        self, entry: Evaluated, constraint: Constraint, message: str, size: int = 0
+    ) -> None:
         """It took more than its budget, with something of usual size."""
         breaker = self._known(entry, constraint)
         now = self._clock()
@@ -201,7 +210,7 @@ class Guard:
                 self._wait(breaker)
                 self._become(breaker, "open")
 
-    def finished(self, entry: Entry, constraint: Constraint, size: int = 0) -> None:
+    def finished(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
         """It was evaluated within its budget."""
         breaker = self._find(entry, constraint)
         if breaker is None or breaker.state != "half-open":
@@ -233,7 +242,7 @@ class Guard:
             key: _view(breaker) for key, breaker in tuple(self.breakers.items()) if breaker.total
         }
 
-    def _known(self, entry: Entry, constraint: Constraint) -> Breaker:
+    def _known(self, entry: Evaluated, constraint: Constraint) -> Breaker:
         breaker = self._find(entry, constraint)
         if breaker is None:
             with self._lock:

@@ -43,9 +43,10 @@ from webhook.constraint.template import CEL, Template, kind_of, read_template
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
-    from webhook.constraint.isolation import Isolation, OnError
+    from webhook.constraint.isolation import Isolation
     from webhook.constraint.target import Target
 
 

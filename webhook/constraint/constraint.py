@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.constraint.isolation import OnError, Stage
+    from webhook.constraint.causes import OnError, Stage
     from webhook.constraint.target import CompiledMatch
 
 GROUP: Final = "constraints.gatekeeper.sh"

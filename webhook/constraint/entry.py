@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.driver import Evaluator
-    from webhook.constraint.isolation import OnError
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
 

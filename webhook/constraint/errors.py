@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from webhook.constraint.isolation import Stage
+    from webhook.constraint.causes import Stage
 
 
 class ConstraintFrameworkError(ValueError):

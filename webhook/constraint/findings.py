@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.constraint import enforcement, isolation
 from webhook.constraint.errors import Deferred, MatchError, PolicyError
 from webhook.constraint.result import Fault, Responses, Result, Undecided, answer_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from webhook.constraint.breaker import Guard
+    from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
-    from webhook.constraint.isolation import UndecidedCause
+    from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits
+    from webhook.constraint.plan import Plan
     from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
-    from webhook.constraint.snapshot import Snapshot
-    from webhook.constraint.target import Matcher
+    from webhook.constraint.target import Matcher, Target
 
 AUTOREJECT: Final = "unable to match constraints"
 
@@ -28,6 +29,29 @@ _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
 
 _Groups = tuple[tuple["Constraint", ...], ...]
+
+
+class Policies(Protocol):
+    """What is reviewed by: a snapshot."""
+
+    @property
+    def inventory(self) -> Mapping[str, Any]:
+        """Referential data."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """What the operator chose about faults of policies."""
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        """By name."""
+
+    @property
+    def enforcement_points(self) -> tuple[str, ...]:
+        """Those that there are."""
+
+    def plan(self, point: str, target: str, key: Hashable) -> Plan:
+        """The constraints that can match."""
 
 
 class Findings:
@@ -46,7 +70,7 @@ class Findings:
         "undecided",
     )
 
-    def __init__(self, snapshot: Snapshot, point: str, limits: Limits) -> None:
+    def __init__(self, snapshot: Policies, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
         self.limits = limits

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
+from webhook.constraint.causes import ON_ERROR, OnError, Stage, UndecidedCause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
 ANNOTATION: Final = "waddle.dev/on-error"
 """Of a constraint, or of a template for all its constraints that do not say otherwise."""
 
-OnError: TypeAlias = Literal["lastGood", "reject", "allow"]
-ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
-
-Stage: TypeAlias = Literal["parse", "compile", "template", "constraint", "engine", "environment"]
-"""Where a policy was found broken: its source, as text or in its meaning, or the object; or the
-engine that it is written for is not there; or the machine could not compile it, and will be asked
-again."""
-
-UndecidedCause: TypeAlias = Literal[
-    "parse",
-    "compile",
-    "template",
-    "constraint",
-    "engine",
-    "environment",
-    "error",
-    "overrun",
-    "suspended",
-    "deadline",
-]
-"""A stage; or its evaluation failed, took more than it may, was not begun after it had done so
-repeatedly, or had no time left in the request."""
 
 Answer: TypeAlias = Literal["reject", "warn", "record"]
 """``reject`` refuses the request, ``warn`` adds a warning, ``record`` tells the user nothing."""

@@ -17,9 +17,9 @@ from webhook.constraint import enforcement
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
+    from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
-    from webhook.constraint.isolation import OnError
     from webhook.constraint.target import CompiledMatch, Matcher
 
 SELECTIONS_MAX: Final = 256

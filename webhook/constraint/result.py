@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.isolation import Answer, UndecidedCause
+    from webhook.constraint.isolation import Answer
 
 ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""

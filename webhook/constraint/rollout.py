@@ -29,7 +29,7 @@ from webhook.settings.flags import duration_seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 ANNOTATION: Final = "waddle.dev/rollout"
 PAUSE: Final = "waddle.dev/rollout-pause"

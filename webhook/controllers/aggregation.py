@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
 from webhook.api.config import CONFIG
+from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import Reflector, Selection
-from webhook.cluster.resource import Resource
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper

@@ -16,7 +16,7 @@ from webhook.replicas import pods
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import Subject
 
 AUDIT_OPERATION: Final = "audit"

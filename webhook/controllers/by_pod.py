@@ -16,7 +16,8 @@ from webhook.api.shapes import objects_of, status_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Json, StatusKind
+    from webhook.api.pod_status import StatusKind
+    from webhook.api.shapes import Json
 
 
 def merged_status(

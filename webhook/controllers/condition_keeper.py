@@ -20,7 +20,8 @@ from webhook.events.policies import event
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import Subject
     from webhook.events.policies import EventWriter
     from webhook.log import Logger

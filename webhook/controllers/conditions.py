@@ -31,7 +31,7 @@ from webhook.replicas.pods import WEBHOOK_OPERATION, WEBHOOK_PODS, Replica, repl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.controllers.convergence import Convergence, Standing
 
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")

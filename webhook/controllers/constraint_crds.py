@@ -16,7 +16,7 @@ from webhook.cluster.reflector import Selection
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"

@@ -14,7 +14,7 @@ from webhook.api.shapes import conditions_of, is_deleted, status_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 WAIT_SECONDS: Final = 5.0
 """The API server takes a tenth of a second; a loaded one, or one that starts, some."""

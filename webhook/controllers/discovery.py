@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, status_of
 from webhook.cluster.discovery import Discovery, UnknownKindError
-from webhook.cluster.resource import Resource
 from webhook.constraint import constraint
 
 if TYPE_CHECKING:

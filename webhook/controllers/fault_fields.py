@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api import timestamp
 
 if TYPE_CHECKING:
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.isolation import FaultView
     from webhook.controllers.requirements import Requirements

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.cluster.client import Client
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client as PolicyClient

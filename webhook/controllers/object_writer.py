@@ -21,10 +21,10 @@ from webhook.controllers.spoiled import Spoiled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Selection, Settings
-    from webhook.cluster.resource import Resource
     from webhook.cluster.store import Change, Store
     from webhook.controllers.spoiled import Follower
     from webhook.log import Logger

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 
 class Observations:

@@ -12,7 +12,7 @@ readiness ever speaks of policy that does not answer admissions yet.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.pod_status import StatusError
 from webhook.constraint import constraint as constraints
@@ -27,6 +27,7 @@ from webhook.constraint.errors import (
 from webhook.constraint.rollout import stage_of, staged
 from webhook.controllers.constraint_crds import owned
 from webhook.controllers.observations import Observations
+from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.policy_state import (
     UNFORESEEN,
     State,
@@ -52,20 +53,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions import Revisions
     from webhook.readiness import Tracker
-
-TEMPLATES: Final = "ConstraintTemplate"
-"""The templates' name in readiness."""
-
-
-def constraint_kind(kind: str) -> str:
-    """A constraint kind's name in readiness."""
-    return f"{kind}.{constraints.GROUP}"
 
 
 class PolicyController:

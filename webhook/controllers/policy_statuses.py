@@ -12,7 +12,8 @@ from webhook.controllers.requirements import missing_text
 from webhook.controllers.revisions import origin_fields
 
 if TYPE_CHECKING:
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.isolation import FaultView
     from webhook.controllers.policy_state import State

@@ -19,7 +19,8 @@ from webhook.serving.revision import Revision
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.constraint.client import Client
     from webhook.controllers.reconciler import Intents
     from webhook.controllers.revisions import Revisions

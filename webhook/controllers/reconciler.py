@@ -17,15 +17,15 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint import constraint
-from webhook.controllers import policies, sync
-from webhook.controllers.policies import constraint_kind
+from webhook.controllers import sync
+from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.sync import data_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.cluster.store import Key
     from webhook.constraint.client import Client
     from webhook.controllers.policies import PolicyController
@@ -97,7 +97,7 @@ class Reconciler:
 
     def begin(self) -> None:
         """Say what is awaited, and want the kinds that are always wanted."""
-        for kind in (policies.TEMPLATES, sync.CONFIG, sync.SYNC_SETS, NAMESPACES):
+        for kind in (TEMPLATES, sync.CONFIG, sync.SYNC_SETS, NAMESPACES):
             self._tracker.track(kind)
         for gvk in (NAMESPACE, CONFIG, SYNC_SET, TEMPLATE):
             self._policy_watches.add_watch(gvk)
@@ -145,7 +145,7 @@ class Reconciler:
 
     def trouble(self, gvk: GroupVersionKind, error: str) -> None:
         """A kind's list or watch failed: whoever asks what is awaited is told so."""
-        names = {TEMPLATE: policies.TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
+        names = {TEMPLATE: TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
         names[NAMESPACE] = NAMESPACES
         if gvk.group == constraint.GROUP:
             names[gvk] = constraint_kind(gvk.kind)
@@ -155,7 +155,7 @@ class Reconciler:
 
     def _listed(self, gvk: GroupVersionKind) -> None:
         if gvk == TEMPLATE:
-            self._policy.listed(policies.TEMPLATES)
+            self._policy.listed(TEMPLATES)
         elif gvk == CONFIG:
             self._tracker.expect(sync.CONFIG, ())
         elif gvk == SYNC_SET:

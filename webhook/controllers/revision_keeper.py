@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import revision
 from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.resource import Resource
 from webhook.api.revision import InvalidRevision, Revision, read_revision, revision_object
 from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.resource import Resource
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers.policies import TEMPLATES
+from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.turns import TURN_SECONDS
@@ -33,7 +33,8 @@ from webhook.replicas import rendezvous
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.cluster.client import Client
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
@@ -62,7 +63,7 @@ _FORBIDDEN: Final = 403
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 Key = tuple[str, str]
-"""A constraint kind, or :data:`~webhook.controllers.policies.TEMPLATES`, and a name."""
+"""A constraint kind, or :data:`~webhook.controllers.observed.TEMPLATES`, and a name."""
 
 
 class RevisionKeeper:

@@ -17,7 +17,7 @@ from webhook.api.revision import ROLLBACK, InvalidRevision, Revision, digest_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
 
 MISSING_REVISION = "missing_revision"
 """Code of the status error of a roll back to what is not kept."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import LABEL_PREFIX
+from webhook.api.resource import Resource
 from webhook.api.shapes import object_of
-from webhook.cluster.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,8 @@ from webhook.controllers.statuses import kept, overlay_status, own_statuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json, Pod, StatusKind
+    from webhook.api.pod_status import Pod, StatusKind
+    from webhook.api.shapes import Json
     from webhook.cluster.client import Client
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger

@@ -10,7 +10,8 @@ from webhook.cluster.reflector import Selection
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json, Pod
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
 
 
 def own_statuses(pod: Pod) -> Selection:

@@ -19,7 +19,7 @@ from webhook.cluster.kinds import EVENTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Json
+    from webhook.api.shapes import Json
     from webhook.cluster.client import Client
     from webhook.log import Logger
 

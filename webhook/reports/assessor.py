@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupKind
+    from webhook.api.resource import Resource
     from webhook.audit.scope import Scope
     from webhook.cluster.client import Client, Object
-    from webhook.cluster.resource import Resource
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
     from webhook.log import Logger
     from webhook.reports.report_api import ReportApi
 

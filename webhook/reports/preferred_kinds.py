@@ -11,8 +11,8 @@ from webhook.cluster.discovery import UnknownKindError
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind, GroupVersionKind
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
 
 FRESH_SECONDS: Final = 600.0
 """As long as other lists of kinds are believed."""

@@ -9,8 +9,8 @@ from webhook.cluster.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
     from webhook.reports.report import Json
 
 PAGE_REPORTS: Final = 500

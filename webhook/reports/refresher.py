@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client, Object
-    from webhook.cluster.resource import Resource
     from webhook.log import Logger
 
 WORKERS: Final = 8

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.resource import Resource
+from webhook.api.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.reports.report import difference, is_ours
 
 if TYPE_CHECKING:
+    from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.cluster.resource import Resource
     from webhook.log import Logger
     from webhook.reports.capacity import Capacity
     from webhook.reports.report import Json

@@ -2,9 +2,8 @@
 
 uvicorn makes one for each connection (``http=`` of its configuration). httptools
 parses. A request is handed to the application when its body is complete, so that
-a slow client costs bytes and a deadline, never a running request. Whatever cannot
-be understood is answered with a 4xx that says what is wrong, and the connection
-is closed.
+a slow client costs bytes and a deadline, never a running request. Whatever cannot be
+understood is answered with a 4xx that says what is wrong, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ from webhook.server.status import failure
 if TYPE_CHECKING:
     from uvicorn import Config
 
-    from webhook.server.exchange import Application, Responder
+    from webhook.server.exchange import Application
     from webhook.server.hub import Hub
     from webhook.server.limits import Reading
+    from webhook.server.responder import Responder
 
 NEVER: Final = float("inf")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.exchange import Answer, Receive, Send
+    from webhook.server.exchange import Receive, Send
+    from webhook.server.responder import Answer
 
 _EMPTY: Final = encode(
     {

@@ -16,34 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from webhook.server.hub import Hub
+    from webhook.server.responder import Header
 
     Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
     Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
 
-Header = tuple[bytes, bytes]
 JSON: Final[Header] = (b"content-type", b"application/json")
 JSON_ALONE: Final = (JSON,)
 """The headers of nearly every answer, known by identity."""
 
 RELEASE: Final = "waddle.release_body"
 """Where a scope has what lets go of the request's body before it is answered."""
-
-Answer = tuple[int, tuple[Header, ...], bytes]
-"""A whole response: its code, its headers and its body."""
-
-
-class Responder(Protocol):
-    """Answers requests of one path at once."""
-
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
-        """The response; None where the application must be asked, which may wait."""
-
-    def refuse_unread(self, prefix: bytes, message: str) -> Answer | None:
-        """The response to a body that is too large to be read, of which this is the beginning.
-
-        None where there is nothing better to say than 413.
-        """
 
 
 def status_line(status: int) -> bytes:

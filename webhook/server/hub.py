@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.exchange import Responder
     from webhook.server.limits import ConnectionLimits
+    from webhook.server.responder import Responder
 
 SLICE_SECONDS: Final = 0.005
 """How long requests are answered one after the other before the loop reads sockets again: long

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.exchange import Header, Receive, Send
+    from webhook.server.exchange import Receive, Send
+    from webhook.server.responder import Header
 
 PATH: Final = "/v1/validate-policy"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from webhook.watch.queue import Event, Queue
 
@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.watch.manager import Manager
+
+
+class Watches(Protocol):
+    """Who watches for registrars: the manager."""
+
+    def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
+        """A registrar wants a kind."""
+
+    def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
+        """A registrar wants a kind no more."""
 
 
 class Registrar:
@@ -20,7 +29,7 @@ class Registrar:
     known of a kind that others watch already is replayed from the store.
     """
 
-    def __init__(self, name: str, manager: Manager) -> None:
+    def __init__(self, name: str, manager: Watches) -> None:
         self.name = name
         self.queue = Queue()
         self._manager = manager

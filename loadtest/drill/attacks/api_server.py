@@ -12,10 +12,10 @@ from loadtest.drill.drill import Row
 from tests.cluster import write_kubeconfig
 from tests.webhook.cluster.recording import Recorder
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Reflector, Settings
-from webhook.cluster.resource import Resource
 
 ATTACK_SECONDS = 20.0
 LIST_BYTES_MAX = 16 << 20

@@ -6,7 +6,7 @@ from webhook.app.fault_injection import VARIABLE, FaultRefusedError, RefusingDri
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError
 from webhook.constraint.template import Code, Template
-from webhook.settings.serve import read
+from webhook.settings.reading import read
 
 POD = {"POD_NAME": "waddle-1", "POD_NAMESPACE": "waddle-system"}
 WHOLE = "refuse-template:K8sAlways:waddle-1"

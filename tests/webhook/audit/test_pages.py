@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.webhook.audit.made import POD, SECRET, items
+from webhook.api.resource import Resource
 from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
 from webhook.audit.patience import patiently
 from webhook.audit.source import ListSource, UnreadableKindError
@@ -21,7 +22,6 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 
 PODS = Resource(POD, "pods", namespaced=True)
 Answer = tuple[int, dict[str, Any]]

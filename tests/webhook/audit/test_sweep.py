@@ -17,6 +17,7 @@ from tests.webhook.audit.made import (
 )
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Audited, Identity, Sinks, SweepEnd, SweepStart
@@ -25,7 +26,6 @@ from webhook.audit.sweep import Sweep
 from webhook.audit.tally import ConstraintKey, Count
 from webhook.audit.totals import Totals
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import UNLIMITED

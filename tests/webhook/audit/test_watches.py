@@ -5,10 +5,10 @@ import asyncio
 from tests.cluster import Cluster
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.resource import Resource
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 NAME = "seen-between-sweeps"

@@ -13,6 +13,7 @@ from cryptography import x509
 
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.certificates import pairs
 from webhook.certificates.keeper import ServingCertificate
 from webhook.certificates.pairs import CertificatePair, SwappedContext
@@ -22,7 +23,6 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.resource import Resource
 from webhook.log import open_log
 
 NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)

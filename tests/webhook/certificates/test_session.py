@@ -14,7 +14,7 @@ from webhook.log import open_log
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CERT_NOT_AFTER
-from webhook.settings.serve import read
+from webhook.settings.reading import read
 
 ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": "ns"}
 NOW = dt.datetime.now(tz=dt.UTC)

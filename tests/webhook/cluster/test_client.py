@@ -8,11 +8,11 @@ import yaml
 from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.resource import Resource
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 

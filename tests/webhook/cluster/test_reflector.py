@@ -8,10 +8,10 @@ from tests.cluster import ApiError, Cluster
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Reflector, Selection, Settings
-from webhook.cluster.resource import Resource
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 WIDGET = Resource(GroupVersionKind("tests.waddle.dev", "v1", "Widget"), "widgets", namespaced=False)

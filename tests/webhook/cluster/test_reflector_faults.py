@@ -10,10 +10,10 @@ from tests.webhook.cluster.fault_server import error_event, event, listed, obj, 
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.encoding import encode
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, Client
 from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import Reflector, Settings
-from webhook.cluster.resource import Resource
 from webhook.log import Log
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)

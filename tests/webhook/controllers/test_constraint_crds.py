@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client as ApiClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.resource import Resource
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget

@@ -11,11 +11,11 @@ from tests.patience import PATIENCE_SECONDS
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
+from webhook.api.resource import Resource
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
-from webhook.cluster.resource import Resource
 from webhook.controllers.object_writer import ObjectWriter, changed_names, difference
 from webhook.controllers.statuses import overlay_status, own_statuses
 from webhook.log import open_log

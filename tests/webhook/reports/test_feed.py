@@ -7,7 +7,7 @@ from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.api.admission import AdmissionResponse, read_review
 from webhook.reports import feed as feed_module
 from webhook.reports.feed import AdmissionFeed
-from webhook.serving.recorder import ListenedRecorder, Reviewed
+from webhook.serving.recorder import Reviewed
 
 ALLOWED = AdmissionResponse("1", allowed=True)
 DENIED = AdmissionResponse("1", allowed=False, code=403)
@@ -101,33 +101,3 @@ def test_what_finds_no_room_is_counted(snapshot, monkeypatch):
     assert feed.take_dropped() == 0
     assert sorted(item.uid for item in feed.take()) == ["a", "b"]
     assert list(feed.take()) == []
-
-
-class Recorded:
-    """A recorder that marks answers."""
-
-    def __init__(self):
-        self.refused = []
-
-    def answered(self, reviewed, response):
-        return response._replace(message="recorded")
-
-    def unanswered(self, reviewed, code, error):
-        self.refused.append(code)
-
-
-def test_the_decision_log_hears_of_everything_behind_the_feed(snapshot):
-    feed, log = AdmissionFeed(WRITES), Recorded()
-    recorder = ListenedRecorder([feed.note], log)
-    answer = recorder.answered(Reviewed(request_of(), None, snapshot, TIMES), ALLOWED)
-    assert answer.message == "recorded"
-    assert len(list(feed.take())) == 1
-    recorder.unanswered(Reviewed(request_of(), None, snapshot, TIMES), 504, "late")
-    assert log.refused == [504]
-    assert list(feed.take()) == []
-
-
-def test_without_a_decision_log_the_answer_is_left_as_it_is(snapshot):
-    recorder = ListenedRecorder([AdmissionFeed(WRITES).note], None)
-    assert recorder.answered(Reviewed(request_of(), None, snapshot, TIMES), ALLOWED) is ALLOWED
-    recorder.unanswered(Reviewed(request_of(), None, snapshot, TIMES), 504, "late")

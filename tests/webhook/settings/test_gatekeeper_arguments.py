@@ -5,7 +5,7 @@ import yaml
 
 from tests.programs import ProgramUnavailableError, gatekeeper_sources
 from webhook.settings.flags import InvalidFlag
-from webhook.settings.serve import read
+from webhook.settings.reading import read
 
 IN_A_POD = {
     "POD_NAME": "gatekeeper-controller-manager-x",

@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.settings.flags import InvalidFlag
+from webhook.settings.reading import read
 from webhook.settings.reports import ENTRIES_MAX
-from webhook.settings.serve import read
 
 ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": "n", "POD_UID": "u"}
 

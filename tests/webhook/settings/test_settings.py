@@ -7,7 +7,8 @@ import pytest
 from webhook.cli.documents import PAGES
 from webhook.settings.flags import InvalidFlag, duration_seconds, flags_of, usage
 from webhook.settings.gatekeeper import FLAGS
-from webhook.settings.serve import ServeSettings, read
+from webhook.settings.reading import read
+from webhook.settings.serve import ServeSettings
 from webhook.settings.serve_checks import address
 
 DOCUMENTS = Path(__file__).parents[3] / "docs"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from webhook.rego.run.limits import EvaluationContext
-    from webhook.rego.run.values import Value
 
 NODE_STEPS: Final = 8
 """What a part of a value is worth: 0.4 µs, as most walks take."""
@@ -60,7 +59,7 @@ _SHORT: Final = 1 << 64
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
-def afford_tree(value: Value, most: int = MAX_STEPS) -> None:
+def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
     """Pay for a walk through a value, strings and numbers as one part each.
 
     Raises ``eval_cancel_error``.
@@ -70,14 +69,14 @@ def afford_tree(value: Value, most: int = MAX_STEPS) -> None:
         charge(steps)
 
 
-def afford_text(value: Value) -> None:
+def afford_text(value: Any) -> None:
     """Pay for writing a value out; raises ``eval_cancel_error``."""
     steps = text_steps(value)
     if steps > FREE_STEPS:
         charge(steps)
 
 
-def afford_smaller(a: Value, b: Value) -> None:
+def afford_smaller(a: Any, b: Any) -> None:
     """Pay for a walk through both that ends with the smaller one; beside a scalar there is none."""
     if type(a) in _SCALARS or type(b) in _SCALARS:
         return
@@ -93,13 +92,13 @@ def afford_smaller(a: Value, b: Value) -> None:
     charge(steps if other < 0 else min(steps, other))
 
 
-def tree_steps(value: Value, most: int = MAX_STEPS) -> int:
+def tree_steps(value: Any, most: int = MAX_STEPS) -> int:
     """The weight of an array, object or set; raises ``eval_cancel_error`` beyond ``most``."""
     steps = _plain_steps(value)
     return _heavy(value, most, texts=False) if steps < 0 else steps
 
 
-def _plain_steps(value: Value) -> int:
+def _plain_steps(value: Any) -> int:
     """The weight of a value of few parts; below 0 for others."""
     left = PLAIN_PARTS
     waiting = [value]
@@ -120,7 +119,7 @@ def _plain_steps(value: Value) -> int:
     return (PLAIN_PARTS - left) * NODE_STEPS
 
 
-def text_steps(value: Value, most: int = MAX_STEPS) -> int:
+def text_steps(value: Any, most: int = MAX_STEPS) -> int:
     """The same with the lengths of strings and numbers, of any value."""
     if type(value) in _SCALARS:
         return _scalar_steps(value)
@@ -151,17 +150,17 @@ def text_steps(value: Value, most: int = MAX_STEPS) -> int:
     return (_PLAIN_CHARACTERS - left) // CHARACTERS_A_STEP
 
 
-def _members(item: Value) -> Collection[Value]:
+def _members(item: Any) -> Collection[Any]:
     """What is in a value; nothing in a number or text, which may be of a class of its own."""
     if isinstance(item, (int, float, str)):
         return ()
     if type(item) is list:
         return item
-    members: Collection[Value] = item.values() if type(item) is dict else item.parts()
+    members: Collection[Any] = item.values() if type(item) is dict else item.parts()
     return members
 
 
-def _scalar_steps(value: Value) -> int:
+def _scalar_steps(value: Any) -> int:
     kind = type(value)
     if kind is str:
         return NODE_STEPS + len(value) // CHARACTERS_A_STEP
@@ -169,7 +168,7 @@ def _scalar_steps(value: Value) -> int:
     return NODE_STEPS + bits // BITS_A_STEP if bits > 64 else NODE_STEPS
 
 
-def _heavy(value: Value, most: int, *, texts: bool) -> int:
+def _heavy(value: Any, most: int, *, texts: bool) -> int:
     """The weight, each part looked at once however often it occurs."""
     known: dict[int, int] = {}
     looked_at = 0

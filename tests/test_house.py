@@ -1,0 +1,106 @@
+"""How the code is laid out: no circles, modules that fit in a head, tests where their subject is."""
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import ROOT
+
+MEDIAN_MAX, P90_MAX = 150, 350
+GENERATED = {"decisions_pb2"}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of webhook by its dotted name; a package is its ``__init__``."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((ROOT / "webhook").rglob("*.py"))
+        if path.stem not in GENERATED
+    }
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a module imports anywhere, what only annotations need included."""
+    known, names = modules(), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys()
+            if any(f"{node.module}.{alias.name}" not in known for alias in node.names):
+                names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names & known.keys()
+
+
+def test_no_modules_form_a_circle():
+    """Imports that only types need count, too: who reads one module can read those below first."""
+    sorter = TopologicalSorter({name: imported(path) for name, path in modules().items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_most_modules_are_short():
+    """The median module and the ninetieth in a hundred; a package's docstring is no module."""
+    lengths = [
+        path.read_text().count("\n") for path in modules().values() if path.stem != "__init__"
+    ]
+    percentiles = statistics.quantiles(lengths, n=100)
+    assert percentiles[49] <= MEDIAN_MAX
+    assert percentiles[89] <= P90_MAX
+
+
+def test_tests_of_modules_lie_where_the_modules_do():
+    """``tests/webhook`` mirrors ``webhook``: folder by folder, and each package has one."""
+    tests, code = ROOT / "tests" / "webhook", ROOT / "webhook"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")} - {Path()}
+    packages = {path.parent.relative_to(code) for path in code.rglob("*.py")} - {Path()}
+    assert folders - packages == set(), "tests of a package that is not there"
+    assert {path for path in packages if len(path.parts) == 1} - folders == set()
+    loose = {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")}
+    assert loose - {path.stem for path in code.glob("*.py")} == set()
+
+
+def test_the_architecture_names_every_package():
+    """In the tree of parts, by which a reader finds their way."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    parts = text[text.index("## The parts") : text.index("## Flows")]
+    names = {
+        path.stem if path.is_file() else path.name
+        for path in (ROOT / "webhook").iterdir()
+        if not path.name.startswith("_") and (path.is_dir() or path.suffix == ".py")
+    }
+    assert {
+        name for name in names if not re.search(rf"^  .*\b{name}\b", parts, re.MULTILINE)
+    } == set()
+
+
+def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
+    """The contract that says so is able to fail: of a copy with one more import it does."""
+    config = (ROOT / "pyproject.toml").read_text()
+    start = config.index("[tool.importlinter]")
+    contract = config[config.index('id = "doors"') :].split("\n\n")[0]
+    contract = "".join(
+        line for line in contract.splitlines(keepends=True) if "code_cache" not in line
+    )
+    head = config[start:].split("\n\n")[0]
+    path = tmp_path / "contracts.toml"
+    path.write_text(f"{head}\n\n[[tool.importlinter.contracts]]\n{contract}\n")
+    finished = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache", "--config", path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert finished.returncode != 0
+    assert "webhook.rego.code_cache -> os" in finished.stdout

@@ -1,0 +1,48 @@
+"""Who hears of a decision: listeners first, then whoever records, if anybody does."""
+
+import pytest
+
+from tests.behaviour.serving import review
+from webhook.api.admission import AdmissionResponse, read_review
+from webhook.serving.recorder import ListenedRecorder, Reviewed
+
+ALLOWED = AdmissionResponse("1", allowed=True)
+
+
+class Recorded:
+    """A recorder that marks answers."""
+
+    def __init__(self):
+        self.refused = []
+
+    def answered(self, reviewed, response):
+        return response._replace(message="recorded")
+
+    def unanswered(self, reviewed, code, error):
+        self.refused.append(code)
+
+
+@pytest.fixture
+def reviewed():
+    return Reviewed(read_review(review()), None, None, (0.0, 0.0))
+
+
+def test_listeners_hear_of_each_answer_before_it_is_recorded(reviewed):
+    heard, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *told: heard.append(told)] * 2, log)
+    assert recorder.answered(reviewed, ALLOWED).message == "recorded"
+    assert heard == [(reviewed, ALLOWED)] * 2
+
+
+def test_listeners_do_not_hear_of_what_was_not_decided(reviewed):
+    heard, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *told: heard.append(told)], log)
+    recorder.unanswered(reviewed, 504, "late")
+    assert heard == []
+    assert log.refused == [504]
+
+
+def test_without_a_recorder_the_answer_is_left_as_it_is(reviewed):
+    recorder = ListenedRecorder([lambda *_: None], None)
+    assert recorder.answered(reviewed, ALLOWED) is ALLOWED
+    recorder.unanswered(reviewed, 504, "late")

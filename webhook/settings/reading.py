@@ -1,0 +1,58 @@
+"""From argv and the environment to settings that make sense."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.settings.audit import AUDIT
+from webhook.settings.flags import flags_of, parse
+from webhook.settings.gatekeeper import Foreign
+from webhook.settings.serve import CLUSTER_OPERATIONS, SERVED, ServeSettings
+from webhook.settings.serve_checks import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
+    """Settings from argv and the environment (``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID``).
+
+    Raises :class:`~webhook.settings.flags.InvalidFlag`.
+    """
+    environment = os.environ if environment is None else environment
+    foreign = Foreign()
+    overrides = {
+        "pod_name": environment.get("POD_NAME", ""),
+        "pod_namespace": environment.get("POD_NAMESPACE", ""),
+        "pod_uid": environment.get("POD_UID", ""),
+    }
+    found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
+    if not found.policies and not found.in_cluster and environment.get("KUBERNETES_SERVICE_HOST"):
+        # In a Pod, and told of no files: Gatekeeper's own arguments name no source either.
+        found = replace(found, kubernetes=True)
+    validate(found)
+    return replace(found, notices=(*foreign.notices, *_notices(found)))
+
+
+def _notices(settings: ServeSettings) -> list[str]:
+    notices = []
+    if settings.max_serving_threads > 1:
+        notices.append("--max-serving-threads has no effect: policies are evaluated on one thread")
+    idle = [name for name in settings.operation if name not in SERVED]
+    if idle:
+        notices.append(f"--operation={','.join(idle)}: not carried out by this version")
+    if settings.in_cluster and settings.mutates:
+        notices.append("--operation=mutation-webhook: the cluster's mutators are not followed yet")
+    if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
+        notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
+    if settings.emit_admission_events and not settings.in_cluster:
+        notices.append("--emit-admission-events has no effect without --kubernetes")
+    if not settings.audits:
+        notices += [
+            f"--{item.name} has no effect without --kubernetes and --operation=audit"
+            for item in flags_of(ServeSettings)
+            if item.group == AUDIT and getattr(settings, item.field) != item.default
+        ]
+    return notices
