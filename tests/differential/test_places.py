@@ -1,10 +1,10 @@
-"""Where a policy contradicts itself: the line and column that OPA tells."""
+"""Where a policy is at fault: the line and column that OPA tells."""
 
 import pytest
 
 from tests.differential.oracle import Oracle
 from webhook.rego.engine import EvaluationContext, compile_modules
-from webhook.rego.errors import EvaluationError
+from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.syntax.parser import parse_module
 
 BY_NAME = """package t
@@ -69,3 +69,28 @@ def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, op
     except EvaluationError as error:
         found = [(error.code, str(error.location.row), str(error.location.col))]
     assert found == [(one["code"], one["row"], one["col"]) for one in real.get("errors", [])]
+
+
+UNSAFE = (
+    "p := x if true",
+    "p := [1, y] if { true }",
+    "p contains z if true",
+    "p[k] := v if { true }",
+    'f(x) := {\n\t"a": u,\n} if x',
+    "h[i].b[j] := 1 if true",
+    "p := count(m) if true",
+    "p := {x | zz} if true",
+    "p if true else := q",
+)
+
+
+@pytest.mark.parametrize("rule", UNSAFE)
+def test_an_unsafe_variable_of_a_head_is_told_where_it_stands(rule: str, opa: Oracle):
+    source = f"package t\n{rule}\n"
+    real = opa.ask(op="eval", modules=[source], version="v1", query="true")
+    with pytest.raises(RegoErrors) as refused:
+        compile_modules([parse_module(source, "t.rego", "v1")])
+    assert {
+        (error.message, str(error.location.row), str(error.location.col))
+        for error in refused.value.errors
+    } == {(error["message"], error["row"], error["col"]) for error in real["errors"]}

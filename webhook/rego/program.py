@@ -27,7 +27,7 @@ from webhook.rego.check.safety import Safety
 from webhook.rego.check.scope import declared_in
 from webhook.rego.check.strict import check_imports, check_strict
 from webhook.rego.check.tree import Node, Tree
-from webhook.rego.check.unused import check_unused
+from webhook.rego.check.unused import check_unused, check_unused_strictly
 from webhook.rego.check.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.syntax.metadata import Metadata
@@ -200,6 +200,8 @@ def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     recoverable = [
         fault for module in modules for fault in check_strict(module, strict=options.strict)
     ]
+    if options.strict:
+        recoverable += [fault for module in modules for fault in check_unused_strictly(module)]
     try:
         compiled = _compile_rules(modules, options)
     except RegoErrors as errors:

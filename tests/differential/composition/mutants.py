@@ -70,7 +70,8 @@ def put_in(mutant: Mutant) -> None:
     """Import the generator anew with the fault in it; the parser and checker stay as they are."""
     module = f"{PACKAGE}.{mutant.module.removesuffix('.py')}"
     sys.meta_path.insert(0, Finder(module, compile(mutant.tree, mutant.module, "exec")))
-    for name in [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]:
+    # The package, too: its attributes are the modules as they were.
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{PACKAGE}.")]:
         del sys.modules[name]
     # In place, so that programs which are checked already write with it.
     importlib.reload(program)
@@ -102,20 +103,30 @@ WRITTEN: Final = Written()
 
 @dataclass(slots=True)
 class Question:
-    """A prepared rule, and the digest of the code that is written for it."""
+    """A prepared rule, and the digest of the code that is written for it each time."""
 
     rule: Prepared
     digest: int = 0
 
     def is_as_real(self) -> bool:
-        """Whether our answer is OPA's; learns the digest."""
-        answer = _answer(self.rule)
+        """Whether our answer is OPA's."""
+        return bool(_answer(self.rule) == self.rule.real)
+
+    def write(self) -> None:
+        """Write the code, and learn its digest."""
+        _forget(self.rule)
+        self.rule.compiled.document(self.rule.path)
         self.digest = WRITTEN.last
-        return bool(answer == self.rule.real)
+
+
+def _forget(one: Prepared) -> None:
+    """Let a program write as if for the first time."""
+    one.compiled._documents.clear()
+    one.compiled.places.clear()
 
 
 def _answer(one: Prepared) -> Any:
-    one.compiled._documents.clear()
+    _forget(one)
     return answered(lambda: engine.Rule(one.compiled.document(one.path)).entry, one.input_value)
 
 
@@ -159,8 +170,7 @@ def through_lines(asked: Sequence[Question]) -> dict[tuple[str, int], list[int]]
     measured.start()
     for number, one in enumerate(asked):
         measured.switch_context(str(number))
-        one.rule.compiled._documents.clear()
-        one.rule.compiled.document(one.rule.path)
+        one.write()
     measured.stop()
     data = measured.get_data()
     found: dict[tuple[str, int], list[int]] = defaultdict(list)

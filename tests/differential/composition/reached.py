@@ -23,12 +23,13 @@ from tests.differential.composition.questions import some_bodies, some_pairs
 from tests.differential.composition.test_composition import BODIES, PAIRS, SEED
 from tests.differential.composition.test_found import FOUND
 from tests.differential.composition.test_found import question as found_question
+from tests.differential.opa_versions import DIFFERENCES
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases, of_library
 from tests.differential.test_nesting import DEEP
 from tests.differential.test_nesting import question as deep_question
 from tests.programs import ROOT, build
-from webhook.rego.check.compatibility import DIFFERENCES, GATEKEEPER, LATEST
+from webhook.rego.check.compatibility import GATEKEEPER, LATEST
 
 GENERATOR: Final = ROOT / "webhook" / "rego" / "write"
 REASONS: Final = Path(__file__).with_name("unreached.txt")

@@ -217,6 +217,8 @@ class Rule:
     default: bool = False
     else_: Rule | None = None
     names: dict[str, str] = field(default_factory=dict)
+    head: Any = None
+    """The head as it was written, for the places of what is wrong with it."""
 
     def branches(self) -> Iterator[Rule]:
         """The rule and its ``else`` branches."""

@@ -116,4 +116,5 @@ class Lowering(BodyLowering):
             module,
             rule.default,
             names=self.scopes.names,
+            head=head,
         )

@@ -22,6 +22,7 @@ from webhook.rego.check.ir import (
     is_wildcard,
 )
 from webhook.rego.check.names import ROOTS
+from webhook.rego.check.strict import nodes
 from webhook.rego.check.variables import (
     LEAVES,
     NESTING,
@@ -35,6 +36,7 @@ from webhook.rego.check.variables import (
     visible,
 )
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,8 +87,8 @@ class Safety:
                 visible(term, needed)
         for name in sorted(needed - bound):
             if not is_generated(name):
-                written = rule.names.get(name, name)
-                self._fault(f"var {_text(written)} is unsafe{scope}", rule.location)
+                written = _text(rule.names.get(name, name))
+                self._fault(f"var {written} is unsafe{scope}", _place_in_head(rule, written))
 
     def _fault(self, message: str, location: Location) -> None:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
@@ -282,6 +284,15 @@ class Safety:
         for part in parts_of(term):
             if type(part) not in LEAVES:
                 self._in_term(part, lit, known, unsafe)
+
+
+def _place_in_head(rule: Rule, name: str) -> Location:
+    """Where a variable stands in a rule's head: that of the rule, if it is nowhere."""
+    head = rule.head
+    for node in nodes((head.ref.path, head.key, head.value)):
+        if isinstance(node, ast.Var) and node.name == name:
+            return node.location
+    return rule.location
 
 
 def _copied(unsafe: Unsafe) -> Unsafe:

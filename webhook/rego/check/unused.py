@@ -1,16 +1,20 @@
 """Stage 5: declared variables that nothing uses: OPA refuses ``some x`` without an ``x``.
 
 Checked of ``some`` and of the key and value of ``every`` in every version of the
-language (v1/ast/compile.go, checkUnusedDeclaredVars).
+language (v1/ast/compile.go, checkUnusedDeclaredVars); of imports, arguments and what ``:=``
+assigns in strict mode.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from webhook.rego.check.scope import declared_in, is_assignment
 from webhook.rego.check.strict import nodes
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
+from webhook.rego.syntax.unparse import unparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +40,79 @@ def check_unused(module: ast.Module) -> list[RegoLoadError]:
                     faults += _unused_iteration(node)
             branch = branch.else_
     return faults
+
+
+def check_unused_strictly(module: ast.Module) -> list[RegoLoadError]:
+    """Imports, arguments and assigned variables that nothing in the module uses.
+
+    A name that occurs again counts as used, whatever scope it stands in.
+    """
+    faults = _unused_imports(module)
+    for rule in module.rules:
+        faults += _unused_arguments(rule)
+        for node in nodes(rule):
+            if isinstance(node, ast.Rule):
+                head = node.head
+                faults += _unassigned(node.body, (head.ref.path, head.key, head.value))
+            else:
+                for body, outside in _bodies(node):
+                    faults += _unassigned(body, outside)
+    return faults
+
+
+def _unused_imports(module: ast.Module) -> list[RegoLoadError]:
+    used = _names(module.rules)
+    faults = []
+    for one in module.imports:
+        path = one.path
+        if isinstance(path.head, ast.Var) and path.head.name in ("future", "rego"):
+            continue
+        last = path.path[-1] if path.path else path.head
+        name = one.alias or (last.value if isinstance(last, ast.String) else unparse(last))
+        if name not in used:
+            alias = "" if one.alias is None else f" as {one.alias}"
+            message = f"import {unparse(path)}{alias} unused"
+            faults.append(RegoLoadError("rego_compile_error", message, one.location))
+    return faults
+
+
+def _unused_arguments(rule: ast.Rule) -> list[RegoLoadError]:
+    if not rule.head.args:
+        return []
+    found = Counter(node.name for node in nodes(rule) if isinstance(node, ast.Var))
+    hint = "(hint: use _ (wildcard variable) instead)"
+    # An `else` branch has the arguments of its rule.
+    branches = 0
+    branch: ast.Rule | None = rule
+    while branch is not None:
+        branches += branch.head.args is not None
+        branch = branch.else_
+    return [
+        RegoLoadError(
+            "rego_compile_error", f"unused argument {node.name}. {hint}", rule.head.location
+        )
+        for node in nodes(rule.head.args)
+        if isinstance(node, ast.Var) and not node.is_wildcard and found[node.name] <= branches
+    ]
+
+
+def _unassigned(body: ast.Body, around: Any) -> list[RegoLoadError]:
+    assigned = [
+        (name, literal)
+        for literal in body
+        if isinstance(literal, ast.Expr)
+        and isinstance(literal.term, ast.Call)
+        and is_assignment(literal.term)
+        for name in declared_in((literal,))
+    ]
+    if not assigned:
+        return []
+    found = Counter(node.name for node in nodes((body, around)) if isinstance(node, ast.Var))
+    return [
+        RegoLoadError("rego_compile_error", f"assigned var {name} unused", literal.location)
+        for name, literal in sorted(assigned, key=lambda one: one[0])
+        if found[name] <= 1 and name[0] != "$"
+    ]
 
 
 def _bodies(node: Any) -> Iterator[tuple[ast.Body, Any]]:

@@ -1,0 +1,38 @@
+"""The tool that puts faults into the generator finds those that are, and no others."""
+
+import ast
+
+from tests.differential.composition.comparison import Asked
+from tests.differential.composition.mutants import (
+    GENERATOR,
+    KILLED,
+    SAME_CODE,
+    WRITTEN,
+    Question,
+    outcome,
+    through_lines,
+)
+from tests.differential.composition.mutations import Mutant
+from tests.differential.composition.prepared import prepared
+from tests.differential.oracle import Oracle
+from webhook.rego.engine import CompileOptions
+
+RULES = {
+    "p": "p contains i if { some i, v in input.parameters.vs; is_number(v); v != 1 }",
+    "f": "f contains i if { some i, v in input.parameters.vs; g(v) }\ng(v) if { count(v); not 1 in v }",
+}
+
+
+def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
+    options = CompileOptions(compile_parts=WRITTEN.compile_parts)
+    rules = [Asked(name, "body", rule) for name, rule in RULES.items()]
+    asked = [*map(Question, prepared(opa, rules, options))]
+    assert all(one.is_as_real() for one in asked)
+    assert through_lines(asked)
+    for module in ("inline.py", "expression.py", "wanted.py"):
+        tree = ast.parse((GENERATOR / module).read_text())
+        assert outcome(Mutant(module, 1, "no fault", "", tree), asked) == SAME_CODE
+    text = (GENERATOR / "expression.py").read_text()
+    wrong = text.replace('" and ".join', '" or ".join')
+    assert wrong != text
+    assert outcome(Mutant("expression.py", 1, "or for and", "", ast.parse(wrong)), asked) == KILLED
