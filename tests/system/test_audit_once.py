@@ -17,6 +17,7 @@ from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.conformance.gatekeeper import waddle
 from tests.system import audited
 from tests.system.replicas import Plane
+from tests.system.strange import deep_config_map
 
 WARNING = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -110,6 +111,40 @@ def test_the_exit_code_says_whether_anything_would_be_denied(
     found = waddle("audit", "--kubeconfig", str(audited_plane.cluster.kubeconfig))
     assert found.returncode == 64
     assert "say --once" in found.stderr
+
+
+@pytest.mark.parametrize("levels", [1_100, 9_000])
+def test_an_object_of_many_levels_does_not_keep_the_rest_from_being_audited(
+    audited_plane: Plane, policies: Path, levels: int
+) -> None:
+    """It is reviewed, or named as what was left out; all others of its kind are reviewed."""
+    api = audited_plane.cluster.api
+    others = {
+        name: {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        for name in ("audited-first", "audited-last")
+    }
+    path = "/api/v1/namespaces/default/configmaps"
+    constraint = {
+        **WARNING,
+        "metadata": {"name": "maps"},
+        "spec": {**WARNING["spec"], "match": audited.match("ConfigMap", "", name="audited-*")},
+    }
+    write(policies, audited.TEMPLATE, constraint)
+    for name, document in others.items():
+        api.request("POST", path, document)
+    deep = deep_config_map("audited-deep", levels)
+    deep["metadata"]["namespace"] = "default"
+    api.request("POST", path, deep)
+    try:
+        found = run(audited_plane, "--policies", str(policies), "-o", "json")
+        document = json.loads(found.stdout)
+    finally:
+        for name in (*others, "audited-deep"):
+            api.request("DELETE", f"{path}/{name}")
+    named = {item["resource"]["name"] for item in document["violations"]}
+    assert others.keys() <= named
+    assert ("audited-deep" in named) != ("audited-deep" in found.stderr)
+    assert document["leftOut"] == ("audited-deep" not in named)
 
 
 def test_a_terminal_sees_progress_and_a_pipe_does_not(audited_plane: Plane, policies: Path) -> None:
