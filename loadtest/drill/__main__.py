@@ -5,6 +5,7 @@ import sys
 
 from loadtest.drill.attacks import (
     api_server,
+    audited_objects,
     bytes_in_flight,
     handshakes,
     large_objects,
@@ -21,6 +22,7 @@ ATTACKS = (
     Attack("undecided", undecided.run),
     Attack("handshakes", handshakes.run),
     Attack("stored-objects", stored_objects.run),
+    Attack("audited-objects", audited_objects.run),
     Attack("api-server", api_server.run),
 )
 
