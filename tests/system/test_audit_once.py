@@ -130,7 +130,7 @@ def test_an_object_of_many_levels_does_not_keep_the_rest_from_being_audited(
         "spec": {**WARNING["spec"], "match": audited.match("ConfigMap", "", name="audited-*")},
     }
     write(policies, audited.TEMPLATE, constraint)
-    for name, document in others.items():
+    for document in others.values():
         api.request("POST", path, document)
     deep = deep_config_map("audited-deep", levels)
     deep["metadata"]["namespace"] = "default"
