@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json as document_json
-from webhook.cli.terminal import printable, styled
+from webhook.cli.table import table
+from webhook.cli.terminal import styled
 from webhook.reports.finding import VERDICTS
 from webhook.reports.summary import BAD, in_order, severity_order
 
@@ -47,13 +48,8 @@ def _table(title: str, rows: Rows, top: int) -> list[str]:
     bad = [item for item in rows if any(item[1][verdict] for verdict in BAD)]
     bad.sort(key=lambda item: (severity_order(item[1]), item[0]))
     cells = [[title, *(verdict.upper() for verdict in BAD)]]
-    for name, counts in bad[:top]:
-        cells.append([printable(name), *(str(counts[verdict]) for verdict in BAD)])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *numbers]))
+    cells += [[name, *(str(counts[verdict]) for verdict in BAD)] for name, counts in bad[:top]]
+    lines = table(cells, numbers=True)
     if len(bad) > top:
         lines.append(f"and {len(bad) - top} more")
     return lines

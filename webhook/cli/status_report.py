@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json as document_json
+from webhook.cli.table import table
 from webhook.cli.terminal import printable, styled
 from webhook.controllers.convergence import TEMPLATE_KIND
 
@@ -31,13 +32,11 @@ def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namesp
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
     head += [item.name[shared:].upper() for item in replicas]
     ordered = sorted(objects, key=lambda item: (item.kind != TEMPLATE_KIND, item.kind, item.name))
-    rows = [head, *([printable(cell) for cell in _row(item)] for item in ordered)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
+    rows = table([head, *(_row(item) for item in ordered)])
     faults = [printable(line) for item in ordered for line in _faults(item)]
     if any(_lacks_fields(item) for item in objects):
         faults.append(_PRUNED)
-    return "\n".join([*lines, "", *table, *(["", *faults] if faults else [])])
+    return "\n".join([*lines, "", *rows, *(["", *faults] if faults else [])])
 
 
 def _lacks_fields(item: Convergence) -> bool:
@@ -95,10 +94,6 @@ def _cell(standing: Standing) -> str:
             return f"error, {standing.active_generation} in force"
         case state:
             return state
-
-
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
 
 
 def _faults(item: Convergence) -> list[str]:
