@@ -42,14 +42,34 @@ def test_a_template_that_does_not_compile_is_refused_with_line_and_column(server
     assert server.admit(GOOD)["allowed"] is True
 
 
-def test_a_template_in_cel_alone_is_admitted_with_a_warning_that_says_so(server: Server) -> None:
+def in_cel(expression: str) -> dict[str, Any]:
     spec = {**GOOD["spec"], "targets": [{"target": GOOD["spec"]["targets"][0]["target"]}]}
-    source = {"validations": [{"expression": "true"}]}
+    source = {"validations": [{"expression": expression}]}
     spec["targets"][0]["code"] = [{"engine": "K8sNativeValidation", "source": source}]
-    verdict = server.admit({**GOOD, "spec": spec})
-    assert verdict["allowed"] is True
-    assert any("K8sNativeValidation (CEL)" in text for text in verdict["warnings"])
-    assert "warnings" not in server.admit(GOOD)
+    return {**GOOD, "spec": spec}
+
+
+def test_a_template_in_cel_that_does_not_compile_is_refused_with_line_and_mark(
+    server: Server,
+) -> None:
+    verdict = server.admit(in_cel("object.a == 1 &&\n  1 == 'x'"))
+    assert verdict["allowed"] is False
+    assert verdict["status"]["code"] == 422
+    assert (
+        "source.validations[0].expression: ERROR: <input>:2:5: found no matching overload for "
+        "'_==_' applied to '(int, string)'\n |   1 == 'x'\n | ....^"
+    ) in verdict["status"]["message"]
+    assert server.admit(in_cel("true")) == server.admit(GOOD)
+
+
+def test_a_template_in_cel_alone_is_admitted_with_a_warning_where_that_is_switched_off(
+    policies: Path,
+) -> None:
+    with Server(policies, "--enable-k8s-native-validation=false").ready() as server:
+        verdict = server.admit(in_cel("true"))
+        assert verdict["allowed"] is True
+        assert any("K8sNativeValidation (CEL)" in text for text in verdict["warnings"])
+        assert "warnings" not in server.admit(GOOD)
 
 
 def test_a_broken_template_can_be_deleted_and_lose_its_finalizers(server: Server) -> None:

@@ -15,8 +15,9 @@ IMPOSSIBLE = 123456
 """A number of violations that no case has: the failure tells the messages there are."""
 
 
-def test_all_suites_pass_and_are_counted():
-    run = waddle("verify", library())
+@pytest.mark.parametrize("cel", ["true", "false"])
+def test_all_suites_pass_and_are_counted(cel):
+    run = waddle("verify", f"--enable-k8s-native-validation={cel}", library())
 
     assert run.stdout.splitlines()[-1] == "34 suites, 52 tests, 194 cases: 194 passed, 0 failed"
     assert run.returncode == 0
@@ -24,19 +25,19 @@ def test_all_suites_pass_and_are_counted():
 
 
 @pytest.mark.slow
-def test_every_message_of_every_case_is_the_one_that_gator_gives(program, tmp_path):
-    """Both report what an impossible assertion found: all messages, in order."""
+@pytest.mark.parametrize("cel", ["true", "false"])
+def test_every_message_of_every_case_is_the_one_that_gator_gives(program, tmp_path, cel):
+    """Both report what an impossible assertion found: all messages, in order, by either engine."""
     gator = program("gator")
     copy = rewritten(tmp_path / "library", lambda _: [{"violations": IMPOSSIBLE}])
 
     theirs = subprocess.run(
-        # Without its CEL engine, which takes a template's CEL where there is also Rego.
-        [gator, "verify", "--enable-k8s-native-validation=false", f"{copy}/..."],
+        [gator, "verify", f"--enable-k8s-native-validation={cel}", f"{copy}/..."],
         capture_output=True,
         text=True,
         check=False,
     )
-    ours = waddle("verify", copy)
+    ours = waddle("verify", f"--enable-k8s-native-validation={cel}", copy)
 
     expected = without_times(theirs.stdout)
     found = without_times(ours.stdout)

@@ -28,6 +28,7 @@ from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics.exposition import Exposition
@@ -226,7 +227,7 @@ class Process:
             self._registry,
             self._log,
             targets=[AdmissionTarget()],
-            drivers=[driver],
+            drivers=self._drivers(driver),
             isolation=isolation(self._settings),
         )
 
@@ -237,7 +238,11 @@ class Process:
             on_engine_fault=self._engine_faults,
         )
         bounded = BoundedDriver(driver, self._trials)
-        return Client(targets=[AdmissionTarget()], drivers=[bounded])
+        return Client(targets=[AdmissionTarget()], drivers=self._drivers(bounded))
+
+    def _drivers(self, rego: Driver) -> list[Driver]:
+        """The engines, what a template has code for twice by the first of them."""
+        return [CelDriver(), rego] if self._settings.enable_k8s_native_validation else [rego]
 
     def _specialising_thread(self) -> SpecialisingThread | None:
         after = self._settings.specialise_after

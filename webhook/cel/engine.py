@@ -37,7 +37,10 @@ class Expression:
     exact: Run = field(repr=False)
 
     def evaluate(self, variables: Mapping[str, Value], meter: Meter) -> Value:
-        """Its value, or :class:`~webhook.cel.errors.EvaluationError`."""
+        """Its value, or :class:`~webhook.cel.errors.EvaluationError`.
+
+        ``variables`` is left as it is.
+        """
         try:
             return self.exact(dict(variables), meter)
         except RecursionError:

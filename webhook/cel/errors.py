@@ -20,6 +20,10 @@ class LimitError(EvaluationError):
     """An evaluation that was ended for its cost or its time; nothing absorbs it."""
 
 
+class TimeUpError(LimitError):
+    """An evaluation that was ended since there is no time left for it."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One fault of an expression; lines count from 1, columns (code points) from 0."""

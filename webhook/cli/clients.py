@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.constraint.targets.json import JsonTarget
@@ -20,18 +21,23 @@ CACHE_VARIABLE: Final = "WADDLE_CACHE"
 
 
 def new_client(
-    *, disabled_builtins: Collection[str] = (), http_hosts: Collection[str] = ()
+    *,
+    disabled_builtins: Collection[str] = (),
+    http_hosts: Collection[str] = (),
+    native_validation: bool = True,
 ) -> Client:
     """A client of every target and driver, with nothing in it.
 
-    ``http_hosts`` are those that policies may reach with ``http.send``.
+    ``http_hosts`` are those that policies may reach with ``http.send``. Without
+    ``native_validation`` code in CEL is as if it were not there.
     """
     driver = RegoDriver(
         disabled_builtins=disabled_builtins,
         services=_services(http_hosts),
         cache=compiled_policies(),
     )
-    return Client(targets=(AdmissionTarget(), JsonTarget()), drivers=(driver,))
+    drivers = (CelDriver(), driver) if native_validation else (driver,)
+    return Client(targets=(AdmissionTarget(), JsonTarget()), drivers=drivers)
 
 
 def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:

@@ -58,6 +58,17 @@ files besides policies are any documents: a Terraform plan for instance.
     multiple=True,
     help="A host that policies may reach with http.send; without it none. Repeatable.",
 )
+@click.option(
+    "--enable-k8s-native-validation",
+    "native_validation",
+    type=bool,
+    is_flag=False,
+    flag_value="true",
+    default=True,
+    show_default=True,
+    metavar="BOOL",
+    help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
+)
 def command(  # each is an option
     filenames: tuple[str, ...],
     output: str,
@@ -67,6 +78,7 @@ def command(  # each is an option
     verbose: bool,
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
+    native_validation: bool,
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -83,7 +95,11 @@ def command(  # each is an option
 
         admission = target == "admission"
         review = review_run.review_objects if admission else review_run.review_documents
-        client = new_client(disabled_builtins=disabled_builtins, http_hosts=http_hosts)
+        client = new_client(
+            disabled_builtins=disabled_builtins,
+            http_hosts=http_hosts,
+            native_validation=native_validation,
+        )
         told = len(sources.warnings)
         outcome = replace(review(client, sources, printed), deny_only=deny_only)
         for warning in sources.warnings[told:]:

@@ -58,6 +58,17 @@ object under a constraint and says which violations are to be found.
     multiple=True,
     help="A host that policies may reach with http.send; without it none. Repeatable.",
 )
+@click.option(
+    "--enable-k8s-native-validation",
+    "native_validation",
+    type=bool,
+    is_flag=False,
+    flag_value="true",
+    default=True,
+    show_default=True,
+    metavar="BOOL",
+    help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
+)
 def command(
     paths: tuple[str, ...],
     selected: str,
@@ -66,6 +77,7 @@ def command(
     output: str,
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
+    native_validation: bool,
 ) -> int:
     """Run suites and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -85,7 +97,12 @@ def command(
     from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
 
     runner = SuiteRunner(
-        lambda: new_client(disabled_builtins=disabled_builtins, http_hosts=http_hosts), wanted
+        lambda: new_client(
+            disabled_builtins=disabled_builtins,
+            http_hosts=http_hosts,
+            native_validation=native_validation,
+        ),
+        wanted,
     )
     results: list[SuiteResult] = []
     for suite, shown in suites:

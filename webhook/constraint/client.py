@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 
 MISSING_CEL: Final = (
-    f"not enforced: its only code is for the engine {CEL} (CEL), which is not here yet; what it "
-    "would decide is warned about and recorded"
+    f"not enforced: its only code is for the engine {CEL} (CEL), which is switched off "
+    "(--enable-k8s-native-validation=false); what it would decide is warned about and recorded"
 )
 
 

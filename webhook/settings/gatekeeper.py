@@ -81,10 +81,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         "the audit applies ExpansionTemplates, admissions do not: match the generated Pods themselves",
         harmless=_EITHER,
     ),
-    "enable-k8s-native-validation": _switch(
-        "templates in CEL are not evaluated: their constraints warn and are recorded (docs/isolation.md)",
-        harmless=_EITHER,
-    ),
     "enable-mutation": _switch(_MUTATION, harmless=_EITHER),
     "enable-referential-rules": _switch(
         "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",

@@ -308,6 +308,13 @@ class ServeSettings(AuditSettings):
         gatekeeper=True,
         group=_DECIDING,
     )
+    enable_k8s_native_validation: bool = flag(
+        True,
+        "Evaluate templates' code for K8sNativeValidation (CEL), and of a template that has both that "
+        "in place of its Rego. Without it templates in CEL alone warn and record instead of deciding.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
     validate_templates: str = flag(
         "compile",
         "How templates are checked when they are admitted: compile refuses source that does not "

@@ -116,10 +116,12 @@ def _read(parts: list[str]) -> tuple[Type, list[str]]:
 class Mapping:
     """What free types have been found to be."""
 
-    __slots__ = ("_found", "_made")
+    __slots__ = ("_before", "_found", "_made")
 
     def __init__(self) -> None:
         self._found: dict[Type, Type] = {}
+        self._before: list[tuple[Type, Type | None]] = []
+        """What each change replaced, so that a comparison that fails leaves nothing."""
         self._made = 0
 
     def new(self) -> Type:
@@ -135,12 +137,23 @@ class Mapping:
         """The same of two lists, together."""
         if len(ones) != len(others):
             return False
-        before = dict(self._found)
+        self._before.clear()
         for one, other in zip(ones, others, strict=True):
             if not self._fits(one, other):
-                self._found = before
+                self._undo()
                 return False
         return True
+
+    def _undo(self) -> None:
+        for free, found in reversed(self._before):
+            if found is None:
+                del self._found[free]
+            else:
+                self._found[free] = found
+
+    def _set(self, free: Type, found: Type) -> None:
+        self._before.append((free, self._found.get(free)))
+        self._found[free] = found
 
     def _fits(self, one: Type, other: Type) -> bool:
         if other.free:
@@ -171,10 +184,10 @@ class Mapping:
                 return False, True
             general = one if _is_as_general(one, found) else found
             if self._is_apart(free, general):
-                self._found[free] = general
+                self._set(free, general)
             return True, True
         if self._is_apart(free, one):
-            self._found[free] = one
+            self._set(free, one)
             return True, False
         return False, False
 

@@ -1,0 +1,215 @@
+"""Templates in CEL: what they decide, what they say, and what is refused of them."""
+
+import pytest
+
+from tests.webhook.constraint.policies import constraint, template
+from webhook.api.admission import read_request
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.limits import UNLIMITED, Budget, Limits
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.targets.admission import AdmissionTarget
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def client(source, *, parameters=None, rego=""):
+    """A client with one template of this source and one constraint."""
+    subject = Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()])
+    code = [{"engine": "K8sNativeValidation", "source": source}]
+    subject.add_template(template("K8sCel", rego, schema=ANY, target={"code": code}))
+    subject.add_constraint(constraint("K8sCel", parameters=parameters or {}))
+    return subject
+
+
+def pod(**spec):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "d", "labels": {"a": "b"}},
+        "spec": spec,
+    }
+
+
+def found(source, value=None, *, limits=UNLIMITED, **options):
+    """The messages of a review, and of what was left undecided."""
+    reviewed = AugmentedObject(pod(n=1)) if value is None else value
+    responses = client(source, **options).snapshot.review(reviewed, limits=limits)
+    return [one.msg for one in responses.results], [one.message for one in responses.undecided]
+
+
+def one(expression, **more):
+    return {"validations": [{"expression": expression, **more}]}
+
+
+def request(operation, obj, old=None, **more):
+    document = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "p",
+        "namespace": "d",
+        "operation": operation,
+        "userInfo": {"username": "jane", "groups": []},
+        "object": obj,
+        "oldObject": old,
+        **more,
+    }
+    return AugmentedReview(
+        read_request(document), namespace={"metadata": {"name": "d", "labels": {"env": "x"}}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"message": " m "}, "m"),
+        ({"messageExpression": "'n is ' + string(object.spec.n)", "message": "m"}, "n is 1"),
+        ({"messageExpression": "object.spec.missing", "message": "m"}, None),
+        ({"messageExpression": "string(object.spec.missing)", "message": "m"}, "m"),
+        ({"messageExpression": "'a\\nb'", "message": "m"}, "m"),
+        ({"messageExpression": "' '", "message": "m"}, "m"),
+        (
+            {"messageExpression": "'x'.replace('x', 'yyyyyyyyyy' + string(object.spec.n))"},
+            "yyyyyyyyyy1",
+        ),
+        ({}, "failed expression: object.spec.n == 2"),
+    ],
+)
+def test_a_validation_that_fails_says_what_kubernetes_would_say(more, message):
+    if message is None:  # a message that is no string is told when it is written
+        with pytest.raises(InvalidTemplate, match="must evaluate to string but got dyn"):
+            client(one("object.spec.n == 2", **more))
+        return
+    assert found(one(" object.spec.n == 2", **more)) == ([message], [])
+
+
+def test_each_validation_that_fails_is_a_violation_of_its_own():
+    source = {
+        "variables": [{"name": "n", "expression": "object.spec.n"}],
+        "validations": [
+            {"expression": "variables.n == 1", "message": "a"},
+            {"expression": "variables.n == 2", "message": "b"},
+            {"expression": "variables.n == variables.params.n", "message": "c"},
+        ],
+    }
+    assert found(source, parameters={"n": 3}) == (["b", "c"], [])
+
+
+@pytest.mark.parametrize(
+    ("policy", "messages"),
+    [
+        (
+            "Fail",
+            ["expression 'object.spec.x == 1' resulted in error: no such key: x"],
+        ),
+        ("Ignore", []),
+    ],
+)
+def test_an_error_is_a_violation_unless_the_failure_policy_ignores_it(policy, messages):
+    assert found({**one("object.spec.x == 1"), "failurePolicy": policy}) == (messages, [])
+
+
+def test_a_variable_in_error_says_which_it_is_and_one_that_is_not_read_says_nothing():
+    source = {
+        "variables": [
+            {"name": "bad", "expression": "object.spec.missing"},
+            {"name": "worse", "expression": "object.spec.missing"},
+        ],
+        **one("variables.bad == 1"),
+    }
+    (message,), _ = found(source)
+    assert message == (
+        "expression 'variables.bad == 1' resulted in error: "
+        'composited variable "bad" fails to evaluate: no such key: missing'
+    )
+
+
+@pytest.mark.parametrize(
+    ("conditions", "messages"),
+    [
+        (["object.spec.n == 2"], []),
+        (["object.spec.n == 1"], ["no"]),
+        (["object.spec.x == 1", "object.spec.n == 2"], []),
+        (
+            ["object.spec.x == 1"],
+            ["expression 'object.spec.x == 1' resulted in error: no such key: x"],
+        ),
+        (["namespaceObject == null"], ["no"]),
+    ],
+)
+def test_match_conditions_decide_whether_there_is_a_validation(conditions, messages):
+    listed = [{"name": f"c{n}", "expression": text} for n, text in enumerate(conditions)]
+    source = {"matchCondition": listed, **one("false", message="no")}
+    assert found(source, request("CREATE", pod(n=1))) == (messages, [])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "object == null && oldObject.spec.n == 1 && variables.anyObject.spec.n == 1",
+        "request.operation == 'DELETE' && request.userInfo.username == 'jane'",
+        "!has(request.userInfo.groups) && !has(request.subResource) && request.dryRun == false",
+        "namespaceObject.metadata.labels.env == 'x' && request.kind.kind == 'Pod'",
+        "variables.params == {}",
+    ],
+)
+def test_a_deletion_is_seen_as_an_api_server_shows_it(expression):
+    assert found(one(expression), request("DELETE", None, pod(n=1))) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        (one("object.spec.n =="), r"validations\[0\].expression: ERROR: <input>:1:17: Syntax"),
+        (one("1 == 'a'"), "found no matching overload for '_==_' applied to '\\(int, string\\)'"),
+        (one("object.spec.n"), "must evaluate to bool but got dyn"),
+        (one("authorizer == null"), "undeclared reference to 'authorizer'"),
+        (one("params == null"), "undeclared reference to 'params'"),
+        (one("variables.x == 1"), "undefined field 'x'"),
+        (one("int('x') == 1"), "program instantiation failed: type conversion error"),
+        ({"matchConditions": []}, "the key is matchCondition"),
+        ({"validations": {}}, "must be an array of objects"),
+        ({"failurePolicy": "Never"}, "unrecognized failure policy: Never"),
+        ({"variables": [{"name": "params", "expression": "1"}]}, "reserved name"),
+        ({"variables": [{"name": "gatekeeper_internal_x", "expression": "1"}]}, "as a prefix"),
+    ],
+)
+def test_what_is_wrong_with_a_source_is_told_when_it_comes(source, fault):
+    with pytest.raises(InvalidTemplate, match=fault):
+        client(source)
+
+
+def test_the_place_of_a_fault_is_shown_with_its_line():
+    with pytest.raises(InvalidTemplate) as refused:
+        client(one("object.a == 1 &&\n  nope"))
+    assert str(refused.value).endswith(
+        "source.validations[0].expression: ERROR: <input>:2:3: undeclared reference to 'nope' (in "
+        "container '')\n |   nope\n | ..^"
+    )
+
+
+def test_of_a_template_with_both_engines_cel_decides():
+    rego = 'package p\nviolation[{"msg": "rego"}] { true }\n'
+    assert found(one("false", message="cel"), rego=rego) == (["cel"], [])
+
+
+LOOPS = "[1,2,3,4,5,6,7,8,9,0]"
+EXPENSIVE = f"{LOOPS}.all(a, {LOOPS}.all(b, {LOOPS}.all(c, {LOOPS}.all(d, {LOOPS}.all(e, {LOOPS}.all(f, a+b+c+d+e+f >= 0))))))"
+
+
+def test_an_expression_that_costs_too_much_is_an_error_as_in_kubernetes():
+    messages, undecided = found(one(EXPENSIVE))
+    assert undecided == []
+    assert messages[0].endswith(
+        "resulted in error: operation cancelled: actual cost limit exceeded"
+    )
+
+
+def test_an_evaluation_that_takes_longer_than_its_budget_is_left_undecided():
+    limits = Limits(budget=Budget.of(0.001))
+    messages, undecided = found(one(EXPENSIVE), limits=limits)
+    assert messages == []
+    assert undecided == ["evaluation exceeded its budget of 1 ms"]

@@ -1,0 +1,34 @@
+"""The driver of the engine ``K8sNativeValidation``: templates whose source is CEL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.constraint.drivers.cel_source import read_source
+from webhook.constraint.template import CEL
+
+if TYPE_CHECKING:
+    from webhook.constraint.drivers.cel_evaluation import CelEvaluator
+    from webhook.constraint.template import Code, Template
+
+NAME: Final = CEL
+
+
+class CelDriver:
+    """Compiles templates whose source is CEL."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name in templates."""
+        return NAME
+
+    def compile(self, template: Template, code: Code) -> CelEvaluator:
+        """Compile a template's expressions, each with the variables before it.
+
+        Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+        """
+        # Here and not above: who has no template in CEL shall not pay for the engine.
+        from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
+
+        del template
+        return CelEvaluator(read_source(code.source))

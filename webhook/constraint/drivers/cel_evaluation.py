@@ -1,0 +1,256 @@
+"""A template in CEL, compiled: the bridge from templates to :mod:`webhook.cel`.
+
+What is decided, and what is told, is what Kubernetes' validator says of the policy that the source
+describes (admission/plugin/policy/validating/validator.go), with Gatekeeper's variables.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.types import BOOL, DYN, STRING
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import CompileError as ExpressionError
+from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.constraint.driver import Violation
+from webhook.constraint.drivers.cel_review import any_object, variables_of
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+from webhook.constraint.errors import CompileError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.cel.check.types import Type
+    from webhook.cel.engine import Expression
+    from webhook.constraint.drivers.cel_source import Source
+    from webhook.constraint.limits import Budget, Limits
+
+MESSAGE_BYTES_MAX: Final = 5 * 1024
+"""Of what a messageExpression gives (pkg/apis/cel/config.go)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Validation:
+    expression: Expression
+    message: str
+    message_expression: Expression | None
+
+
+class _Compiler:
+    """Compiles the expressions of a source, with what is wrong with each under its place."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+        self.faults: list[str] = []
+
+    def compile(
+        self, source: str, at: str, wanted: Type | None, *, params: bool = False
+    ) -> Expression | None:
+        """An expression of a type; None where it is wrong, which is kept."""
+        try:
+            found = compile_expression(source, admission(self.types, params=params))
+        except ExpressionError as error:
+            self.faults.append(f"source.{at}: {error}")
+            return None
+        if wanted is not None and found.type != wanted:
+            self.faults.append(f"source.{at}: must evaluate to {wanted} but got {found.type}")
+            return None
+        return found
+
+
+class CelEvaluator:
+    """A compiled template."""
+
+    __slots__ = ("_conditions", "_fails", "_validations", "_variables")
+
+    def __init__(self, source: Source) -> None:
+        """Raises :class:`~webhook.constraint.errors.CompileError`."""
+        compiler = _Compiler()
+        variables: dict[str, Expression] = {}
+        for index, variable in enumerate(source.variables):
+            at = f"variables[{index}].expression"
+            compiled = compiler.compile(variable.expression, at, None, params=True)
+            compiler.types[variable.name] = DYN if compiled is None else compiled.type
+            if compiled is not None:
+                variables[variable.name] = compiled
+        conditions = [
+            compiler.compile(one.expression, f"matchCondition[{index}].expression", BOOL)
+            for index, one in enumerate(source.match_conditions)
+        ]
+        validations = []
+        for index, one in enumerate(source.validations):
+            at = f"validations[{index}]"
+            expression = compiler.compile(one.expression, f"{at}.expression", BOOL)
+            message = None
+            if one.message_expression:
+                message = compiler.compile(
+                    one.message_expression, f"{at}.messageExpression", STRING
+                )
+            if expression is not None:
+                validations.append(_Validation(expression, one.message, message))
+        if compiler.faults:
+            raise CompileError("compilation failed: " + "\n".join(compiler.faults))
+        self._variables = variables
+        self._conditions = [one for one in conditions if one is not None]
+        self._validations = validations
+        self._fails = source.fails
+
+    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
+        """What evaluations share: the variables of the review, made when they are asked for first."""
+        del inventory  # there is none in CEL
+        return _Shared(limits)
+
+    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[Violation]:
+        """What one constraint finds, in the order of the template's validations."""
+        given = state.variables(review)
+        clock = _Clock(state.limits)
+        try:
+            return self._evaluate(given, parameters, clock.look)
+        except TimeUpError as error:
+            raise PolicyError(error.text, overrun=True) from None
+
+    def _evaluate(
+        self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
+    ) -> list[Violation]:
+        composed = _Composed(self._variables, given, parameters)
+        if self._conditions:
+            # The namespace is not given to match conditions.
+            within = {**composed.env, "namespaceObject": None}
+            try:
+                if not _matches(self._conditions, within, Meter(MATCH_CONDITIONS_COST, look)):
+                    return []
+            except EvaluationError as error:
+                _pass_on(error)
+                return [Violation(error.text, None)] if self._fails else []
+        found = []
+        meter = Meter(EXPRESSION_COST, look)
+        for one in self._validations:
+            try:
+                holds = one.expression.evaluate(composed.env, meter)
+            except EvaluationError as error:
+                _pass_on(error)
+                if self._fails:
+                    text = f"expression '{one.expression.source}' resulted in error: {error.text}"
+                    found.append(Violation(text, None))
+                if type(error) is LimitError:
+                    break  # nothing is left for those that follow
+                continue
+            if holds is not True:
+                found.append(Violation(_message(one, composed, meter), None))
+        return found
+
+
+def _pass_on(error: EvaluationError) -> None:
+    """What is no fault of the expression is not taken for one."""
+    if isinstance(error, TimeUpError):
+        raise error
+
+
+def _matches(conditions: Sequence[Expression], env: dict[str, Any], meter: Meter) -> bool:
+    """Whether all hold; one that does not makes up for errors in others."""
+    faults = []
+    for condition in conditions:
+        try:
+            if condition.evaluate(env, meter) is not True:
+                return False
+        except EvaluationError as error:
+            _pass_on(error)
+            text = f"expression '{condition.source}' resulted in error: {error.text}"
+            faults.append(text)
+    if faults:
+        raise EvaluationError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return True
+
+
+def _message(one: _Validation, composed: _Composed, meter: Meter) -> str:
+    """What a validation that failed says."""
+    message = ""
+    if one.message_expression is not None:
+        try:
+            message = one.message_expression.evaluate(composed.env, meter).strip()
+        except EvaluationError as error:
+            _pass_on(error)
+        if "\n" in message or len(message.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
+            message = ""
+    return message or one.message.strip() or f"failed expression: {one.expression.source.strip()}"
+
+
+class _Composed:
+    """The field ``variables``: each is computed when it is read first, and its error kept, too."""
+
+    __slots__ = ("_found", "_given", "_variables", "env")
+
+    def __init__(
+        self, variables: dict[str, Expression], given: dict[str, Any], parameters: Any
+    ) -> None:
+        self.env = {**given, "variables": self}
+        self._variables = variables
+        self._given = {**self.env, "params": {"spec": {"parameters": parameters}}}
+        self._found: dict[str, Any] = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+
+    def get(self, name: str, meter: Meter) -> Any:
+        """The value of a variable."""
+        try:
+            found = self._found[name]
+        except KeyError:
+            found = self._found[name] = self._compute(name, meter)
+        if type(found) is EvaluationError:
+            raise found
+        return found
+
+    def _compute(self, name: str, meter: Meter) -> Any:
+        try:
+            return self._variables[name].evaluate(self._given, meter)
+        except LimitError:
+            raise
+        except EvaluationError as error:
+            return EvaluationError(f'composited variable "{name}" fails to evaluate: {error.text}')
+
+
+class _Shared:
+    """What the evaluations of one template for one review share."""
+
+    __slots__ = ("_variables", "limits")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._variables: dict[str, Any] | None = None
+
+    def variables(self, review: dict[str, Any]) -> dict[str, Any]:
+        """The variables of the review."""
+        if self._variables is None:
+            self._variables = variables_of(review)
+        return self._variables
+
+
+class _Clock:
+    """The time that an evaluation may take, counted from the first look."""
+
+    __slots__ = ("_began", "_budget", "_deadline", "_seen")
+
+    def __init__(self, limits: Limits) -> None:
+        self._deadline = limits.deadline
+        self._budget: Budget | None = limits.budget
+        self._began: float | None = None
+        self._seen = 0.0
+
+    def look(self) -> None:
+        """Raise :class:`~webhook.cel.errors.TimeUpError` where the time is over."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise TimeUpError("evaluation exceeded its deadline")
+        budget = self._budget
+        if budget is None:
+            return
+        now = time.thread_time()
+        if self._began is None:
+            self._began = self._seen = now
+            return
+        if now - self._began > budget.seconds:
+            raise TimeUpError(f"evaluation exceeded its budget of {budget.seconds * 1000:g} ms")
+        if budget.rest is not None:
+            budget.rest(max(now - self._seen, 1e-6))
+        self._seen = now

@@ -1,0 +1,85 @@
+"""What expressions see of a review (k8s.io/apiserver, admission/plugin/cel, and Gatekeeper's driver)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_NAMESPACE_METADATA: Final = (
+    "name",
+    "generateName",
+    "namespace",
+    "labels",
+    "annotations",
+    "uid",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "resourceVersion",
+    "finalizers",
+)
+_USER: Final = ("username", "uid", "groups", "extra")
+
+
+def variables_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The variables that every expression may read.
+
+    On DELETE there is no object: Rego's review has the old one in its place, CEL's has not.
+    """
+    deleted = document.get("operation") == "DELETE"
+    return {
+        "object": None if deleted else document.get("object"),
+        "oldObject": document.get("oldObject"),
+        "request": _request(document),
+        "namespaceObject": _namespace(document.get("namespaceObject")),
+    }
+
+
+def any_object(variables: dict[str, Any]) -> Any:
+    """The object, or the old one where that was deleted."""
+    found = variables["object"]
+    if found is None and variables["request"].get("operation") == "DELETE":
+        return variables["oldObject"]
+    return found
+
+
+def _request(document: dict[str, Any]) -> dict[str, Any]:
+    """An admission request as Go makes it of attributes: what is empty is not there."""
+    kind, resource = _three(document, "kind", "kind"), _three(document, "resource", "resource")
+    found: dict[str, Any] = {
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "operation": document.get("operation") or "",
+        "userInfo": {},
+        "dryRun": bool(document.get("dryRun")),
+        "options": document.get("options"),
+    }
+    for name in ("name", "namespace", "subResource"):
+        value = document.get(name)
+        if value:
+            found[name] = value
+    if "subResource" in found:
+        found["requestSubResource"] = found["subResource"]
+    user = document.get("userInfo") or {}
+    found["userInfo"] = {name: user[name] for name in _USER if user.get(name)}
+    return found
+
+
+def _three(document: dict[str, Any], name: str, last: str) -> dict[str, str]:
+    given = document.get(name) or {}
+    return {field: given.get(field) or "" for field in ("group", "version", last)}
+
+
+def _namespace(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not given:
+        return None
+    metadata = given.get("metadata") or {}
+    kept = {name: metadata[name] for name in _NAMESPACE_METADATA if metadata.get(name)}
+    kept.setdefault("creationTimestamp", None)
+    return {
+        "metadata": kept,
+        "spec": given.get("spec") or {},
+        "status": given.get("status") or {},
+    }

@@ -1,0 +1,146 @@
+"""The source of a template in CEL, as Gatekeeper reads it (pkg/drivers/k8scel/schema)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.constraint.errors import InvalidTemplate
+
+RESERVED_PREFIX: Final = "gatekeeper_internal_"
+PARAMS: Final = "params"
+ANY_OBJECT: Final = "anyObject"
+
+_KEYS: Final = frozenset(
+    {"validations", "variables", "matchCondition", "failurePolicy", "generateVAP"}
+)
+
+SOURCE_MAX: Final = 100_000
+"""Characters of all expressions of a template: fourteen times the largest of the public library, and
+at most a few seconds to compile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A variable or a match condition."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What must be true, and what is told where it is not."""
+
+    expression: str
+    message: str = ""
+    message_expression: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A template's source; ``fails`` unless failurePolicy is Ignore."""
+
+    validations: tuple[Validation, ...]
+    variables: tuple[Named, ...]
+    match_conditions: tuple[Named, ...]
+    fails: bool
+    generate_vap: bool | None
+
+
+def read_source(source: Any) -> Source:
+    """Read; raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+
+    A key that is none is refused, unlike Gatekeeper, which would drop it unseen: a match
+    condition that is written as ``matchConditions`` would not be one.
+    """
+    if type(source) is not dict:
+        raise _invalid("source must be an object")
+    for key in source:
+        if key not in _KEYS:
+            hint = "; the key is matchCondition" if key == "matchConditions" else ""
+            raise _invalid(f"source.{key}: unknown key{hint}, known: {', '.join(sorted(_KEYS))}")
+    found = Source(
+        tuple(
+            Validation(
+                _text(item, "expression", at),
+                _text(item, "message", at),
+                _text(item, "messageExpression", at),
+            )
+            for at, item in _items(source, "validations")
+        ),
+        tuple(_named(item, at) for at, item in _items(source, "variables")),
+        tuple(_named(item, at) for at, item in _items(source, "matchCondition")),
+        _failure_policy(source) != "Ignore",
+        _switch(source, "generateVAP"),
+    )
+    _check_names(found)
+    _check_size(found)
+    return found
+
+
+def _check_names(source: Source) -> None:
+    seen: set[str] = set()
+    for one in (*source.variables, *source.match_conditions):
+        if one.name.startswith(RESERVED_PREFIX):
+            kind = "variable" if one in source.variables else "match condition"
+            raise _invalid(
+                f'bad {kind}: {one.name} is not a valid {kind}; cannot have "{RESERVED_PREFIX}" '
+                "as a prefix"
+            )
+    for one in source.variables:
+        if one.name in {PARAMS, ANY_OBJECT}:
+            raise _invalid(f"bad variable: {one.name} is a reserved name")
+        if one.name in seen:
+            raise _invalid(f"bad variable: {one.name} is there twice")
+        seen.add(one.name)
+
+
+def _check_size(source: Source) -> None:
+    texts = [one.expression for one in (*source.variables, *source.match_conditions)]
+    for validation in source.validations:
+        texts += [validation.expression, validation.message_expression]
+    if sum(map(len, texts)) > SOURCE_MAX:
+        raise _invalid(f"expressions of more than {SOURCE_MAX} characters")
+
+
+def _invalid(message: str) -> InvalidTemplate:
+    return InvalidTemplate(f"K8sNativeValidation: {message}")
+
+
+def _items(source: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
+    value = source.get(name)
+    if value is None:
+        return []
+    if type(value) is not list or not all(type(item) is dict for item in value):
+        raise _invalid(f"source.{name} must be an array of objects")
+    return [(f"source.{name}[{index}]", item) for index, item in enumerate(value)]
+
+
+def _text(item: dict[str, Any], name: str, at: str) -> str:
+    value = item.get(name)
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise _invalid(f"{at}.{name} must be a string")
+    return value
+
+
+def _named(item: dict[str, Any], at: str) -> Named:
+    return Named(_text(item, "name", at), _text(item, "expression", at))
+
+
+def _failure_policy(source: dict[str, Any]) -> str:
+    value = source.get("failurePolicy")
+    if value is None:
+        return "Fail"
+    if value not in {"Fail", "Ignore"}:
+        raise _invalid(f"unrecognized failure policy: {value}; must be Fail or Ignore")
+    return str(value)
+
+
+def _switch(source: dict[str, Any], name: str) -> bool | None:
+    value = source.get(name)
+    if value is not None and type(value) is not bool:
+        raise _invalid(f"source.{name} must be a boolean")
+    return value
