@@ -193,6 +193,21 @@ def test_mutators_follow_the_files_and_a_broken_one_leaves_the_last_good(tmp_pat
         assert owner() == ""
 
 
+def test_a_mutator_that_cannot_work_is_refused_when_it_is_brought_in(mutating: Server) -> None:
+    broken = label("owner", "owner", "c")
+    broken["spec"]["location"] = "metadata..labels"
+    verdict = mutating.admit(broken)
+    assert verdict["allowed"] is False
+    assert verdict["status"]["code"] == 422
+    assert "invalid location format for AssignMetadata owner" in verdict["status"]["message"]
+    assert mutating.admit(label("owner", "owner", "c"))["allowed"] is True
+    assert mutating.admit(broken, operation="DELETE")["allowed"] is True
+    nowhere = modify_set("nowhere", "", "merge", [])
+    assert "has no location" in mutating.admit(nowhere)["status"]["message"]
+    template = thing("ExpansionTemplate", "e", "expansion.gatekeeper.sh/v1alpha1")
+    assert "empty source field" in mutating.admit(template)["status"]["message"]
+
+
 def test_without_the_operation_there_is_no_such_path(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, json.dumps(label("owner", "owner", "a")))
     with Server(policies) as server:

@@ -79,6 +79,10 @@ TEMPLATE: Final = StatusKind(
 )
 CONSTRAINT: Final = StatusKind("ConstraintPodStatus", "constraintpodstatuses", "constraintUID")
 CONFIG: Final = StatusKind("ConfigPodStatus", "configpodstatuses", "configUID")
+MUTATOR: Final = StatusKind("MutatorPodStatus", "mutatorpodstatuses", "mutatorUID")
+EXPANSION: Final = StatusKind(
+    "ExpansionTemplatePodStatus", "expansiontemplatepodstatuses", "templateUID"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,19 @@ def config_subject(document: Mapping[str, Any]) -> Subject:
     return _subject(CONFIG, document, parts, {"config-name": metadata["name"]})
 
 
+def mutator_subject(document: Mapping[str, Any]) -> Subject:
+    """A mutator as the subject of a status."""
+    name, kind = document["metadata"]["name"], document["kind"]
+    labels = {"mutator-name": name, "mutator-kind": kind}
+    return _subject(MUTATOR, document, (kind.lower(), name), labels)
+
+
+def expansion_subject(document: Mapping[str, Any]) -> Subject:
+    """An ExpansionTemplate as the subject of a status."""
+    name = document["metadata"]["name"]
+    return _subject(EXPANSION, document, (name,), {"expansiontemplate-name": name})
+
+
 def _subject(
     status: StatusKind,
     document: Mapping[str, Any],
@@ -142,7 +159,7 @@ def pod_status(
 ) -> Json:
     """The status object of a replica for a subject. Raises :class:`InvalidName`.
 
-    ``enforced`` is given for constraints alone; ``additions`` are fields of our
+    ``enforced`` is given for constraints and mutators; ``additions`` are fields of our
     own, which the CRDs must declare or the API server prunes them.
     """
     status: Json = {

@@ -24,7 +24,6 @@ from webhook.controllers.following import Following
 from webhook.controllers.unserved import tell_unserved
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.serving.namespaces import NamespaceAnswer
-from webhook.settings.serve import SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -210,8 +209,7 @@ class ClusterThread:
                 await asyncio.sleep(backoff.next_seconds())
             else:
                 uid = found["metadata"]["uid"]
-        # What is not carried out is not claimed.
-        operations = tuple(sorted(SERVED.intersection(settings.operation)))
+        operations = tuple(sorted(set(settings.operation)))
         return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:

@@ -23,8 +23,9 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers import audit_keeper, by_pod
+from webhook.controllers import audit_keeper, by_pod, extensions
 from webhook.controllers.condition_keeper import ConditionKeeper
+from webhook.controllers.extensions import EXPANSION, MUTATORS
 from webhook.controllers.orphans import Orphans
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
@@ -59,7 +60,13 @@ WRITES_AT_ONCE: Final = 8
 EVERYTHING: Final = Subject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
 
-CONFIG_STATUS: Final = pod_status.CONFIG.kind
+_ALWAYS: Final = (TEMPLATE, CONFIG, *extensions.KINDS)
+"""The kinds whose objects always have statuses; constraints come with their templates."""
+
+_MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}
+
+_JUDGED: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
+"""The statuses of what has conditions, too."""
 
 
 class _Pods:
@@ -77,7 +84,7 @@ class _Pods:
 
 
 class Aggregation:
-    """Keeps ``byPod`` of every template, constraint and Config; :meth:`run` in a task of its own."""
+    """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -122,8 +129,8 @@ class Aggregation:
         self.rollouts = RolloutKeeper(events, pod, record)
         self._writes = 0
         self._failures = 0
-        self._registrar.add_watch(TEMPLATE)
-        self._registrar.add_watch(CONFIG)
+        for gvk in _ALWAYS:
+            self._registrar.add_watch(gvk)
 
     # --- what might differ ---------------------------------------------------------------------
 
@@ -142,7 +149,7 @@ class Aggregation:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Look after the constraints of these kinds."""
-        self._registrar.replace_watch({TEMPLATE, CONFIG, *(constraint_gvk(kind) for kind in kinds)})
+        self._registrar.replace_watch({*_ALWAYS, *(constraint_gvk(kind) for kind in kinds)})
         self.conditions.follow(kinds)
 
     def _changed(self, event: Event) -> None:
@@ -150,7 +157,8 @@ class Aggregation:
             return
         subject = self._subject(event.gvk, event.key)
         with self.spoiled.object("by_pod", *subject):
-            self.conditions.seen(subject, event.object if event.kind == "set" else None)
+            if subject.kind in _JUDGED:
+                self.conditions.seen(subject, event.object if event.kind == "set" else None)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
         self.touch(subject)
@@ -160,6 +168,10 @@ class Aggregation:
             return Subject(pod_status.TEMPLATE.kind, "", key.name)
         if gvk == CONFIG:
             return Subject(pod_status.CONFIG.kind, "", key.name)
+        if gvk == EXPANSION:
+            return Subject(pod_status.EXPANSION.kind, "", key.name)
+        if gvk in MUTATORS:
+            return Subject(pod_status.MUTATOR.kind, gvk.kind, key.name)
         return Subject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
 
     # --- running -------------------------------------------------------------------------------
@@ -230,7 +242,7 @@ class Aggregation:
         ]
         now = time.monotonic()
         wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
-        if subject.kind != CONFIG_STATUS:
+        if subject.kind in _JUDGED:
             wanted = self.conditions.merged(subject, document, wanted, statuses, self._pods.store)
             wanted = audit_keeper.merged(subject, document, wanted, statuses, self._pods.store)
             wanted = self.rollouts.merged(subject, document, wanted, statuses, self._pods.store)
@@ -271,7 +283,7 @@ class Aggregation:
             )
         else:
             self._since.pop(subject, None)
-            if subject.kind != CONFIG_STATUS:
+            if subject.kind in _JUDGED:
                 await self.conditions.written(subject, document, wanted, written)
                 await self.rollouts.written(subject, document, written)
 
@@ -280,4 +292,8 @@ class Aggregation:
             return TEMPLATE, ""
         if subject.kind == pod_status.CONFIG.kind:
             return CONFIG, self._pod.namespace
+        if subject.kind == pod_status.EXPANSION.kind:
+            return EXPANSION, ""
+        if subject.kind == pod_status.MUTATOR.kind:
+            return _MUTATORS.get(subject.constraint_kind, MUTATORS[0]), ""
         return constraint_gvk(subject.constraint_kind), ""

@@ -16,6 +16,7 @@ from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
 from webhook.cluster.store import slim
 from webhook.constraint import constraint
+from webhook.controllers import extensions
 from webhook.controllers.aggregation import Aggregation
 from webhook.controllers.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.crd_waits import CrdWaits
@@ -67,6 +68,9 @@ TICK_SECONDS: Final = 0.5
 
 ABSENT_SECONDS: Final = 10.0
 """How long a kind that the API server does not serve is awaited: it may be starting."""
+
+OPTIONAL_ABSENT_SECONDS: Final = 1.0
+"""The same for kinds of which many a cluster has no CRD: mutators and ExpansionTemplates."""
 
 WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 """After a CRD's change its watch is tried again: the API server announces a CRD as established,
@@ -311,6 +315,8 @@ class Following:
                 reconciler.trouble(gvk, statistics.last_error)
             if not statistics.absent or gvk.group == constraint.GROUP:
                 self._absent_since.pop(gvk, None)
-            elif now - self._absent_since.setdefault(gvk, now) > ABSENT_SECONDS:
+            elif now - self._absent_since.setdefault(gvk, now) > (
+                OPTIONAL_ABSENT_SECONDS if gvk in extensions.KINDS else ABSENT_SECONDS
+            ):
                 reconciler.absent(gvk)
         self._publish()

@@ -7,13 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
+from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import Reconciler
 from webhook.controllers.sync import SyncController
+from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
 from webhook.metrics.registry import OTHER
 from webhook.readiness import Tracker
-from webhook.serving.in_force import gauge, settle
+from webhook.serving.in_force import gauge, settle, tell_extensions
 from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
@@ -72,11 +74,15 @@ class ClusterPolicies:
             spoiled=spoiled,
         )
         self.data = SyncController(client, self.tracker, pod)
+        self.extension = ExtensionController(
+            self.tracker, pod, wait_for_broken=wait_for_broken, spoiled=spoiled
+        )
         self.reconciler = Reconciler(
             client,
             self.tracker,
             self.policy,
             self.data,
+            self.extension,
             namespace=pod.namespace,
             policy_watches=watches[0],
             data_watches=watches[1],
@@ -106,17 +112,29 @@ class ClusterPolicies:
         """Let the client's snapshot answer admissions, if it is another."""
         snapshot = self._client.snapshot
         before = self._serving.revision
+        mutations, expansion = self.extension.mutations, self.extension.expansion
         excluded, unsynced = self.data.is_excluded, self.data.kinds - self.data.synced
         if (
             before is not None
             and before.snapshot is snapshot
             and before.is_excluded is excluded
             and before.unsynced == unsynced
+            and before.mutations is mutations
+            and before.expansion is expansion
         ):
             return
-        self._serving.revision = Revision(
-            snapshot, self._client, excluded, self.data.is_excluded_from_audit, unsynced=unsynced
+        now = self._serving.revision = Revision(
+            snapshot,
+            self._client,
+            excluded,
+            self.data.is_excluded_from_audit,
+            self.data.is_excluded_from_mutation,
+            mutations,
+            expansion,
+            unsynced,
         )
+        tell_extensions(self._registry, self._log, before, now)
+        self._gauge_extensions()
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
@@ -130,6 +148,15 @@ class ClusterPolicies:
             )
         else:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
+
+    def _gauge_extensions(self) -> None:
+        """Count the mutators and ExpansionTemplates that can be used, and the others."""
+        extension = self.extension
+        active = len(extension.mutations.mutators)
+        errors = extension.broken(of_mutators=True)
+        self._registry.replace(MUTATORS, {("active",): active, ("error",): errors})
+        active, errors = len(extension.expansion.names), extension.broken(of_mutators=False)
+        self._registry.replace(EXPANSION_TEMPLATES, {("active",): active, ("error",): errors})
 
     def take_violations(self) -> None:
         """Tell the policies which constraints in a roll-out were violated since the last call.
@@ -188,7 +215,7 @@ class ClusterPolicies:
         if not self.is_serving and now - self._told_at >= LOG_SECONDS:
             self._told_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
-        found = self.policy.faults()
+        found = {**self.policy.faults(), **self.extension.faults()}
         before, self.faults = self.faults, tuple(found)
         for fault in sorted(found.keys() - set(before)):
             stays = "; what was in force before stays" if found[fault] else ""

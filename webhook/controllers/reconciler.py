@@ -17,7 +17,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint import constraint
-from webhook.controllers import sync
+from webhook.controllers import extensions, sync
 from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.sync import data_kind
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.store import Key
     from webhook.constraint.client import Client
+    from webhook.controllers.extensions import ExtensionController
     from webhook.controllers.policies import PolicyController
     from webhook.controllers.spoiled import Follower
     from webhook.controllers.sync import SyncController
@@ -45,6 +46,7 @@ _FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
     NAMESPACE: "namespace",
     CONFIG: "config",
     SYNC_SET: "syncset",
+    **dict.fromkeys(extensions.KINDS, "extension"),
 }
 
 
@@ -69,12 +71,13 @@ class Intents(Protocol):
 class Reconciler:
     """Takes events one by one, on one task's behalf; awaits nothing."""
 
-    def __init__(  # the parts it joins
+    def __init__(  # noqa: PLR0913  # the parts it joins
         self,
         client: Client,
         tracker: Tracker,
         policy: PolicyController,
         data: SyncController,
+        extension: ExtensionController,
         *,
         namespace: str,
         policy_watches: Intents,
@@ -90,6 +93,7 @@ class Reconciler:
         self._tracker = tracker
         self._policy = policy
         self._data = data
+        self._extension = extension
         self._namespace = namespace
         self._policy_watches = policy_watches
         self._data_watches = data_watches
@@ -100,6 +104,9 @@ class Reconciler:
         for kind in (TEMPLATES, sync.CONFIG, sync.SYNC_SETS, NAMESPACES):
             self._tracker.track(kind)
         for gvk in (NAMESPACE, CONFIG, SYNC_SET, TEMPLATE):
+            self._policy_watches.add_watch(gvk)
+        self._extension.begin()
+        for gvk in extensions.KINDS:
             self._policy_watches.add_watch(gvk)
 
     # --- policy --------------------------------------------------------------------------------
@@ -131,6 +138,8 @@ class Reconciler:
         elif event.gvk == SYNC_SET:
             self._data.sync_set(name, document)
             self._follow_data()
+        elif event.gvk in extensions.KINDS:
+            self._extension.take(event.gvk.kind, name, document)
         else:
             self._policy.constraint(event.gvk.kind, name, document)
 
@@ -147,6 +156,7 @@ class Reconciler:
         """A kind's list or watch failed: whoever asks what is awaited is told so."""
         names = {TEMPLATE: TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
         names[NAMESPACE] = NAMESPACES
+        names |= {item: item.kind for item in extensions.KINDS}
         if gvk.group == constraint.GROUP:
             names[gvk] = constraint_kind(gvk.kind)
         if gvk in names:
@@ -162,6 +172,8 @@ class Reconciler:
             self._tracker.expect(sync.SYNC_SETS, ())
         elif gvk == NAMESPACE:
             self._tracker.expect(NAMESPACES, ())
+        elif gvk in extensions.KINDS:
+            self._extension.listed(gvk)
         elif gvk.group == constraint.GROUP:
             self._policy.listed(gvk.kind)
 
@@ -201,11 +213,12 @@ class Reconciler:
         Whether statuses may have changed.
         """
         changed, self._config_changed = self._config_changed, False
-        return self._policy.published() or changed
+        extended = self._extension.published()
+        return self._policy.published() or extended or changed
 
     def statuses(self) -> Mapping[str, Json]:
         """The status objects that this replica should have, by name."""
-        return {**self._policy.statuses, **self._data.statuses()}
+        return {**self._policy.statuses, **self._data.statuses(), **self._extension.statuses}
 
     @property
     def awaited_kinds(self) -> frozenset[GroupVersionKind]:

@@ -33,6 +33,7 @@ Follower: TypeAlias = Literal[
     "crd",
     "revision",
     "rollout",
+    "extension",
 ]
 """Who could not go on with an object; the metrics' label."""
 

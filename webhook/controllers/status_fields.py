@@ -32,6 +32,8 @@ OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
     pod_status.CONSTRAINT: _POLICY_FIELDS
     | {"audit", "breaker", "enforcementAction", "lastViolation"},
     pod_status.CONFIG: frozenset(),
+    pod_status.MUTATOR: frozenset(),
+    pod_status.EXPANSION: frozenset(),
 }
 """What is written beyond Gatekeeper's fields."""
 

@@ -16,11 +16,29 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
 
 
-STATUS_KINDS: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT, pod_status.CONFIG)
+STATUS_KINDS: Final = (
+    pod_status.TEMPLATE,
+    pod_status.CONSTRAINT,
+    pod_status.CONFIG,
+    pod_status.MUTATOR,
+    pod_status.EXPANSION,
+)
+
+_LABELS: Final = {
+    pod_status.TEMPLATE: ("", "constrainttemplate-name"),
+    pod_status.CONSTRAINT: ("constraint-kind", "constraint-name"),
+    pod_status.CONFIG: ("", "config-name"),
+    pod_status.MUTATOR: ("mutator-kind", "mutator-name"),
+    pod_status.EXPANSION: ("", "expansiontemplate-name"),
+}
+"""The labels that name a subject's kind, where there are several, and its name."""
 
 
 class Subject(NamedTuple):
-    """What a status is about, as its labels say: the constraint kind is empty for other kinds."""
+    """What a status is about, as its labels say.
+
+    ``constraint_kind`` is the kind of a constraint or of a mutator, and empty for other kinds.
+    """
 
     kind: str
     constraint_kind: str
@@ -36,8 +54,6 @@ def status_resource(kind: StatusKind) -> Resource:
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> Subject:
     """The subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
-    if kind is pod_status.CONSTRAINT:
-        constraint_kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
-        return Subject(kind.kind, constraint_kind, labels.get(f"{LABEL_PREFIX}constraint-name", ""))
-    label = "constrainttemplate-name" if kind is pod_status.TEMPLATE else "config-name"
-    return Subject(kind.kind, "", labels.get(f"{LABEL_PREFIX}{label}", ""))
+    of_kind, of_name = _LABELS[kind]
+    found = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
+    return Subject(kind.kind, found, labels.get(f"{LABEL_PREFIX}{of_name}", ""))

@@ -30,6 +30,7 @@ SYNC_SETS: Final = "SyncSet"
 """Their names in readiness."""
 
 WEBHOOK_PROCESS: Final = "webhook"
+MUTATION_PROCESS: Final = "mutation-webhook"
 AUDIT_PROCESS: Final = "audit"
 SYNC_PROCESS: Final = "sync"
 
@@ -61,6 +62,8 @@ class SyncController:
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
         self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
         """Whether Config excludes a namespace from the webhook."""
+        self.is_excluded_from_mutation: Callable[[str], bool] = wildcard.any_of(())
+        """Whether Config excludes a namespace from mutation."""
         self.is_excluded_from_audit: Callable[[str], bool] = wildcard.any_of(())
         """Whether Config excludes a namespace from the audit."""
 
@@ -91,6 +94,9 @@ class SyncController:
 
     def _take_config(self, given: Mapping[str, Any]) -> None:
         self.is_excluded = wildcard.any_of(config.excluded_namespaces(given, WEBHOOK_PROCESS))
+        self.is_excluded_from_mutation = wildcard.any_of(
+            config.excluded_namespaces(given, MUTATION_PROCESS)
+        )
         self.is_excluded_from_audit = wildcard.any_of(
             config.excluded_namespaces(given, AUDIT_PROCESS)
         )

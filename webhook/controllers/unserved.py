@@ -1,7 +1,7 @@
 """What a cluster holds for Gatekeeper that has no effect here, told at the start in words and counts.
 
-A cluster that is taken over may have mutators, Providers, ExpansionTemplates and
-Connections. Whoever operates it must not find out by their absence.
+A cluster that is taken over may have Providers and Connections. Whoever operates it must not find
+out by their absence.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ AGAIN_SECONDS: Final = 600.0
 
 LOOK_SECONDS: Final = 30.0
 
-_MUTATION: Final = "mutation is not served: keep Gatekeeper's mutating webhook for them"
-
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
@@ -41,19 +39,10 @@ class Unserved:
 
 
 UNSERVED: Final = (
-    Unserved("Assign", "mutations.gatekeeper.sh/v1/assign", _MUTATION),
-    Unserved("AssignMetadata", "mutations.gatekeeper.sh/v1/assignmetadata", _MUTATION),
-    Unserved("ModifySet", "mutations.gatekeeper.sh/v1/modifyset", _MUTATION),
-    Unserved("AssignImage", "mutations.gatekeeper.sh/v1alpha1/assignimage", _MUTATION),
     Unserved(
         "Provider",
         "externaldata.gatekeeper.sh/v1beta1/providers",
         "external data is not called: a template that needs it is refused",
-    ),
-    Unserved(
-        "ExpansionTemplate",
-        "expansion.gatekeeper.sh/v1alpha1/expansiontemplate",
-        "the audit alone applies them: at admission match the generated resources themselves",
     ),
     Unserved(
         "Connection",

@@ -41,8 +41,7 @@ CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
 UNSERVED_OBJECTS: Final = Metric(
     "waddle_unserved_objects",
     "gauge",
-    "Objects of Gatekeeper's kinds that have no effect here: mutators, Providers, "
-    "ExpansionTemplates, Connections.",
+    "Objects of Gatekeeper's kinds that have no effect here: Providers, Connections.",
     ("kind",),
 )
 

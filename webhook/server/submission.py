@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
-from webhook.constraint import constraint, enforcement, schema, template
+from webhook.constraint import constraint, enforcement, expansion, schema, template
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.mutation import mutator, reading
+from webhook.mutation.errors import InvalidMutator
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
@@ -77,6 +79,8 @@ def _check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: b
         _check_template(request, checks)
     elif group == constraint.GROUP:
         _check_constraint(request, checks, any_action=any_action)
+    elif group in (mutator.GROUP, expansion.GROUP):
+        _check_extension(request)
     elif group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
         raise Refused(422, "config resource must have name 'config'")
 
@@ -148,6 +152,24 @@ def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> None
     fault = schema.unsatisfiable_fault(crd) if policy_to_try(request) is not None else ""
     if fault:
         raise Refused(422, fault)
+
+
+def _check_extension(request: AdmissionRequest) -> None:
+    """Refuse a mutator or an ExpansionTemplate that cannot be used; it remains deletable."""
+    document, before = request.object, request.old_object
+    if request.operation not in ("CREATE", "UPDATE") or document is None:
+        return
+    if before is not None and _are_equal(before.get("spec"), document.get("spec")):
+        return
+    try:
+        if request.kind.group_kind == (expansion.GROUP, expansion.KIND):
+            expansion.read_expansion_template(document)
+        elif reading.is_mutator(document):
+            found = reading.read_mutator(reading.with_defaults(document))
+            if fault := reading.empty_location_fault(found):
+                raise Refused(422, fault)
+    except (InvalidMutator, expansion.InvalidExpansion) as error:
+        raise Refused(422, str(error)) from None
 
 
 def _operations(document: dict[str, Any]) -> list[list[Any]]:

@@ -59,14 +59,14 @@ def settle() -> None:
 
 
 def tell_extensions(
-    registry: Registry, log: Logger, before: Revision | None, now: Revision, broken: int = 0
+    registry: Registry, log: Logger, before: Revision | None, now: Revision
 ) -> None:
     """Say which mutators and ExpansionTemplates are in force, where that has changed."""
     mutations, expansion = now.mutations, now.expansion
     if before is not None and before.mutations is mutations and before.expansion is expansion:
         return
     active, conflicts = len(mutations.mutators), len(mutations.conflicts)
-    registry.replace(MUTATORS, {("active",): active, ("error",): conflicts + broken})
+    registry.replace(MUTATORS, {("active",): active, ("error",): conflicts})
     registry.set(MUTATORS_CONFLICTING, conflicts)
     if before is not None or mutations or conflicts or expansion:
         log.info(

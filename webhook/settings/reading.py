@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from webhook.settings.audit import AUDIT
 from webhook.settings.flags import flags_of, parse
 from webhook.settings.gatekeeper import Foreign
-from webhook.settings.serve import CLUSTER_OPERATIONS, SERVED, ServeSettings
+from webhook.settings.serve import CLUSTER_OPERATIONS, ServeSettings
 from webhook.settings.serve_checks import validate
 
 if TYPE_CHECKING:
@@ -40,11 +40,8 @@ def _notices(settings: ServeSettings) -> list[str]:
     notices = []
     if settings.max_serving_threads > 1:
         notices.append("--max-serving-threads has no effect: policies are evaluated on one thread")
-    idle = [name for name in settings.operation if name not in SERVED]
-    if idle:
-        notices.append(f"--operation={','.join(idle)}: not carried out by this version")
-    if settings.in_cluster and settings.mutates:
-        notices.append("--operation=mutation-webhook: the cluster's mutators are not followed yet")
+    if "mutation-status" in settings.operation and "status" not in settings.operation:
+        notices.append("--operation=mutation-status has no effect without status, which does both")
     if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
         notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
     if settings.emit_admission_events and not settings.in_cluster:

@@ -22,9 +22,6 @@ OPERATIONS: Final = (
 )
 """Gatekeeper's keys of ``--operation`` (pkg/operations)."""
 
-SERVED: Final = frozenset(OPERATIONS) - {"mutation-status"}
-"""The operations that this version carries out."""
-
 CLUSTER_OPERATIONS: Final = frozenset(
     {"audit", "status", "generate", "mutation-status", "mutation-controller"}
 )
@@ -69,8 +66,8 @@ class ServeSettings(AuditSettings):
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
         "writes the replica's own status objects, generate makes the CRDs of constraints, status "
         "copies all replicas' statuses into .status.byPod, audit reviews what is in the cluster "
-        "already, mutation-webhook answers /v1/mutate, mutation-status does for mutators what status "
-        "does; mutation-controller adds nothing, since every replica follows mutators. Name webhook, "
+        "already, mutation-webhook answers /v1/mutate; mutation-status and mutation-controller add "
+        "nothing to status and to a replica, which follows mutators anyway. Name webhook, "
         "mutation-webhook or audit.",
         gatekeeper=True,
         group=_POLICIES,

@@ -19,6 +19,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper
+from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
@@ -102,6 +103,7 @@ class Bench:
             tracker,
             self.policy,
             self.data,
+            ExtensionController(tracker, POD, spoiled=spoiled),
             namespace="waddle-system",
             policy_watches=Wishes(),
             data_watches=Wishes(),

@@ -11,6 +11,8 @@ from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.extensions import KINDS as EXTENSIONS
+from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.sync import SyncController
@@ -55,11 +57,13 @@ class Bench:
             self.tracker,
             self.policy,
             SyncController(self.client, self.tracker, POD),
+            ExtensionController(self.tracker, POD),
             namespace="waddle-system",
             policy_watches=self.policy_watches,
             data_watches=self.data_watches,
         )
         self.reconciler.begin()
+        self.synced(*EXTENSIONS)
 
     def set(self, gvk, document, namespace=""):
         key = Key(namespace, document["metadata"]["name"])
@@ -111,7 +115,7 @@ def config(*kinds):
 
 def test_readiness_waits_for_every_list_and_for_the_kinds_that_lists_bring():
     bench = Bench()
-    assert bench.policy_watches.wanted == {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET}
+    assert bench.policy_watches.wanted == {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET, *EXTENSIONS}
     bench.set(TEMPLATE, template())
     bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
     bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET)
