@@ -34,6 +34,13 @@ ADDITIONS = {
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
     "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
+    "assign": set(),
+    "assignimage": set(),
+    "assignmetadata": set(),
+    "modifyset": set(),
+    "mutatorpodstatuses": set(),
+    "expansiontemplate": set(),
+    "expansiontemplatepodstatuses": set(),
 }
 """The fields of ours in Gatekeeper's CRDs."""
 
@@ -79,6 +86,18 @@ def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_p
     assert helmed(*options) == without_namespace(objects)
     (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
     assert read(container["args"][1:], ENVIRONMENT).enable_validate_policy
+
+
+def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
+    objects = with_components(tmp_path, "components/mutation")
+    options = ("--include-crds", "--set", "mutation.enabled=true")
+
+    assert helmed(*options) == without_namespace(objects)
+    (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
+    settings = read(container["args"][1:], ENVIRONMENT)
+    assert settings.mutates
+    name = settings.mutating_webhook_configuration_name
+    assert ("MutatingWebhookConfiguration", "", name) in objects
 
 
 PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"

@@ -30,6 +30,7 @@ def certificate_place(settings: ServeSettings) -> Place:
         settings.cert_secret_name,
         settings.validating_webhook_configuration_name,
         _service_names(settings),
+        settings.mutating_webhook_configuration_name if settings.mutates else "",
     )
 
 

@@ -26,13 +26,14 @@ from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.plan import Lifetimes
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
+from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import Reflector, Selection
 from webhook.cluster.work_queue import WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.certificates.place import Place
     from webhook.cluster.client import Client
@@ -84,6 +85,34 @@ class _Seen:
         self._wake()
 
 
+class _Configuration:
+    """A webhook configuration, watched."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        name: str,
+        wake: Callable[[], object],
+        settings: Settings | None,
+    ) -> None:
+        self.resource = resource
+        self.name = name
+        self.seen = _Seen(wake)
+        self.reflector = Reflector(
+            client,
+            resource,
+            self.seen,
+            selection=Selection(fields=f"metadata.name={name}"),
+            settings=settings,
+        )
+
+    @property
+    def document(self) -> Json | None:
+        """The configuration as the watch has it."""
+        return self.reflector.store.get("", self.name)
+
+
 class ServingCertificate:
     """Keeps and serves the certificate; :meth:`run` in a task of its own."""
 
@@ -107,7 +136,7 @@ class ServingCertificate:
         self._queue: WorkQueue[Place] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
         )
-        self._secret_seen, self._configuration_seen = _Seen(self._wake), _Seen(self._wake)
+        self._secret_seen = _Seen(self._wake)
         self._secret = Reflector(
             client,
             SECRETS,
@@ -115,15 +144,14 @@ class ServingCertificate:
             selection=Selection(place.namespace, fields=f"metadata.name={place.secret}"),
             settings=settings,
         )
-        self._configuration = Reflector(
-            client,
-            WEBHOOK_CONFIGURATIONS,
-            self._configuration_seen,
-            selection=Selection(fields=f"metadata.name={place.configuration}"),
-            settings=settings,
-        )
+        named = [(WEBHOOK_CONFIGURATIONS, place.configuration)]
+        if place.mutating_configuration:
+            named.append((MUTATING_CONFIGURATIONS, place.mutating_configuration))
+        self._configurations = [
+            _Configuration(client, resource, name, self._wake, settings) for resource, name in named
+        ]
         self._statistics = CertificateStatistics(
-            self._secret.statistics(), self._configuration.statistics()
+            self._secret.statistics(), self._configurations[0].reflector.statistics()
         )
         self._served: tuple[bytes, bytes] | None = None
         self._was_trusted = False
@@ -135,7 +163,7 @@ class ServingCertificate:
     def statistics(self) -> CertificateStatistics:
         """The counts as they are now."""
         self._statistics.secret = self._secret.statistics()
-        self._statistics.configuration = self._configuration.statistics()
+        self._statistics.configuration = self._configurations[0].reflector.statistics()
         return self._statistics
 
     def not_ready(self) -> str:
@@ -150,13 +178,15 @@ class ServingCertificate:
             return self._fault or f"{where} holds no certificate that can be served yet"
         if self._was_trusted:
             return ""
-        return f"the webhook configuration {place.configuration} does not trust the certificate yet"
+        names = " or ".join(item.name for item in self._configurations)
+        return f"the webhook configuration {names} does not trust the certificate yet"
 
     async def run(self) -> None:
         """Watch, write and serve until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._secret.run())
-            tasks.create_task(self._configuration.run())
+            for configuration in self._configurations:
+                tasks.create_task(configuration.reflector.run())
             await self._secret.wait_synced()
             self._wake()
             tasks.create_task(self._queue.run(self._settle, 1))
@@ -192,17 +222,17 @@ class ServingCertificate:
                 "manifests, which have it empty"
             )
             return
-        configuration = self._seen_configuration()
-        self._note_trust(_data(document), configuration)
+        self._note_trust(_data(document))
         if self._planned(document) is not None:
             written = await self._write_secret()
             document = written or document
         data = _data(document)
         self._serve(data)
-        configuration = self._seen_configuration()
-        if configuration is not None and not _trusts(configuration, data):
-            await self._write_bundle()
-        self._note_trust(data, self._seen_configuration())
+        for configuration in self._configurations:
+            found = configuration.document
+            if found is not None and not _trusts(found, data):
+                await self._write_bundle(configuration)
+        self._note_trust(data)
 
     # --- the Secret ---------------------------------------------------------------------------
 
@@ -254,30 +284,29 @@ class ServingCertificate:
 
     # --- the webhook configuration ------------------------------------------------------------
 
-    def _seen_configuration(self) -> Json | None:
-        return self._configuration.store.get("", self._place.configuration)
-
-    async def _write_bundle(self) -> None:
+    async def _write_bundle(self, seen: _Configuration) -> None:
         """Put the authorities into every webhook, whatever the watches have not told yet."""
         place = self._place
-        configuration = await self._client.get(WEBHOOK_CONFIGURATIONS, place.configuration)
+        configuration = await self._client.get(seen.resource, seen.name)
         # Read after the configuration: at least as new as what made that one's bundle.
         data = _data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
         wanted = _with_bundle(configuration, planning.bundle(data, _now()))
-        mark = self._configuration.store.mark("", place.configuration)
-        written = await self._client.replace(WEBHOOK_CONFIGURATIONS, wanted)
+        store = seen.reflector.store
+        mark = store.mark("", seen.name)
+        written = await self._client.replace(seen.resource, wanted)
         self._statistics.bundle_writes += 1
-        self._configuration.store.take_answer(mark, written)
-        self._log.info("CA bundle written", configuration=place.configuration)
+        store.take_answer(mark, written)
+        self._log.info("CA bundle written", configuration=seen.name)
 
-    def _note_trust(self, data: Mapping[str, bytes], configuration: Json | None) -> None:
+    def _note_trust(self, data: Mapping[str, bytes]) -> None:
         """Remember since when the authority to come is trusted, and whether we are at all."""
-        if not self._configuration_seen.whole:
+        if not all(item.seen.whole for item in self._configurations):
             return
         # Where there is no configuration, nobody calls who could be turned away.
-        trusted = configuration is None or _trusts(configuration, data)
+        found = [item.document for item in self._configurations]
+        trusted = all(item is None or _trusts(item, data) for item in found)
         if trusted and self._served is not None:
             self._was_trusted = True
         coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")

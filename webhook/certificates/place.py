@@ -13,3 +13,5 @@ class Place:
     secret: str
     configuration: str
     names: tuple[str, ...]
+    mutating_configuration: str = ""
+    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""

@@ -33,6 +33,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+"""A provider of external data asks whoever calls it for a certificate: it is this one."""
+
 CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
 CERTIFICATE: Final = "tls.crt"
@@ -274,7 +277,7 @@ def _serving_pair(
         .add_extension(alternative, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(_USAGES), critical=False)
         .sign(authority.key, hashes.SHA256())
     )
     return {CERTIFICATE: _pem(certificate), KEY: _key_pem(key)}

@@ -19,6 +19,11 @@ CRDS: Final = Resource(
     "customresourcedefinitions",
     namespaced=False,
 )
+MUTATING_CONFIGURATIONS: Final = Resource(
+    GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)
 WEBHOOK_CONFIGURATIONS: Final = Resource(
     GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
     "validatingwebhookconfigurations",

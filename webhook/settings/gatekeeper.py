@@ -55,7 +55,6 @@ _ROTATION = (
     "a Secret that cert-manager renews, and have it write the others"
 )
 _CLUSTER = "use --kubeconfig: the API server that it names is followed, wherever it is"
-_CONFIGURATIONS = "mutation is not served, and its configuration not written"
 
 FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
@@ -98,7 +97,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "alsologtostderr": _switch("the log goes to one place: standard error or --log-file"),
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),
     "metrics-backend": _value(_OTLP, "prometheus"),
-    "mutating-webhook-configuration-name": _ignored(_CONFIGURATIONS),
     "otlp-endpoint": _value(_OTLP, ""),
     "otlp-metric-interval": _ignored(_OTLP),
     "stackdriver-metric-interval": _ignored(_STACKDRIVER),

@@ -171,6 +171,13 @@ class ServeSettings(AuditSettings):
         gatekeeper=True,
         group=_TLS,
     )
+    mutating_webhook_configuration_name: str = flag(
+        "waddle-mutating-webhook-configuration",
+        "MutatingWebhookConfiguration whose webhooks get the CA bundle, with "
+        "--operation=mutation-webhook.",
+        gatekeeper=True,
+        group=_TLS,
+    )
     disable_cert_rotation: bool = flag(
         False,
         "Keep no certificate in the cluster: neither the Secret nor the CA bundle is written.",

@@ -1,0 +1,177 @@
+"""Mutators and ExpansionTemplates of a real API server: applied, told of by pod, taken back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.replicas import (
+    CONFIG_MAPS,
+    STATUSES,
+    WORKLOADS,
+    Plane,
+    Replica,
+    try_request,
+    until,
+)
+from tests.webhook.mutation.documents import assign, label
+
+MUTATORS = "/apis/mutations.gatekeeper.sh/v1"
+EXPANSIONS = "/apis/expansion.gatekeeper.sh/v1alpha1/expansiontemplate"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+NAME = "waddle-mutation-tests"
+CONFIG_MAP = [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}]
+
+
+def path_of(document: dict[str, Any]) -> str:
+    """Where a mutator is."""
+    return f"{MUTATORS}/{document['kind'].lower()}/{document['metadata']['name']}"
+
+
+@pytest.fixture
+def mutating(plane: Plane, start: StartReplica) -> Iterator[Replica]:
+    """A replica that the API server asks to mutate ConfigMaps; the mutators go with the test."""
+    replica = start("mutating-0", *ALL_OPERATIONS, "--operation=mutation-webhook").wait_ready()
+    webhook = {
+        "name": "mutation.gatekeeper.sh",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {
+            "url": f"https://127.0.0.1:{replica.ports['admission']}/v1/mutate",
+            "caBundle": plane.bundle,
+        },
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 20,
+        "matchConditions": [
+            {"name": "own-names", "expression": "request.name.startsWith('mutated-')"}
+        ],
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": ["configmaps"],
+            }
+        ],
+    }
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": NAME},
+        "webhooks": [webhook],
+    }
+    plane.api.apply(f"{CONFIGURATIONS}/{NAME}", body)
+    try:
+        yield replica
+    finally:
+        plane.api.request("DELETE", f"{CONFIGURATIONS}/{NAME}")
+        for kind in ("assign", "assignmetadata"):
+            for item in plane.api.request("GET", f"{MUTATORS}/{kind}")["items"]:
+                plane.api.request("DELETE", f"{MUTATORS}/{kind}/{item['metadata']['name']}")
+
+
+def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
+    """What an object's status says of a replica."""
+    entries = plane.by_pod(path)
+    return next((entry for entry in entries if entry["id"] == pod), {})
+
+
+def made(plane: Plane, name: str) -> dict[str, Any]:
+    """A ConfigMap as the API server stores it, made anew."""
+    try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/{name}")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}}
+    found: dict[str, Any] = plane.api.request("POST", CONFIG_MAPS, body)
+    return found
+
+
+def labels(plane: Plane, name: str) -> dict[str, str]:
+    """The labels that a ConfigMap is stored with."""
+    found: dict[str, str] = made(plane, name)["metadata"].get("labels") or {}
+    return found
+
+
+def test_a_mutator_is_applied_shown_by_pod_and_keeps_its_last_good_generation(
+    plane: Plane, mutating: Replica
+) -> None:
+    owner = label("owner", "owner", "nobody", match={"namespaces": [WORKLOADS]})
+    made_one = plane.api.apply(path_of(owner), owner)
+    until(lambda: labels(plane, "mutated-a") == {"owner": "nobody"}, "the label is there")
+    until(lambda: by_pod(plane, path_of(owner)).get("enforced") is True, "byPod says so")
+    entry = by_pod(plane, path_of(owner))
+    assert entry["mutatorUID"] == made_one["metadata"]["uid"]
+    assert entry["observedGeneration"] == 1
+    assert "errors" not in entry
+    name = "mutating--0-assignmetadata-owner"
+    status = plane.api.request("GET", f"{STATUSES}/mutatorpodstatuses/{name}")
+    assert status["metadata"]["labels"] == {
+        "internal.gatekeeper.sh/pod": "mutating-0",
+        "internal.gatekeeper.sh/mutator-name": "owner",
+        "internal.gatekeeper.sh/mutator-kind": "AssignMetadata",
+    }
+    assert [one["uid"] for one in status["metadata"]["ownerReferences"]] == [mutating.uid]
+
+    owner["spec"]["location"] = "metadata..labels"
+    plane.api.apply(path_of(owner), owner)
+    until(lambda: by_pod(plane, path_of(owner)).get("errors"), "the fault is told")
+    entry = by_pod(plane, path_of(owner))
+    assert entry["enforced"] is False
+    assert entry["observedGeneration"] == 2
+    assert "invalid location format" in entry["errors"][0]["message"]
+    assert labels(plane, "mutated-a") == {"owner": "nobody"}
+
+    plane.api.request("DELETE", path_of(owner))
+    until(lambda: labels(plane, "mutated-a") == {}, "it is gone")
+    gone = f"{STATUSES}/mutatorpodstatuses/{name}"
+    until(lambda: try_request(plane.api, "GET", gone) is None, "its status is gone")
+
+
+def test_a_conflict_is_told_on_every_party_and_taken_back(plane: Plane, mutating: Replica) -> None:
+    one = assign("one", "data.a", "2", applyTo=CONFIG_MAP)
+    two = assign("two", "data.b[name: x].c", "2", applyTo=CONFIG_MAP)
+    other = assign("other", "data.b.c", "2", applyTo=CONFIG_MAP)
+    for document in (one, two, other):
+        plane.api.apply(path_of(document), document)
+    for document in (two, other):
+        path = path_of(document)
+        until(lambda path=path: by_pod(plane, path).get("errors"), f"the conflict is told: {path}")
+        (error,) = by_pod(plane, path)["errors"]
+        assert error == {
+            "type": "ErrConflictingSchema",
+            "message": "the following mutators have conflicting schemas: "
+            "[Assign.mutations.gatekeeper.sh /other,Assign.mutations.gatekeeper.sh /two]",
+        }
+    until(lambda: made(plane, "mutated-b")["data"] == {"a": "2"}, "the third goes on")
+    assert mutating.metric("gatekeeper_mutator_conflicting_count") == 2
+    plane.api.request("DELETE", path_of(other))
+    until(lambda: by_pod(plane, path_of(two)).get("enforced") is True, "it is taken back")
+    assert "errors" not in by_pod(plane, path_of(two))
+
+
+def test_templates_of_a_circle_all_say_so_until_it_is_broken(
+    plane: Plane, mutating: Replica
+) -> None:
+    def template(name: str, of: str, makes: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+            "kind": "ExpansionTemplate",
+            "metadata": {"name": name},
+            "spec": {
+                "applyTo": [{"groups": ["x"], "versions": ["v1"], "kinds": [of]}],
+                "templateSource": "spec.template",
+                "generatedGVK": {"group": "x", "version": "v1", "kind": makes},
+            },
+        }
+
+    for document in (template("a-b", "A", "B"), template("b-a", "B", "A")):
+        plane.api.apply(f"{EXPANSIONS}/{document['metadata']['name']}", document)
+    for name in ("a-b", "b-a"):
+        path = f"{EXPANSIONS}/{name}"
+        until(lambda path=path: by_pod(plane, path).get("errors"), f"the circle is told: {path}")
+        (error,) = by_pod(plane, path)["errors"]
+        assert error == {"message": "template forms expansion cycle"}
+    plane.api.request("DELETE", f"{EXPANSIONS}/b-a")
+    path = f"{EXPANSIONS}/a-b"
+    until(lambda: by_pod(plane, path) and "errors" not in by_pod(plane, path), "it is taken back")
+    assert mutating.metric('gatekeeper_expansion_templates{status="active"}') == 1
+    plane.api.request("DELETE", path)
