@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from webhook.rego.check.compatibility import LATEST
 from webhook.settings.flags import duration_seconds
-
-if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import RegoVersion
 
 
 class Duration(click.ParamType[float]):
@@ -47,13 +42,3 @@ BUNDLE = click.option(
     is_flag=True,
     help="Read paths as bundles: of data files only data.json and data.yaml.",
 )
-
-
-def version_of(*, v0_compatible: bool) -> RegoVersion:
-    """The language that sources are read as."""
-    return "v0" if v0_compatible else "v1"
-
-
-def runtime() -> dict[str, Any]:
-    """What ``opa.runtime()`` gives a policy on the command line, as OPA's own has it."""
-    return {"env": dict(os.environ), "version": f"{LATEST}.0", "commit": ""}

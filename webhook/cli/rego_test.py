@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from webhook.cli import exit_codes, rego_report
-from webhook.cli.rego_options import BUNDLE, IGNORE, V0, V1, Duration, runtime, version_of
-from webhook.cli.terminal import complain, write
-from webhook.policies.rego_files import LoadErrors, load
-from webhook.rego.errors import BuiltinError, RegoErrors
-from webhook.rego.run.patterns import pattern
-from webhook.rego.tester import UnitTests
+from webhook.cli import exit_codes
+from webhook.cli.rego_options import BUNDLE, IGNORE, V0, V1, Duration
 
 _HELP = """Run the unit tests in Rego files: rules whose names begin with test_.
 
@@ -63,44 +60,9 @@ are told and not run.
 @IGNORE
 @V0
 @V1
-def command(  # noqa: PLR0913  # one for each option
-    paths: tuple[str, ...],
-    *,
-    wanted: str,
-    output: str,
-    verbose: bool,
-    timeout: float,
-    exit_zero_on_skipped: bool,
-    fail_on_empty: bool,
-    sort: str,
-    parallel: int,
-    bundle: bool,
-    ignore: tuple[str, ...],
-    v0_compatible: bool,
-    v1_compatible: bool,
-) -> int:
+def command(**options: Any) -> int:
     """Run tests and report."""
-    del parallel, v1_compatible
-    try:
-        found = pattern(wanted).found_in if wanted else bool
-    except BuiltinError as error:
-        raise click.BadParameter(error.message, param_hint="--run") from None
-    try:
-        version = version_of(v0_compatible=v0_compatible)
-        files = load(paths, version=version, ignore=ignore, bundles=bundle)
-        tests = UnitTests(files.modules, files.data, wanted=found)
-    except (LoadErrors, RegoErrors) as errors:
-        complain(str(errors))
-        return exit_codes.NO
-    results = list(tests.run(timeout, runtime=runtime()))
-    if output == "json":
-        if sort == "duration":
-            results.sort(key=lambda result: -result.seconds)
-        write(rego_report.as_json(results))
-    else:
-        write(rego_report.as_text(results, verbose=verbose))
-    if not results and fail_on_empty:
-        complain("no tests were run")
-        return exit_codes.NO
-    fine = all(result.passed or (result.skipped and exit_zero_on_skipped) for result in results)
-    return exit_codes.OK if fine else exit_codes.UNKNOWN
+    # The engine is half of what there is to import: help and errors of usage do without it.
+    from webhook.cli.rego_test_run import run  # noqa: PLC0415
+
+    return run(**options)

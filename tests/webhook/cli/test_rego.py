@@ -166,5 +166,6 @@ def test_a_check_tells_each_fault(tmp_path):
     errors = json.loads(run.stderr)["errors"]
     assert [(error["message"], error["location"]["row"]) for error in errors] == [
         ("var y is unsafe", 2),
+        ("import data.unused unused", 2),
         ("var w is unsafe", 3),
     ]

@@ -1,0 +1,63 @@
+"""Whether Rego sources can be used, said as ``opa check`` does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from webhook.cli import exit_codes
+from webhook.cli.rego_context import version_of
+from webhook.cli.rego_report import place
+from webhook.cli.terminal import complain
+from webhook.policies.rego_files import LoadErrors, load
+from webhook.rego.engine import CompileOptions, compile_modules
+from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.run.text import json_indented
+
+
+def run(
+    paths: tuple[str, ...],
+    *,
+    output: str,
+    strict: bool,
+    max_errors: int,
+    bundle: bool,
+    ignore: tuple[str, ...],
+    v0_compatible: bool,
+    v1_compatible: bool,
+) -> int:
+    """Load, compile and report."""
+    del v1_compatible
+    version = version_of(v0_compatible=v0_compatible)
+    try:
+        files = load(paths, version=version, ignore=ignore, bundles=bundle, documents=bundle)
+        program = compile_modules(files.modules, options=replace(CompileOptions(), strict=strict))
+        program.check_data(files.data)
+    except LoadErrors as errors:
+        told = [{"message": message} for message in errors.messages]
+        complain(_json(told) if output == "json" else str(errors))
+        return exit_codes.NO
+    except RegoErrors as errors:
+        shown = errors.errors[: max_errors or None]
+        if output == "json":
+            complain(_json([document(error) for error in shown]))
+        else:
+            complain(str(RegoErrors(shown)))
+            if len(shown) < len(errors.errors):
+                complain("rego_compile_error: error limit reached")
+        return exit_codes.NO
+    return 0
+
+
+def document(error: RegoLoadError) -> dict[str, Any]:
+    """A fault of a source as OPA writes it."""
+    found: dict[str, Any] = {"message": error.message, "code": error.code}
+    if error.location.row:
+        found["location"] = place(error.location)
+    if error.details:
+        found["details"] = "\n".join(error.details)
+    return found
+
+
+def _json(errors: list[dict[str, Any]]) -> str:
+    return json_indented({"errors": errors}, "", "  ")
