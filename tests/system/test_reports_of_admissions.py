@@ -10,7 +10,7 @@ import pytest
 from tests.cluster import ApiError
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import WEBHOOKS, WORKLOADS, Plane, Replica, constraint, until
+from tests.system.replicas import WEBHOOKS, WORKLOADS, Plane, Replica, config_map, constraint, until
 from tests.system.reporting import by_scope, metric, put_config_map, reports, rules
 
 pytestmark = pytest.mark.slow
@@ -241,3 +241,47 @@ def test_reports_of_policies_follow_admissions_too(plane, start):
     ]
     put_config_map(plane, WORKLOADS, "packed-0", "fine")
     until(lambda: entries() == {"packed-1", "packed-2"}, "what was repaired leaves")
+
+
+def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(plane, start):
+    """No audit finds it, so that an audit takes it away only where it speaks of another state."""
+    replica = start("serving")
+    for name, word in (("greets", "hey"), ("waves", "bye")):
+        document = constraint(name, word)
+        document["spec"] |= {
+            "enforcementAction": "scoped",
+            "scopedEnforcementActions": [
+                {"action": "warn", "enforcementPoints": [{"name": "validation.gatekeeper.sh"}]}
+            ],
+        }
+        plane.put_constraint(document)
+    for word in ("hey", "bye"):
+        until(lambda word=word: replica.admit(config_map(word)).get("warnings"), "it warns")
+    for name, word in {"stays": "hey", "edited": "hey", "repaired": "hey", "left": "bye"}.items():
+        put_config_map(plane, WORKLOADS, name, word)
+    until(lambda: len(by_scope(plane, WORKLOADS)) == 4, "each has a report")
+    (found,) = by_scope(plane, WORKLOADS)["stays"]["results"]
+    assert (found["rule"], found["result"]) == ("greets", "warn")
+    assert found["properties"]["enforcementPoint"] == "validation.gatekeeper.sh"
+
+    put_config_map(plane, WORKLOADS, "repaired", "fine")
+    until(lambda: "repaired" not in by_scope(plane, WORKLOADS), "its next admission found nothing")
+
+    before = reporting.writes(plane)
+    auditor = start("auditor", "--operation=audit", "--audit-interval=1", "--reports")
+    reporting.await_sweeps(auditor)
+    assert set(by_scope(plane, WORKLOADS)) == {"stays", "edited", "left"}
+    assert reporting.writes(plane) == before, "an audit leaves what it cannot find"
+
+    plane.unregister("serving")
+    put_config_map(plane, WORKLOADS, "edited", "fine")
+    until(lambda: set(by_scope(plane, WORKLOADS)) == {"stays", "left"}, "it is another resource")
+    # Of constraints that audits enforce none is left: no sweep lists ConfigMaps any more.
+    for name in ("denies", "warns", "tries", "waves"):
+        plane.delete_constraint(name, "denied")
+    until(lambda: set(by_scope(plane, WORKLOADS)) == {"stays"}, "its policy is gone")
+    reporting.await_sweeps(auditor)
+    assert set(by_scope(plane, WORKLOADS)) == {"stays"}
+    put_config_map(plane, WORKLOADS, "stays", "changed")
+    until(lambda: by_scope(plane, WORKLOADS) == {}, "nobody was asked about the change")
+    plane.delete_constraint("greets", "denied")

@@ -134,9 +134,19 @@ def test_an_audit_that_finds_the_same_writes_nothing(plane, audit):
     until(lambda: len(reports(plane, "same")) == 5, "each has a report")
     await_sweeps(replica)
     before, versions = reporting.writes(plane), versions_of(plane, "same")
+    until(lambda: confirmed(plane) is not None, "it is said when they were confirmed")
+    since = confirmed(plane)
+    until(lambda: confirmed(plane) != since, "and said again")
     await_sweeps(replica, 3)
     assert reporting.writes(plane) == before
     assert versions_of(plane, "same") == versions
+
+
+def confirmed(plane):
+    """When the sweep began that last found reports to hold."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/waddle-system/leases"
+    found = plane.api.request("GET", f"{path}?labelSelector=waddle.dev/confirms=reports")["items"]
+    return found[0]["spec"]["acquireTime"] if found else None
 
 
 def versions_of(plane, namespace):
@@ -333,6 +343,7 @@ def test_waddle_report_shows_the_worst_whatever_the_mode(plane, audit, mode):
         ("warns", 0, 3),
     ]
     assert {item["name"] for item in found["resources"]} == {"bad0", "bad1", "bad2"}
+    until(lambda: "confirmed by the audit that began 20" in shown(), "it is said since when")
     table = shown("--top=1")
     assert table.startswith("0 pass, 3 fail, 3 warn, 0 error, 0 skip, of 3 resources")
     assert "Denied/denies" in table

@@ -93,7 +93,12 @@ class AuditThread:
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
-                client = Client(self._credentials, replica=self._settings.pod_name, log=self._log)
+                client = Client(
+                    self._credentials,
+                    replica=self._settings.pod_name,
+                    log=self._log,
+                    keep_history=self._settings.keep_writers_history,
+                )
                 async with client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
                     sweeps = self._sweeps(client, tasks)
@@ -155,6 +160,7 @@ class AuditThread:
         """What tells reports of the audit."""
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
+        from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415
         from webhook.reports.keeper import Reports  # noqa: PLC0415
 
         reports = Reports(
@@ -167,9 +173,22 @@ class AuditThread:
             process="audit",
         )
         tasks.create_task(reports.run())
-        series_max = self._settings.max_constraint_series
+        settings = self._settings
+        author = Author(
+            settings.pod_name,
+            settings.pod_namespace,
+            settings.pod_uid,
+            settings.audit_interval_seconds,
+        )
+        confirmer = Confirmer(client, author, reports, self._log)
+        tasks.create_task(confirmer.run())
         return AuditReports(
-            reports, self._registry, self._log, series_max=series_max, share=shares.is_ours
+            reports,
+            confirmer,
+            self._registry,
+            self._log,
+            series_max=settings.max_constraint_series,
+            share=shares.is_ours,
         )
 
     async def _beat(self) -> None:

@@ -164,7 +164,12 @@ class ClusterThread:
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
-        client = Client(self._credentials, replica=self._settings.pod_name, log=self._log)
+        client = Client(
+            self._credentials,
+            replica=self._settings.pod_name,
+            log=self._log,
+            keep_history=self._settings.keep_writers_history,
+        )
         async with client, asyncio.TaskGroup() as tasks:
             if self._certificate is not None:
                 tasks.create_task(self._certificate.run(client))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.audit.patience import patiently
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import NAMESPACES
-from webhook.cluster.store import slim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +45,7 @@ class Namespaces:
 
     async def _ask(self, name: str) -> Namespace | None:
         try:
-            return slim(await patiently(lambda: self._client.get(NAMESPACES, name)))
+            return self._client.kept(await patiently(lambda: self._client.get(NAMESPACES, name)))
         except ApiError as error:
             if error.is_absent:
                 return None

@@ -118,6 +118,8 @@ class SweepEnd:
     passed_over: int = 0
     left_out: int = 0
     unaudited: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    is_whole: bool = True
+    """Whether it was of every kind, and not of some that changed."""
     violations: int = 0
     duration_ns: int = 0
 

@@ -108,6 +108,7 @@ class Sweep:
             unaudited=self._unaudited(),
             violations=self._violations,
             duration_ns=time.monotonic_ns() - begun,
+            is_whole=not self._left_out,
         )
         await self._sink.end(end)
         return end

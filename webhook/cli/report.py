@@ -13,6 +13,7 @@ from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client
+    from webhook.reports.confirmation import Confirmation
     from webhook.reports.report_api import ReportApi
     from webhook.reports.summary import Summary
 
@@ -74,12 +75,13 @@ def command(  # each is an option
 
     apis = [APIS[report_api]] if report_api else list(APIS.values())
 
-    async def look() -> Summary | None:
+    async def look() -> tuple[Summary | None, list[Confirmation]]:
         async with Client(load_credentials(kubeconfig, context=context)) as client:
-            return await summarize(client, apis, namespace, all_sources=all_sources)
+            found = await summarize(client, apis, namespace, all_sources=all_sources)
+            return found, await confirmations(client)
 
     try:
-        summary = event_loop.run(look())
+        summary, confirmed = event_loop.run(look())
     except (ApiError, UnreachableError, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
@@ -88,9 +90,9 @@ def command(  # each is an option
         complain(f"the cluster serves no policy reports ({names}): see manifests/reports")
         return exit_codes.UNKNOWN
     if output == "json":
-        write(report_view.as_json(summary))
+        write(report_view.as_json(summary, confirmed))
     else:
-        write(report_view.as_tables(summary, top))
+        write(report_view.as_tables(summary, top, confirmed))
     return 0
 
 
@@ -125,3 +127,20 @@ async def summarize(
             if not error.is_absent:
                 raise
     return found
+
+
+async def confirmations(client: Client) -> list[Confirmation]:
+    """What audits say of their last sweeps; none where the caller may not read Leases.
+
+    Raises :class:`~webhook.cluster.errors.UnreachableError`.
+    """
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+    from webhook.cluster.kinds import LEASES  # noqa: PLC0415
+    from webhook.reports import confirmation  # noqa: PLC0415
+
+    query = {"labelSelector": confirmation.SELECTOR}
+    try:
+        found = await client.request("GET", LEASES.collection(), query=query)
+    except ApiError:
+        return []
+    return [said for item in found["items"] if (said := confirmation.read(item)) is not None]

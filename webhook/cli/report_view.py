@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
-from webhook.cli.terminal import styled
+from webhook.cli.terminal import printable, styled
+from webhook.reports.confirmation import oldest
 from webhook.reports.finding import VERDICTS
 from webhook.reports.summary import BAD, in_order, severity_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from webhook.reports.confirmation import Confirmation
     from webhook.reports.finding import Policy, Subject
     from webhook.reports.summary import Counts, Summary
 
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
 CLUSTER: Final = "(cluster-wide)"
 
 
-def as_tables(summary: Summary, top: int) -> str:
-    """The totals, and the worst policies, namespaces and resources."""
+def as_tables(summary: Summary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
+    """The totals, how old they are, and the worst policies, namespaces and resources."""
     counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
     lines = [f"{counts}, of {len(summary.resources)} resources"]
+    lines += _confirmed(confirmed)
     if not any(summary.total[verdict] for verdict in BAD):
         return "\n".join([*lines, styled("no violations", fg="green")])
     tables: tuple[tuple[str, Rows], ...] = (
@@ -42,6 +45,20 @@ def as_tables(summary: Summary, top: int) -> str:
     for title, rows in tables:
         lines += ["", *_table(title, rows, top)]
     return "\n".join(lines)
+
+
+def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
+    """When the audits last found that reports hold."""
+    found = oldest(confirmations)
+    if found is None:
+        return []
+    others = f", the oldest of {len(confirmations)}" if len(confirmations) > 1 else ""
+    lines = [f"confirmed by the audit that began {printable(found.began)}{others}"]
+    if kinds := sorted({kind for item in confirmations for kind in item.kinds}):
+        lines.append(f"but for kinds that it could not list: {printable(', '.join(kinds))}")
+    if lost := sum(item.lost for item in confirmations):
+        lines.append(f"but for {lost} reports that could not be written: see its log")
+    return lines
 
 
 def _table(title: str, rows: Rows, top: int) -> list[str]:
@@ -66,7 +83,7 @@ def resource_name(subject: Subject) -> str:
     return f"{subject.gvk.kind} {place}{subject.name}"
 
 
-def as_json(summary: Summary) -> str:
+def as_json(summary: Summary, confirmed: Sequence[Confirmation] = ()) -> str:
     """Everything, for programs; the worst first."""
     document = {
         "total": in_order(summary.total),
@@ -97,6 +114,16 @@ def as_json(summary: Summary) -> str:
                 **in_order(counts),
             }
             for (policy, namespace), counts in _worst(summary.policy_namespaces)
+        ],
+        "confirmed": [
+            {
+                "audit": item.audit,
+                "began": item.began,
+                "ended": item.ended,
+                "kindsNotConfirmed": list(item.kinds),
+                "reportsNotWritten": item.lost,
+            }
+            for item in sorted(confirmed, key=lambda item: item.audit)
         ],
     }
     return document_json(document)

@@ -19,6 +19,7 @@ from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
 from webhook.cluster.event_loop import EventLoop
+from webhook.cluster.store import slim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -58,12 +59,19 @@ class Client:
     """A session at one API server; use it as an async context manager."""
 
     def __init__(
-        self, credentials: Credentials, *, replica: str = "", log: Logger | None = None
+        self,
+        credentials: Credentials,
+        *,
+        replica: str = "",
+        log: Logger | None = None,
+        keep_history: bool = False,
     ) -> None:
         """``replica`` is the Pod's name, by which the API server's audit log tells replicas apart.
 
-        ``log`` is told of lists and watches that fail.
+        ``log`` is told of lists and watches that fail. With ``keep_history`` what policies may
+        read is kept with its writers' history.
         """
+        self._keep_history = keep_history
         self.credentials = credentials
         self.log = log
         self._user_agent = f"waddle/{__version__}" + (f" ({replica})" if replica else "")
@@ -71,6 +79,10 @@ class Client:
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self.requests = 0
         self.unauthorized = 0
+
+    def kept(self, obj: Object) -> Object:
+        """An object as policies may read it when it is kept in memory; ``obj`` may be changed."""
+        return obj if self._keep_history else slim(obj)
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()

@@ -10,6 +10,9 @@ from webhook.api.resource import Resource
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
+LEASES: Final = Resource(
+    GroupVersionKind("coordination.k8s.io", "v1", "Lease"), "leases", namespaced=True
+)
 NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
 SECRETS: Final = Resource(GroupVersionKind("", "v1", "Secret"), "secrets", namespaced=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
-from webhook.cluster.store import slim
 from webhook.constraint import constraint
 from webhook.controllers import extensions
 from webhook.controllers.aggregation import Aggregation
@@ -167,7 +166,7 @@ class Following:
             return NamespaceAnswer(known)
         try:
             async with asyncio.timeout(seconds):
-                return NamespaceAnswer(slim(await self.client.get(NAMESPACES, name)))
+                return NamespaceAnswer(self.client.kept(await self.client.get(NAMESPACES, name)))
         except ApiError as error:
             return NamespaceAnswer(None, "" if error.is_absent else str(error))
         except (UnreachableError, TimeoutError) as error:

@@ -103,8 +103,11 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
 def _masking(section: Section) -> Masking:
     of_kinds = []
     for part in section.sections("maskKinds"):
-        of_kinds.append((part.texts("kinds"), _paths(part, "paths")))
+        kinds, paths = part.texts("kinds"), _paths(part, "paths")
         part.finish()
+        if not paths:  # most of all a misspelt one: nothing would be masked, in silence
+            raise part.error("paths", "expected a list with at least one path")
+        of_kinds.append((kinds, paths))
     return Masking(_paths(section, "mask"), tuple(of_kinds))
 
 

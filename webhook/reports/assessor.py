@@ -10,6 +10,7 @@ from webhook.audit.reviewer import Reviewer
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.selection import Selection, about, select
+from webhook.reports.admitted import admission_only, state_of
 from webhook.reports.finding import Assessment, Finding, Policy, is_reportable
 from webhook.reports.results import Descriptions, findings_of
 
@@ -86,7 +87,9 @@ class SnapshotAssessor:
             return Assessment((), policies)
         if responses.deadline_exceeded:
             return None
-        return Assessment(self._findings.of(responses, scope.snapshot, obj), policies)
+        found = self._findings.of(responses, scope.snapshot, obj)
+        only = admission_only(scope.snapshot, kind)
+        return Assessment(found, policies, state_of(obj) if only else "", only)
 
     def policies(self, subject: Subject) -> Mapping[Policy, str]:
         """The policies that could find something in resources of this kind, with their UIDs."""

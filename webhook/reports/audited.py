@@ -7,6 +7,7 @@ reading and nothing else.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.scope import everything
@@ -14,6 +15,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint import enforcement
 from webhook.constraint.selection import about
 from webhook.metrics.reports import REPORT_RESULTS
+from webhook.reports.admitted import admission_only, state_of
 from webhook.reports.finding import Policy, Subject, digest, is_reportable
 from webhook.reports.known import Known, known_reports
 from webhook.reports.summary import Tally, merged
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.reports.confirmation import Confirmer
     from webhook.reports.finding import Finding
     from webhook.reports.keeper import Reports
 
@@ -33,12 +36,18 @@ REMOVED_MAX: Final = 2000
 """Reports of the mode before that are deleted at the beginning of a sweep: some seconds' work."""
 
 
+UNLISTED_MAX: Final = 200
+"""Resources of kinds that no sweep lists, whose reports are held against them in one sweep: two
+requests each, a second or less."""
+
+
 class AuditReports:
     """A sink of the audit. Used on one event loop."""
 
     def __init__(
         self,
         reports: Reports,
+        confirmer: Confirmer,
         registry: Registry,
         log: Logger,
         *,
@@ -47,6 +56,7 @@ class AuditReports:
     ) -> None:
         """``share`` says of a kind and namespace whether this audit is to look at it."""
         self._reports = reports
+        self._confirmer = confirmer
         self._registry = registry
         self._log = log
         self._series_max = series_max
@@ -54,6 +64,7 @@ class AuditReports:
         self._known: dict[str, Known] | None = None
         self._room: int | None = None
         self._seen: set[str] = set()
+        self._looked_at = ""
         self._told: dict[GroupKind, Tally] = {}
         self._tallies: dict[GroupKind, Tally] = {}
 
@@ -62,6 +73,7 @@ class AuditReports:
         self._seen = set()
         self._told = {gvk.group_kind: Tally(self._series_max) for gvk in start.kinds}
         self._known = None
+        self._confirmer.begin()
         # What is written while reports are read may be missing there, and is told apart.
         self._reports.said.clear()
         try:
@@ -98,7 +110,8 @@ class AuditReports:
         known = self._known.get(subject.uid)
         written = self._reports.said.get(subject.uid)
         said = digest(findings)
-        if said != (written if written is not None else b"" if known is None else known.digest):
+        before = written if written is not None else b"" if known is None else known.digest
+        if said != before or (known is not None and _has_moved(known, audited)):
             if known is None and written is None and self._room is not None:
                 # Not even looked at again: there may be a hundred thousand of them.
                 if self._room <= 0:
@@ -128,12 +141,21 @@ class AuditReports:
             for kind in {*known, *self._tallies}
             if kind not in self._told and not about(end.snapshot, kind, enforcement.AUDIT)
         }
+        unlisted: list[str] = []
         for uid, item in list((self._known or {}).items()):
             subject = item.subject
             if uid in self._seen or not self._share(subject.gvk, subject.namespace):
                 continue
-            if subject.group_kind in complete or subject.group_kind in forsaken:
+            if subject.group_kind in complete:
                 await self._mark(subject, item)
+            elif subject.group_kind in forsaken:
+                if item.admitted & admission_only(end.snapshot, subject.group_kind):
+                    unlisted.append(uid)
+                else:
+                    await self._mark(subject, item)
+        await self._look_at_some(unlisted)
+        if end.is_whole and self._known is not None:
+            self._confirmer.confirm(end)
         self._seen = set()
         self._tallies = {
             kind: tally
@@ -142,6 +164,17 @@ class AuditReports:
         }
         series = merged(self._tallies.values(), self._series_max)
         self._registry.replace(REPORT_RESULTS, series)
+
+    async def _look_at_some(self, uids: list[str]) -> None:
+        """Mark the next of the resources that only admissions report, since no sweep lists them."""
+        assert self._known is not None or not uids
+        uids.sort()
+        start = bisect_right(uids, self._looked_at)
+        turn = (uids[start:] + uids[:start])[:UNLISTED_MAX]
+        for uid in turn:
+            item = (self._known or {})[uid]
+            await self._mark(item.subject, item)
+        self._looked_at = turn[-1] if turn else ""
 
     def _know(self, subject: Subject, findings: tuple[Finding, ...], said: bytes) -> None:
         assert self._known is not None
@@ -159,6 +192,15 @@ class AuditReports:
         await refresher.room()
         policies = () if known is None else known.policies
         refresher.mark(subject, is_new=known is None, policies=policies)
+
+
+def _has_moved(known: Known, audited: Audited) -> bool:
+    """Whether what an admission found in a resource no longer counts."""
+    if not known.state:
+        return False
+    only = admission_only(audited.snapshot, known.subject.group_kind)
+    named = {policy for policy in known.admitted if not policy.kind.startswith("~")}
+    return audited.excluded or not named <= only or state_of(audited.object) != known.state
 
 
 def _subject(identity: Identity) -> Subject:

@@ -8,13 +8,14 @@ what was denied or only tried.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
 from webhook.constraint import enforcement
 from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
+from webhook.reports.admitted import AdmissionResults
 from webhook.reports.finding import Subject, is_reportable
 from webhook.reports.keeper import ADMISSION, Reports
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.reports.finding import Admitted, Verdict
     from webhook.serving.recorder import Reviewed
     from webhook.serving.revision import Serving
     from webhook.settings.reports import ReportSettings
@@ -43,13 +45,24 @@ _SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
 """Requests of these carry the resource itself, and change what policies look at."""
 
 
+class Noted(NamedTuple):
+    """A resource that was let in, and what only its admission can find."""
+
+    subject: Subject
+    admitted: Admitted | None
+
+
 class AdmissionFeed:
     """Notes admitted resources. :meth:`note` is the admission thread's, :meth:`take` another's."""
 
-    def __init__(self, operations: frozenset[str]) -> None:
-        """``operations`` are those after which a report may differ."""
+    def __init__(self, operations: frozenset[str], results: AdmissionResults | None = None) -> None:
+        """``operations`` are those after which a report may differ.
+
+        ``results`` takes what constraints of admission alone found; without, nobody reports it.
+        """
         self._operations = operations
-        self._noted: dict[str, Subject] = {}
+        self._results = results
+        self._noted: dict[str, Noted] = {}
         self._dropped = 0
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
@@ -64,7 +77,11 @@ class AdmissionFeed:
         ):
             return
         kind = request.kind.group_kind
-        if not is_reportable(kind) or not snapshot.plan(enforcement.AUDIT, TARGET, kind).steps:
+        results = self._results
+        if not is_reportable(kind) or not (
+            snapshot.plan(enforcement.AUDIT, TARGET, kind).steps
+            or (results is not None and results.only(snapshot, kind))
+        ):
             return
         obj = request.old_object if request.operation == "DELETE" else request.object
         uid = text(obj, "metadata", "uid")
@@ -76,9 +93,12 @@ class AdmissionFeed:
             return
         # A Namespace's request may name itself as its namespace.
         namespace = "" if kind == ("", "Namespace") else request.namespace or namespace_of(obj)
-        self._noted[uid] = Subject(request.kind, namespace, name, uid)
+        admitted = None
+        if results is not None and reviewed.responses is not None:
+            admitted = results.of(reviewed.responses, snapshot, obj or {}, kind)
+        self._noted[uid] = Noted(Subject(request.kind, namespace, name, uid), admitted)
 
-    def take(self) -> Iterator[Subject]:
+    def take(self) -> Iterator[Noted]:
         """The resources noted so far, each once."""
         while self._noted:
             try:
@@ -111,7 +131,12 @@ class AdmissionReports:
         self._log = log
         by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
-        self._feed = AdmissionFeed(_WRITES if by_resource else _WRITES | {"DELETE"})
+        stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
+        self._feed = (
+            AdmissionFeed(_WRITES, AdmissionResults(stored))
+            if by_resource
+            else AdmissionFeed(_WRITES | {"DELETE"})
+        )
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
         """Remember the resource of an answered request; the admission thread calls."""
@@ -142,6 +167,7 @@ class AdmissionReports:
             tasks.create_task(reports.run())
             while True:
                 await asyncio.sleep(FEED_SECONDS)
-                for subject in self._feed.take():
-                    reports.refresher.mark(subject, self._settings.report_debounce_seconds)
+                for subject, admitted in self._feed.take():
+                    delay = self._settings.report_debounce_seconds
+                    reports.refresher.mark(subject, delay, admitted=admitted)
                 reports.refresher.lost["queue_full"] += self._feed.take_dropped()

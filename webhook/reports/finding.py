@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import orjson
@@ -72,7 +72,9 @@ class Finding:
     """What one constraint says about a resource, once.
 
     ``policy`` is the constraint's kind, ``rule`` its name. ``action`` is the
-    enforcement action, empty where nothing is to be enforced.
+    enforcement action, empty where nothing is to be enforced. ``point`` and ``state``
+    are those of an admission, and of the resource then, where the constraint is
+    enforced nowhere else (:mod:`webhook.reports.admitted`); empty otherwise.
     """
 
     policy: str
@@ -82,6 +84,16 @@ class Finding:
     severity: str = ""
     category: str = ""
     action: str = ""
+    point: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What the admission of a resource in a state found, by constraints of admission alone."""
+
+    findings: tuple[Finding, ...]
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +101,16 @@ class Assessment:
     """Everything that was found about a resource, in order.
 
     ``policies`` are those that could have found something, each with its constraint's
-    UID: of each of them that is all there is.
+    UID: of each of them that is all there is. ``only`` are those that are enforced at
+    admission alone: of these ``admitted`` says what was found, where the resource was
+    marked by an admission, and ``state`` which state the resource is in.
     """
 
     findings: tuple[Finding, ...] = ()
     policies: Mapping[Policy, str] = field(default_factory=dict)
+    state: str = ""
+    only: frozenset[Policy] = frozenset()
+    admitted: Admitted | None = None
 
 
 def order(finding: Finding) -> tuple[str, str, str, str, str]:
@@ -127,15 +144,7 @@ def _bounded(finding: Finding) -> Finding:
     message = bounded(finding.message)
     if message is finding.message:
         return finding
-    return Finding(
-        finding.policy,
-        finding.rule,
-        finding.verdict,
-        message,
-        finding.severity,
-        finding.category,
-        finding.action,
-    )
+    return replace(finding, message=message)
 
 
 def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
@@ -149,6 +158,9 @@ def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
 
 
 def digest(findings: Iterable[Finding]) -> bytes:
-    """Equal for equal findings in equal order, 16 bytes: what is kept of each known report."""
-    items = [(*order(item), item.severity, item.category) for item in findings]
+    """Equal for equal findings in equal order, 16 bytes: what is kept of each known report.
+
+    Those of admissions do not count: no audit can find them.
+    """
+    items = [(*order(item), item.severity, item.category) for item in findings if not item.point]
     return hashlib.blake2b(orjson.dumps(items), digest_size=16).digest() if items else b""

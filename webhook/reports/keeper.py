@@ -150,6 +150,11 @@ class Reports:
             not isinstance(self._store, PolicyReports) or self._store.is_idle
         )
 
+    @property
+    def unwritten(self) -> int:
+        """Reports that differ from what was found: those that wait, and those given up so far."""
+        return self.refresher.waiting + self.refresher.lost.total()
+
     async def _count_forever(self) -> None:
         """Bring the metrics up to date."""
         while True:

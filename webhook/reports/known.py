@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 class Known(NamedTuple):
     """One resource that has results, and a digest of them.
 
-    ``policies`` are where the results are, if they are in several reports.
+    ``policies`` are where the results are, if they are in several reports. ``state`` is
+    that in which an admission found some of them, by the constraints ``admitted``.
     """
 
     subject: Subject
     digest: bytes
     policies: frozenset[Policy] = frozenset()
+    state: str = ""
+    admitted: frozenset[Policy] = frozenset()
 
 
 class Stored(NamedTuple):
@@ -57,7 +60,7 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
                     continue
                 for subject, findings in results_by_subject(document):
                     if by_resource:
-                        found[subject.uid] = Known(subject, digest(findings))
+                        found[subject.uid] = _known(subject, findings)
                     else:
                         scattered[subject] += findings
     for subject, findings in scattered.items():
@@ -66,6 +69,18 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
         )
         found[subject.uid] = Known(subject, digest(sorted(findings, key=order)), policies)
     return Stored(found, sorted(others))
+
+
+def _known(subject: Subject, findings: Iterable[Finding]) -> Known:
+    """What is known of a report of one resource."""
+    said = digest(findings)
+    of_admission = [item for item in findings if item.point]
+    if not of_admission:
+        return Known(subject, said)
+    admitted = frozenset(
+        Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in of_admission
+    )
+    return Known(subject, said, state=of_admission[0].state, admitted=admitted)
 
 
 def results_by_subject(document: Mapping[str, Any]) -> Iterator[tuple[Subject, list[Finding]]]:

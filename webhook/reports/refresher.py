@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import Client, Object
     from webhook.log import Logger
+    from webhook.reports.finding import Admitted
 
 WORKERS: Final = 8
 """Resources at a time: two requests each, of the client's 32; a report every 2 ms or so."""
@@ -51,6 +52,7 @@ class _Hint(NamedTuple):
 
     is_new: bool = False
     policies: frozenset[Policy] = frozenset()
+    admitted: Admitted | None = None
 
 
 _NO_HINT: Final = _Hint()
@@ -125,20 +127,24 @@ class Refresher:
         *,
         is_new: bool = False,
         policies: Iterable[Policy] = (),
+        admitted: Admitted | None = None,
     ) -> bool:
         """Have a resource's report brought up to date after the delay; False if there is no room.
 
         ``is_new``: it is likely to have none. ``policies`` are those that have results
-        stored, whether or not they could still find something.
+        stored, whether or not they could still find something; ``admitted`` is what its
+        admission found that no audit looks for.
         """
         # Its report is being made: by its next turn it is there.
         is_new = is_new and not self._queue.has_worker(subject)
         if not self._queue.add(subject, delay_seconds):
             self.lost["queue_full"] += 1
             return False
-        if is_new or policies:
+        if is_new or policies or admitted is not None:
             known = self._hints.get(subject, _NO_HINT)
-            self._hints[subject] = _Hint(is_new, known.policies.union(policies))
+            self._hints[subject] = _Hint(
+                is_new, known.policies.union(policies), admitted or known.admitted
+            )
         return True
 
     async def room(self) -> None:
@@ -197,8 +203,9 @@ class Refresher:
         assessment = await self._assessor.assess(resource, obj)
         if assessment is None:
             return False
-        if stored:
-            assessment = replace(assessment, policies={**stored, **assessment.policies})
+        if stored or hint.admitted is not None:
+            policies = {**stored, **assessment.policies}
+            assessment = replace(assessment, policies=policies, admitted=hint.admitted)
         metadata = obj["metadata"]
         current = Subject(
             resource.gvk, metadata.get("namespace", ""), metadata["name"], metadata["uid"]
@@ -234,8 +241,12 @@ class Refresher:
                 error=why,
             )
             return
-        if hint.policies:
-            self._hints[subject] = hint
+        if hint.policies or hint.admitted is not None:
+            # What a later admission found counts before it.
+            later = self._hints.get(subject, _NO_HINT)
+            self._hints[subject] = _Hint(
+                hint.is_new, hint.policies | later.policies, later.admitted or hint.admitted
+            )
         self._queue.add(subject, self._backoff.next_seconds())
 
     def _lose(self, subject: Subject, loss: Loss) -> None:

@@ -24,6 +24,9 @@ Json = dict[str, Any]
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 ACTION: Final = "enforcementAction"
+POINT: Final = "enforcementPoint"
+STATE: Final = "resourceState"
+"""Properties of a result; the latter two of one that an admission found, and no audit can find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +93,15 @@ def result(finding: Finding, seconds: int) -> Json:
     ):
         if value:
             found[name] = value
-    if finding.action:
-        found["properties"] = {ACTION: finding.action}
+    properties = {ACTION: finding.action, POINT: finding.point, STATE: finding.state}
+    if present := {name: value for name, value in properties.items() if value}:
+        found["properties"] = present
     return found
 
 
 def finding_in(item: Mapping[str, Any]) -> Finding:
     """The finding that a result was made from."""
+    properties = item.get("properties") or {}
     return Finding(
         item.get("policy", ""),
         item.get("rule", ""),
@@ -104,7 +109,7 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("message", ""),
         item.get("severity", ""),
         item.get("category", ""),
-        (item.get("properties") or {}).get(ACTION, ""),
+        *(properties.get(name, "") for name in (ACTION, POINT, STATE)),
     )
 
 
@@ -132,6 +137,11 @@ def subject_in(reference: Mapping[str, Any]) -> Subject:
 def is_ours(document: Mapping[str, Any]) -> bool:
     """Whether a report is Waddle's: another product may name its reports by UIDs too."""
     return ((document.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY) == SOURCE
+
+
+def results_in(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The results of a report."""
+    return document.get("results") or ()
 
 
 def of_source(document: Mapping[str, Any]) -> Json:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from webhook.reports.report import report
+from webhook.reports.admitted import whole
+from webhook.reports.report import finding_in, report, results_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.reports.finding import Assessment, Subject
+    from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
 
@@ -27,9 +29,19 @@ class ResourceReports:
 
     async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
         """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
-        wanted = report(subject, assessment.findings, self._api, int(self._now()))
-        outcome = await self._writer.write(
-            subject.uid, subject.namespace, wanted, is_new=is_new and wanted is not None
-        )
+        seconds = int(self._now())
+
+        def wanted(current: Json | None) -> Json | None:
+            stored = [] if current is None else [finding_in(item) for item in results_in(current)]
+            findings = whole(
+                assessment.findings,
+                stored,
+                assessment.admitted,
+                assessment.state,
+                assessment.only,
+            )
+            return report(subject, findings, self._api, seconds)
+
+        outcome = await self._writer.revise(subject.uid, subject.namespace, wanted, is_new=is_new)
         if outcome == "conflict":
             raise self._writer.lost_race(subject.uid)

@@ -11,12 +11,17 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.reports.report import difference, is_ours
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.api.resource import Resource
     from webhook.cluster.client import Client
     from webhook.log import Logger
     from webhook.reports.capacity import Capacity
     from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
+
+    Wanted = Callable[[Json | None], Json | None]
+    """What is to be in the place of the report that there is."""
 
 Outcome = Literal[
     "create", "replace", "delete", "unchanged", "limit", "foreign", "terminating", "conflict"
@@ -45,7 +50,13 @@ class ReportWriter:
     async def write(
         self, name: str, namespace: str, wanted: Json | None, *, is_new: bool = False
     ) -> Outcome:
-        """Make the report ``wanted``, or be none.
+        """Make the report ``wanted``, or be none; see :meth:`revise`."""
+        return await self.revise(name, namespace, lambda _: wanted, is_new=is_new)
+
+    async def revise(
+        self, name: str, namespace: str, wanted: Wanted, *, is_new: bool = False
+    ) -> Outcome:
+        """Make the report what is wanted in the place of the one that there is.
 
         With ``is_new`` it is made without a look first. Raises :class:`NotServedError`,
         and what requests raise for anything but a lost race.
@@ -95,15 +106,13 @@ class ReportWriter:
         """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""
         return UnreachableError(f"report {name}: {TRIES} other writers were faster")
 
-    async def _write(
-        self, name: str, namespace: str, wanted: Json | None, *, is_new: bool
-    ) -> Outcome:
+    async def _write(self, name: str, namespace: str, wanted: Wanted, *, is_new: bool) -> Outcome:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         outcome: Outcome = "conflict"
         for attempt in range(TRIES):
-            blind = is_new and not attempt
+            blind = is_new and not attempt and wanted(None) is not None
             current = None if blind else await self.read(name, namespace)
-            outcome = await self.swap(current, wanted, namespace)
+            outcome = await self.swap(current, wanted(current), namespace)
             if outcome == "foreign":
                 self._log.warning(
                     "another product's report has this resource's name; it is left alone",

@@ -61,6 +61,13 @@ class ServeSettings(AuditSettings):
         gatekeeper=True,
         group=_POLICIES,
     )
+    keep_writers_history: bool = flag(
+        False,
+        "Keep metadata.managedFields and kubectl's last-applied annotation of synced objects and "
+        "Namespaces, as Gatekeeper does, for policies that read them; they are often half of an "
+        "object, and every replica keeps all that is synced.",
+        group=_POLICIES,
+    )
     operation: tuple[str, ...] = flag(
         ("webhook",),
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "

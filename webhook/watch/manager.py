@@ -194,5 +194,6 @@ class Manager:
             watch,
             selection=self._selections.get(watch.gvk),
             settings=self._settings,
+            transform=self._client.kept,
         )
         await watch.reflector.run()

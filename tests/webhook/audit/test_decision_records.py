@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -120,6 +121,24 @@ def test_an_audit_records_what_it_allows_where_that_is_asked_for(
 
         asyncio.run(sweep())
         assert exporter.queued == 2 + asked
+
+
+def test_an_object_of_an_excluded_namespace_is_on_no_record(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    """Whether what is allowed is recorded or not: the audit said nothing of it."""
+    for allows in (False, True):
+        exporter = make(loop, sidecarURL="unix:///nowhere", auditAllows=allows)
+
+        async def sweep(exporter: Exporter = exporter) -> None:
+            sink = DecisionRecords(exporter, loop)
+            await sink.start(SweepStart("run", POLICIES, frozenset()))
+            await sink.audited(audited(1))
+            await sink.audited(replace(audited(2, violates=False), excluded=True))
+            await sink.end(SweepEnd("run", POLICIES, frozenset(), reviewed=1, violations=1))
+
+        asyncio.run(sweep())
+        assert exporter.counters.offered == 3, "a begin, an end, and the one violation"
 
 
 def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_none(

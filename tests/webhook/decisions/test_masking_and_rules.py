@@ -1,13 +1,17 @@
 """What must not leave, and what is not worth a record."""
 
 import copy
+import json
 import random
+import re
 from typing import Any
 
 import pytest
 
+from webhook.decisions.configuration import ConfigurationError, parse
 from webhook.decisions.masking import LAST_APPLIED, MASK, Masking, parse_path
 from webhook.decisions.rules import Rule, Rules, Selection
+from webhook.decisions.settings import ExporterSettings, read_settings
 
 SECRET = {
     "kind": "Secret",
@@ -67,6 +71,58 @@ def test_paths_can_be_those_of_some_kinds() -> None:
         record: dict[str, Any] = {"resourceKind": kind, "object": {"data": {"a": "b"}}}
         masking.apply(record)
         assert (record["object"]["data"]["a"] == MASK) is masked
+
+
+@pytest.mark.parametrize(
+    ("of_kinds", "masked"),
+    [
+        ([], ""),
+        ([{"kinds": ["ConfigMap"], "paths": ["object.data[*]"]}], "ConfigMap"),
+        ([{"kinds": ["ConfigMap", "Token"], "paths": ["object.data.a"]}], "ConfigMap Token"),
+        ([{"paths": ["object.data.a"]}], "ConfigMap Token Recipe"),
+        (
+            [
+                {"kinds": ["Token"], "paths": ["object.data[*]"]},
+                {"kinds": ["Recipe"], "paths": ["object.spec.x", 'object.data["a"]']},
+            ],
+            "Token Recipe",
+        ),
+    ],
+    ids=["none", "one kind", "several", "all kinds", "several parts"],
+)
+def test_the_configuration_says_what_is_masked_of_which_kinds(
+    of_kinds: list[dict[str, Any]], masked: str
+) -> None:
+    settings = read({"maskKinds": of_kinds})
+    for kind in ("ConfigMap", "Token", "Recipe"):
+        record: dict[str, Any] = {"resourceKind": kind, "object": {"data": {"a": "b"}}}
+        settings.masking.apply(record)
+        assert (record["object"]["data"]["a"] == MASK) is (kind in masked.split())
+
+
+@pytest.mark.parametrize(
+    ("of_kinds", "place"),
+    [
+        ({"kinds": ["ConfigMap"]}, "maskKinds: expected a list"),
+        (["ConfigMap"], "maskKinds[0]: expected a mapping"),
+        ([{"kinds": "ConfigMap", "paths": ["object.data"]}], "maskKinds[0].kinds: expected a list"),
+        ([{"kinds": ["ConfigMap"]}], "maskKinds[0].paths: expected a list with at least one path"),
+        ([{"kinds": ["ConfigMap"], "path": ["object.data"]}], "maskKinds[0]: unknown key path"),
+        (
+            [{"paths": ["object.data"]}, {"kinds": ["Token"], "paths": ["object..x"]}],
+            "maskKinds[1].paths: ",
+        ),
+    ],
+)
+def test_what_would_mask_nothing_is_refused_with_its_place(of_kinds: Any, place: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(place)):
+        read({"maskKinds": of_kinds})
+
+
+def read(settings: dict[str, Any]) -> ExporterSettings:
+    """Settings as the server reads them."""
+    text = json.dumps({"sidecarURL": "unix:///s", **settings})
+    return read_settings(parse(text.encode(), "test"))
 
 
 DENIED = {

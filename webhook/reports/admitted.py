@@ -1,0 +1,131 @@
+"""Results of admissions, of constraints that are enforced nowhere else.
+
+An audit finds the same in a resource whoever looks at it, so its results are made
+anew from the resource. A constraint that is scoped to admission may look at the user
+or the operation, which are gone afterwards: what its review found when the resource
+was last admitted is kept, for as long as the resource is in that state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.constraint import enforcement
+from webhook.constraint.selection import about
+from webhook.reports.finding import SOURCE, Admitted, Policy, order
+from webhook.reports.results import Descriptions, findings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from webhook.api.gvk import GroupKind
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.reports.finding import Finding, Verdict
+
+RESULTS_MAX: Final = 50
+"""Of one resource, beside those of the audit: etcd's 1.5 MB have room for six times as many."""
+
+_OUTSIDE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+_SET_WITH_A_NODE: Final = "topology.kubernetes.io/"
+"""Labels that a Pod gets when it is bound to its node, which no webhook of ours is asked about."""
+
+
+def admission_only(snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
+    """The constraints about a kind that are enforced at admission and not by audits."""
+    return frozenset(
+        Policy(item.kind, item.name)
+        for item in about(snapshot, kind, enforcement.WEBHOOK)
+        if not enforcement.applies(item, (enforcement.AUDIT,))
+    )
+
+
+def state_of(obj: Mapping[str, Any]) -> str:
+    """The same text for a resource that has not been changed, as it is admitted and as it is read.
+
+    By its generation where it has one, else by its contents, and by its labels. Its
+    status, its annotations (with which controllers note things through the status) and
+    what binding to a node sets may change without an admission, and do not count.
+    """
+    metadata = obj.get("metadata") or {}
+    generation = metadata.get("generation")
+    contents: Any = generation
+    if type(generation) is not int:
+        contents = {name: value for name, value in obj.items() if name not in _OUTSIDE}
+        spec = contents.get("spec")
+        if type(spec) is dict:
+            contents["spec"] = {key: spec[key] for key in spec if key != "nodeName"}
+    labels = metadata.get("labels")
+    if type(labels) is dict:
+        labels = {key: labels[key] for key in labels if not key.startswith(_SET_WITH_A_NODE)}
+    data = encode([contents, labels or None], sort_keys=True)
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+class AdmissionResults:
+    """Takes results for reports out of reviews. Used by one thread."""
+
+    def __init__(self, stored: frozenset[Verdict]) -> None:
+        """``stored`` are the verdicts that are reported."""
+        self._stored = stored
+        self._descriptions = Descriptions()
+        self._snapshot: Snapshot | None = None
+        self._only: dict[GroupKind, frozenset[Policy]] = {}
+
+    def only(self, snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
+        """:func:`admission_only`, looked up once for each snapshot and kind."""
+        if snapshot is not self._snapshot:
+            self._snapshot, self._only = snapshot, {}
+        found = self._only.get(kind)
+        if found is None:
+            found = self._only[kind] = admission_only(snapshot, kind)
+        return found
+
+    def of(
+        self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any], kind: GroupKind
+    ) -> Admitted | None:
+        """What was found in a resource that was let in; None where no such constraint is about it."""
+        only = self.only(snapshot, kind)
+        if not only:
+            return None
+        chosen = replace(
+            responses,
+            results=tuple(item for item in responses.results if item.constraint.key in only),
+            undecided=tuple(item for item in responses.undecided if item.constraint.key in only),
+            faults=(),
+        )
+        state = state_of(obj)
+        findings = findings_of(
+            chosen, snapshot, self._descriptions, self._stored, results_max=RESULTS_MAX
+        )
+        marked = [replace(item, point=enforcement.WEBHOOK, state=state) for item in findings]
+        return Admitted(tuple(marked), state)
+
+
+def whole(
+    audited: Iterable[Finding],
+    stored: Iterable[Finding],
+    admitted: Admitted | None,
+    state: str,
+    only: Collection[Policy],
+) -> tuple[Finding, ...]:
+    """Everything that a report says, in order.
+
+    ``audited`` is what an audit's review finds now. Of constraints in ``only`` it says
+    what an admission found in the resource as it is (``state``): ``admitted``, where
+    that is of this state, else what is ``stored``.
+    """
+    if admitted is not None and admitted.state == state:
+        found: Iterable[Finding] = admitted.findings
+    else:
+        found = [item for item in stored if item.point and item.state == state]
+    kept = [
+        item
+        for item in found
+        if Policy(item.policy, item.rule) in only or (only and item.policy == f"~{SOURCE}")
+    ]
+    return tuple(sorted([*audited, *kept], key=order)) if kept else tuple(audited)

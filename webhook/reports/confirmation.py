@@ -1,0 +1,206 @@
+"""When reports were last found to be true, said without writing any of them.
+
+A report is written when it changes. That it still holds is said once for each
+audit, by a Lease of its own: a sweep that began at ``acquireTime`` looked at
+everything the audit shares in, and its reports say what it found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from webhook.api import timestamp
+from webhook.api.gvk import name_of
+from webhook.api.shapes import object_of
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import LEASES
+from webhook.reports.finding import SOURCE
+from webhook.reports.report import MANAGED_BY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.audit.sink import SweepEnd
+    from webhook.cluster.client import Client
+    from webhook.log import Logger
+
+CONFIRMS: Final = "waddle.dev/confirms"
+"""Label of the Leases; its value is :data:`REPORTS`."""
+
+REPORTS: Final = "reports"
+NOT_CONFIRMED: Final = "waddle.dev/kinds-not-confirmed"
+LOST: Final = "waddle.dev/reports-not-written"
+
+WRITTEN_SECONDS_MAX: Final = 60.0
+"""How long what a sweep has marked may take to be written before what is missing is counted."""
+
+IDLE_SECONDS: Final = 0.2
+"""How often it is asked whether that is done."""
+
+SELECTOR: Final = f"{CONFIRMS}={REPORTS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What one audit says of its last sweep.
+
+    ``began`` and ``ended`` are in RFC 3339. ``kinds`` are those that could not be
+    listed to their end: what reports say of their resources is older. ``lost``
+    counts reports that differ from what was found and could not be written.
+    """
+
+    audit: str
+    began: str
+    ended: str
+    kinds: tuple[str, ...] = ()
+    lost: int = 0
+
+
+def lease(confirmation: Confirmation, author: Author) -> dict[str, Any]:
+    """The Lease that says so; it goes with the audit's Pod."""
+    audit = confirmation.audit
+    metadata: dict[str, Any] = {
+        "name": f"waddle-reports-{audit}",
+        "namespace": author.namespace,
+        "labels": {MANAGED_BY: SOURCE, CONFIRMS: REPORTS},
+        "annotations": {
+            NOT_CONFIRMED: json.dumps(list(confirmation.kinds)),
+            LOST: str(confirmation.lost),
+        },
+    }
+    if author.pod_uid:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": audit, "uid": author.pod_uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": LEASES.gvk.group_version,
+        "kind": LEASES.gvk.kind,
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": audit,
+            "leaseDurationSeconds": max(1, round(author.interval_seconds)),
+            "acquireTime": _micro(confirmation.began),
+            "renewTime": _micro(confirmation.ended),
+        },
+    }
+
+
+def read(document: Mapping[str, Any]) -> Confirmation | None:
+    """What a Lease says; None for one that says nothing of the kind."""
+    spec = object_of(document.get("spec"))
+    metadata = object_of(document.get("metadata"))
+    annotations = object_of(metadata.get("annotations"))
+    began, ended = spec.get("acquireTime"), spec.get("renewTime")
+    if type(began) is not str or type(ended) is not str:
+        return None
+    try:
+        kinds = tuple(str(kind) for kind in json.loads(annotations.get(NOT_CONFIRMED, "[]")))
+        lost = int(annotations.get(LOST, "0"))
+        times = _whole(began), _whole(ended)
+    except (ValueError, TypeError):
+        return None
+    audit = str(spec.get("holderIdentity") or name_of(document))
+    return Confirmation(audit, *times, kinds, lost)
+
+
+def oldest(confirmations: Iterable[Confirmation]) -> Confirmation | None:
+    """The one that says least: shares add up, so that all is as old as the oldest of them."""
+    return min(confirmations, key=lambda item: item.began, default=None)
+
+
+class Author(NamedTuple):
+    """An audit, and where its Lease is; ``interval_seconds`` is from sweep to sweep."""
+
+    pod: str
+    namespace: str
+    pod_uid: str
+    interval_seconds: float
+
+
+class Written(Protocol):
+    """What writes reports."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was marked is written."""
+
+    @property
+    def unwritten(self) -> int:
+        """Reports that wait to be written, and those given up so far."""
+
+
+class Confirmer:
+    """Says after each sweep that reports hold. :meth:`run` in a task of its own."""
+
+    def __init__(self, client: Client, author: Author, reports: Written, log: Logger) -> None:
+        self._client = client
+        self._author = author
+        self._reports = reports
+        self._log = log
+        self._ended = asyncio.Event()
+        self._end: SweepEnd | None = None
+        self._unwritten = 0
+        self._is_told = False
+
+    def begin(self) -> None:
+        """A sweep begins: what is given up from now on is missing from its reports."""
+        self._unwritten = self._reports.unwritten
+
+    def confirm(self, end: SweepEnd) -> None:
+        """A sweep of everything has ended: say so, once what it marked is written."""
+        self._end = end
+        self._ended.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._ended.wait()
+            self._ended.clear()
+            end, before = self._end, self._unwritten
+            assert end is not None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WRITTEN_SECONDS_MAX):
+                    while not self._reports.is_idle:  # noqa: ASYNC110  # it has no event for it
+                        await asyncio.sleep(IDLE_SECONDS)
+            await self._say(end, max(0, self._reports.unwritten - before))
+
+    async def _say(self, end: SweepEnd, lost: int) -> None:
+        kinds = tuple(sorted(str(gvk) for gvk in {*end.failed, *end.unreadable}))
+        said = Confirmation(self._author.pod, end.audit_id, timestamp.now(), kinds, lost)
+        try:
+            await renew(self._client, lease(said, self._author))
+        except (ApiError, UnreachableError) as error:
+            if not self._is_told:
+                self._log.warning("it is not said that reports hold", error=str(error))
+            self._is_told = True
+        else:
+            self._is_told = False
+
+
+async def renew(client: Client, wanted: dict[str, Any]) -> None:
+    """Put a Lease in the place of the one before; raises what requests raise."""
+    metadata = wanted["metadata"]
+    try:
+        current = await client.get(LEASES, metadata["name"], metadata["namespace"])
+    except ApiError as error:
+        if not error.is_absent:
+            raise
+        await client.create(LEASES, wanted, metadata["namespace"])
+        return
+    version = {"resourceVersion": current["metadata"]["resourceVersion"]}
+    await client.replace(LEASES, {**wanted, "metadata": {**metadata, **version}})
+
+
+def _micro(text: str) -> str:
+    """A time as the API server keeps it in Leases (metav1.MicroTime)."""
+    return text.replace("Z", ".000000Z")
+
+
+def _whole(text: str) -> str:
+    """The same in whole seconds."""
+    moment = dt.datetime.fromisoformat(text)
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
