@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from tests.programs import ROOT
-from webhook.decisions import configuration, settings
+from webhook.decisions import configuration
+from webhook.decisions.exporter import settings
 from webhook.decisions.sidecar import settings as sidecar_settings
 
 MANIFESTS = ROOT / "manifests" / "decisions"

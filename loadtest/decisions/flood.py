@@ -7,9 +7,9 @@ import time
 
 from webhook import log
 from webhook.decisions.configuration import parse
-from webhook.decisions.exporter import Exporter, Origin
-from webhook.decisions.record import timestamp
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.record import timestamp
+from webhook.decisions.exporter.settings import read_settings
 
 GRACE_SECONDS = 300.0
 AT_A_TIME = 100

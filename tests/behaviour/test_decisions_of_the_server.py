@@ -257,9 +257,9 @@ def test_ten_thousand_audit_violations_with_details_arrive_whole(
     """An audit is many times the queue: it waits for room, and nothing is dropped."""
     from webhook import log
     from webhook.decisions.configuration import parse
-    from webhook.decisions.exporter import Exporter, Origin
-    from webhook.decisions.record import audit_finished, audit_started
-    from webhook.decisions.settings import read_settings
+    from webhook.decisions.exporter.exporter import Exporter, Origin
+    from webhook.decisions.exporter.record import audit_finished, audit_started
+    from webhook.decisions.exporter.settings import read_settings
 
     settings = {"sidecarURL": sidecar.url, "flushSeconds": 0.001, "queue": {"maxRecords": 200}}
     exporter = Exporter(

@@ -124,7 +124,7 @@ def test_a_client_of_another_language_may_send_typed_records(
     """Messages instead of ndjson, by the published service, and their acknowledgements."""
     import grpc
 
-    from webhook.decisions import decisions_pb2 as pb
+    from webhook.decisions.wire import decisions_pb2 as pb
 
     with grpc_sidecar(tmp_path, receiver, None) as sidecar:
         address = sidecar.url.removeprefix("grpc://")
@@ -186,7 +186,7 @@ def conversation(
     """The answers to messages as they are, and the status and details of the end."""
     import grpc
 
-    from webhook.decisions import decisions_pb2 as pb
+    from webhook.decisions.wire import decisions_pb2 as pb
 
     address = sidecar.url.removeprefix("grpc://")
     made = (
@@ -207,14 +207,14 @@ def conversation(
 
 
 def hello(process: str = "go") -> bytes:
-    from webhook.decisions import decisions_pb2 as pb
+    from webhook.decisions.wire import decisions_pb2 as pb
 
     frame = pb.ClientHello(protocols=[1], pod_uid="u", process=process)
     return pb.ClientFrame(hello=frame).SerializeToString()
 
 
 def batch(ndjson: bytes) -> bytes:
-    from webhook.decisions import decisions_pb2 as pb
+    from webhook.decisions.wire import decisions_pb2 as pb
 
     return pb.ClientFrame(batch=pb.Batch(ndjson=ndjson)).SerializeToString()
 

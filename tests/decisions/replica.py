@@ -16,11 +16,11 @@ from typing import Any
 
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
-from webhook.decisions import exporter as module
 from webhook.decisions.configuration import load
-from webhook.decisions.exporter import Exporter, Origin
-from webhook.decisions.record import timestamp
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter import exporter as module
+from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.record import timestamp
+from webhook.decisions.exporter.settings import read_settings
 
 GRACE_SECONDS = PATIENCE_SECONDS / 2
 PAUSE_SECONDS = 0.002

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__
 from webhook.decisions.configuration import ConfigurationError, load
-from webhook.decisions.exporter import DROP_REASONS, Exporter, origin_from_environment
-from webhook.decisions.recorder import AdmissionRecorder
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter.exporter import DROP_REASONS, Exporter, origin_from_environment
+from webhook.decisions.exporter.recorder import AdmissionRecorder
+from webhook.decisions.exporter.settings import read_settings
 from webhook.metrics.decisions import (
     DECISIONS_ACKNOWLEDGED,
     DECISIONS_CONNECT_FAILURES,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.audit.decision_records import DecisionRecords
-    from webhook.decisions.settings import ExporterSettings
+    from webhook.decisions.exporter.settings import ExporterSettings
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 

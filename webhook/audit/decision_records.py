@@ -12,16 +12,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.decisions.admission import Outcome, audit_record
-from webhook.decisions.record import audit_finished, audit_started
-from webhook.decisions.recorder import generations_of
+from webhook.decisions.exporter.admission import Outcome, audit_record
+from webhook.decisions.exporter.record import audit_finished, audit_started
+from webhook.decisions.exporter.recorder import generations_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.snapshot import Snapshot
-    from webhook.decisions.exporter import Exporter
+    from webhook.decisions.exporter.exporter import Exporter
 
 TOGETHER: Final = 32
 """Objects whose records are made at a time: the other thread's loop is troubled once for them."""

@@ -9,7 +9,7 @@ from webhook.api.admission import InvalidReview, read_request
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.decisions.admission import verdict_of
+from webhook.decisions.exporter.admission import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

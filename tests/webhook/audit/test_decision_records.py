@@ -17,9 +17,9 @@ from webhook.audit.decision_records import TOGETHER, DecisionRecords
 from webhook.audit.sink import Audited, SweepEnd, SweepStart
 from webhook.constraint.result import Responses
 from webhook.decisions.configuration import parse
-from webhook.decisions.exporter import Exporter, Origin
-from webhook.decisions.gatekeeper import violation_events
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.settings import read_settings
+from webhook.decisions.sidecar.gatekeeper import violation_events
 
 QUEUE = 50
 POLICIES = snapshot(template("A"))

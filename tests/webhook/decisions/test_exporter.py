@@ -10,11 +10,11 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
-from webhook.decisions import transport
 from webhook.decisions.configuration import ConfigurationError, parse
-from webhook.decisions.exporter import Exporter, Origin
-from webhook.decisions.framing import Ack, Bye, ClientHello, ServerHello
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter import transport
+from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.settings import read_settings
+from webhook.decisions.wire.framing import Ack, Bye, ClientHello, ServerHello
 
 QUIET = log.Log(lambda _: None).logger("test")
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.webhook.decisions.test_exporter import Peer, balanced, converse, make, obliging
-from webhook.decisions import transport
-from webhook.decisions.unix import UnixTransport
+from webhook.decisions.exporter import transport
+from webhook.decisions.exporter.unix import UnixTransport
 
 
 class Faulty:

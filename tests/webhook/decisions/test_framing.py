@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.decisions import framing
-from webhook.decisions.framing import (
+from webhook.decisions.wire import framing
+from webhook.decisions.wire.framing import (
     Ack,
     Bye,
     ClientHello,

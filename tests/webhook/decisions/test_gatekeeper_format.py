@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 
-from webhook.decisions import gatekeeper
+from webhook.decisions.sidecar import gatekeeper
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "decisions"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import orjson
 
 from tests.patience import PATIENCE_SECONDS
-from webhook.decisions.framing import Record, StreamID
 from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.intake import Intake
 from webhook.decisions.sidecar.log import LogLimits, SegmentLog
 from webhook.decisions.sidecar.streams import Streams
+from webhook.decisions.wire.framing import Record, StreamID
 from webhook.log import open_log
 
 STREAM = StreamID("pod", "process")

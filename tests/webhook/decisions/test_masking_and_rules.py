@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from webhook.decisions.configuration import ConfigurationError, parse
-from webhook.decisions.masking import LAST_APPLIED, MASK, Masking, parse_path
+from webhook.decisions.exporter.masking import LAST_APPLIED, MASK, Masking, parse_path
+from webhook.decisions.exporter.settings import ExporterSettings, read_settings
 from webhook.decisions.rules import Rule, Rules, Selection
-from webhook.decisions.settings import ExporterSettings, read_settings
 
 SECRET = {
     "kind": "Secret",

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from webhook.decisions.outbox import Outbox
+from webhook.decisions.exporter.outbox import Outbox
 
 MAX_RECORDS, MAX_BYTES = 6, 40
 

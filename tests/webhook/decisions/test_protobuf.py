@@ -7,11 +7,11 @@ import jsonschema_rs
 import orjson
 import pytest
 
-from webhook.decisions import decisions_pb2 as pb
 from webhook.decisions.sidecar.grpc import record_line
+from webhook.decisions.wire import decisions_pb2 as pb
 
 ROOT = Path(__file__).parent.parent.parent.parent
-PROTO = ROOT / "webhook" / "decisions" / "decisions.proto"
+PROTO = ROOT / "webhook" / "decisions" / "wire" / "decisions.proto"
 SCHEMA = ROOT / "docs" / "decision-record.schema.json"
 GOLDEN = ROOT / "tests" / "golden" / "decisions"
 

@@ -12,12 +12,12 @@ from webhook.api.admission import read_request
 from webhook.cli.clients import new_client
 from webhook.constraint.client import Client
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.decisions import record as events
-from webhook.decisions.admission import Outcome, admission_record, audit_record
 from webhook.decisions.configuration import parse
-from webhook.decisions.exporter import Exporter, Origin
-from webhook.decisions.recorder import AdmissionRecorder
-from webhook.decisions.settings import read_settings
+from webhook.decisions.exporter import record as events
+from webhook.decisions.exporter.admission import Outcome, admission_record, audit_record
+from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.recorder import AdmissionRecorder
+from webhook.decisions.exporter.settings import read_settings
 from webhook.server import verdict
 from webhook.serving.recorder import Reviewed
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.decisions.volatile import VolatileDisk, forget
-from webhook.decisions.framing import StreamID
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import AppendFile, OSDisk
 from webhook.decisions.sidecar.log import LogFull, LogLimits, SegmentLog
@@ -23,6 +22,7 @@ from webhook.decisions.sidecar.reader import (
     load_cursor,
     save_cursor,
 )
+from webhook.decisions.wire.framing import StreamID
 
 STREAM = StreamID("pod", "process")
 SMALL = LogLimits(segment_bytes=400, max_bytes=20_000, min_free_bytes=0)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.decisions.framing import ProtocolError, StreamID
 from webhook.decisions.sidecar.streams import JUMP_MAX, STREAMS_MAX, Streams
+from webhook.decisions.wire.framing import ProtocolError, StreamID
 
 ONE = StreamID("pod", "first-start")
 OTHER = StreamID("pod", "second-start")

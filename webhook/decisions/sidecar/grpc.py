@@ -11,8 +11,9 @@ import orjson
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 
-from webhook.decisions import decisions_pb2 as pb
-from webhook.decisions.framing import (
+from webhook.decisions.sidecar.session import Session
+from webhook.decisions.wire import decisions_pb2 as pb
+from webhook.decisions.wire.framing import (
     MAX_LINE_BYTES,
     ClientHello,
     ProtocolError,
@@ -21,7 +22,6 @@ from webhook.decisions.framing import (
     check_protocols,
     check_stream,
 )
-from webhook.decisions.sidecar.session import Session
 
 if TYPE_CHECKING:
     from webhook.decisions.sidecar.intake import Intake

@@ -13,17 +13,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
-from webhook.decisions.framing import ProtocolError
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull
 from webhook.decisions.sidecar.owners import save_owners
+from webhook.decisions.wire.framing import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from webhook.decisions.framing import Record, StreamID
     from webhook.decisions.sidecar.log import SegmentLog
     from webhook.decisions.sidecar.streams import Streams
+    from webhook.decisions.wire.framing import Record, StreamID
     from webhook.log import Logger
 
 PENDING_BYTES_MAX: Final = 1 * 1024 * 1024

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.decisions.framing import StreamID, read_record
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import read_header, resync, scan
 from webhook.decisions.sidecar.streams import STREAMS_MAX
+from webhook.decisions.wire.framing import StreamID, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from webhook.decisions.checksum import checked, with_checksum
-from webhook.decisions.framing import StreamID
+from webhook.decisions.wire.checksum import checked, with_checksum
+from webhook.decisions.wire.framing import StreamID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.decisions import gatekeeper
 from webhook.decisions.rules import Selection
+from webhook.decisions.sidecar import gatekeeper
 from webhook.decisions.sidecar.dead_letter import DeadLetters
 from webhook.decisions.sidecar.drain import Drain
 from webhook.decisions.sidecar.log import SegmentLog

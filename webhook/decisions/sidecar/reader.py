@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from webhook.decisions.checksum import checked, with_checksum
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import CHUNK_BYTES, resync, scan
+from webhook.decisions.wire.checksum import checked, with_checksum
 
 if TYPE_CHECKING:
     from pathlib import Path

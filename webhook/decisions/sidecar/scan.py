@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.decisions.framing import MAX_LINE_BYTES
 from webhook.decisions.sidecar import segment
+from webhook.decisions.wire.framing import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.decisions.framing import (
+from webhook.decisions.wire.framing import (
     Ack,
     Bye,
     ClientHello,
@@ -17,8 +17,8 @@ from webhook.decisions.framing import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.decisions.framing import StreamID
     from webhook.decisions.sidecar.intake import Intake
+    from webhook.decisions.wire.framing import StreamID
 
 
 class Session:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from webhook.decisions.framing import MAX_LINE_BYTES
 from webhook.decisions.rules import ACTIONS, POINTS, VERDICTS, Selection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
+from webhook.decisions.wire.framing import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

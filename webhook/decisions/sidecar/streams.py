@@ -6,12 +6,12 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook.decisions.framing import ProtocolError
+from webhook.decisions.wire.framing import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.decisions.framing import StreamID
+    from webhook.decisions.wire.framing import StreamID
 
 STREAMS_MAX: Final = 1024
 """Streams remembered, the least recent forgotten first: each start of each replica is one.

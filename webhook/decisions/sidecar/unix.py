@@ -10,8 +10,8 @@ import stat
 import struct
 from typing import TYPE_CHECKING, Final
 
-from webhook.decisions.framing import LineSplitter, ProtocolError, Refusal, encode
 from webhook.decisions.sidecar.session import Session
+from webhook.decisions.wire.framing import LineSplitter, ProtocolError, Refusal, encode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.checksum import checked, with_checksum
-from webhook.decisions.framing import read_record
 from webhook.decisions.sinks.sink import RecordsRefused
+from webhook.decisions.wire.checksum import checked, with_checksum
+from webhook.decisions.wire.framing import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import AdmissionResponse
-from webhook.decisions.admission import Outcome, admission_record, unread_record
-from webhook.decisions.record import lifecycle, timestamp
+from webhook.decisions.exporter.admission import Outcome, admission_record, unread_record
+from webhook.decisions.exporter.record import lifecycle, timestamp
 
 if TYPE_CHECKING:
     import asyncio
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.decisions.exporter import Exporter
+    from webhook.decisions.exporter.exporter import Exporter
     from webhook.serving.recorder import Reviewed
 
 ANNOTATION: Final = "decision-id"

@@ -19,8 +19,10 @@ import orjson
 
 from webhook.api.encoding import encode
 from webhook.backoff import Backoff
-from webhook.decisions import transport
-from webhook.decisions.framing import (
+from webhook.decisions.exporter import transport
+from webhook.decisions.exporter.outbox import Outbox
+from webhook.decisions.exporter.record import SPEC_VERSION
+from webhook.decisions.wire.framing import (
     Ack,
     Bye,
     ClientHello,
@@ -29,14 +31,12 @@ from webhook.decisions.framing import (
     ServerHello,
     StreamID,
 )
-from webhook.decisions.outbox import Outbox
-from webhook.decisions.record import SPEC_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.decisions.settings import ExporterSettings
-    from webhook.decisions.transport import Connection
+    from webhook.decisions.exporter.settings import ExporterSettings
+    from webhook.decisions.exporter.transport import Connection
     from webhook.log import Logger
 
 SEND_BYTES: Final = 256 * 1024

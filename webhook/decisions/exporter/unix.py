@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from webhook.decisions.framing import ProtocolError, decode_server_line, encode
+from webhook.decisions.wire.framing import ProtocolError, decode_server_line, encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.decisions.framing import Bye, ClientHello, ServerFrame
-    from webhook.decisions.transport import Address, Connection
+    from webhook.decisions.exporter.transport import Address, Connection
+    from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
 """The longest line a receiver may answer: an error's message is the longest there is."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
-from webhook.decisions.record import timestamp
+from webhook.decisions.exporter.record import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
-    from webhook.decisions.record import Verdict
+    from webhook.decisions.exporter.record import Verdict
 
 _GROUP: Final = "constraints.gatekeeper.sh"
 

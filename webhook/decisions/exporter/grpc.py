@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc
 import grpc.aio
 
-from webhook.decisions import decisions_pb2 as pb
-from webhook.decisions.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
+from webhook.decisions.wire import decisions_pb2 as pb
+from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.decisions.framing import Bye, ClientHello, ServerFrame
-    from webhook.decisions.transport import Address, Connection, TLSFiles
+    from webhook.decisions.exporter.transport import Address, Connection, TLSFiles
+    from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 METHOD: Final = "/waddle.decisions.v1.DecisionLog/Stream"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.decisions.framing import Bye, ClientHello, ServerFrame
+    from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Connection(Protocol):
     """One connection, used by one task that sends and one that receives.
 
     Every method may raise :class:`OSError` or
-    :class:`~webhook.decisions.framing.ProtocolError`; the connection is then done for.
+    :class:`~webhook.decisions.wire.framing.ProtocolError`; the connection is then done for.
     """
 
     async def hello(self, hello: ClientHello) -> None:
@@ -68,8 +68,8 @@ class Transport(Protocol):
 
 
 _REGISTERED: Final[dict[str, str]] = {
-    "unix": "webhook.decisions.unix:UnixTransport",
-    "grpc": "webhook.decisions.grpc:GRPCTransport",
+    "unix": "webhook.decisions.exporter.unix:UnixTransport",
+    "grpc": "webhook.decisions.exporter.grpc:GRPCTransport",
 }
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from webhook.decisions import transport
-from webhook.decisions.masking import Masking, Path, parse_path
+from webhook.decisions.exporter import transport
+from webhook.decisions.exporter.masking import Masking, Path, parse_path
 from webhook.decisions.rules import VERDICTS, Rule, Rules
 
 if TYPE_CHECKING:
