@@ -241,5 +241,7 @@ def admission_options(settings: ServeSettings) -> AdmissionOptions:
         review_timeout_seconds=settings.review_timeout_seconds,
         log_denies=settings.log_denies,
         any_action=settings.disable_enforcementaction_validation,
+        expands=settings.enable_generator_resource_expansion,
+        mutation_on_error=mutation_options(settings).on_error,
         own_users=_own_users(settings),
     )

@@ -23,9 +23,9 @@ from webhook.server.profiling import SLOW_REVIEWS
 
 if TYPE_CHECKING:
     from webhook.constraint.breaker import Guard
+    from webhook.constraint.implied import Reviewing
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
-    from webhook.constraint.snapshot import Snapshot
 
 FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
@@ -55,7 +55,7 @@ WAITING_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    snapshot: Snapshot
+    snapshot: Reviewing
     subject: AugmentedReview
     until: float
     future: Future[Responses]
@@ -74,7 +74,7 @@ class SlowReviews:
         self._threads: list[threading.Thread] = []
 
     def review(
-        self, snapshot: Snapshot, subject: AugmentedReview, until: float
+        self, snapshot: Reviewing, subject: AugmentedReview, until: float
     ) -> Future[Responses] | None:
         """What the snapshot finds, by this moment on the monotonic clock; None without room."""
         request = subject.request

@@ -15,7 +15,7 @@ from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.result import Responses, answer_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
@@ -128,32 +128,47 @@ class Expansion:
                     due.append(template.generates)
         return frozenset(found)
 
+    def is_of(self, gvk: GroupVersionKind) -> bool:
+        """Whether resources of a kind imply others."""
+        return gvk in self._by_kind
+
     def expand(
-        self, obj: dict[str, Any], namespace: Mapping[str, Any] | None = None
+        self,
+        obj: dict[str, Any],
+        namespace: Mapping[str, Any] | None = None,
+        settled: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> list[Resultant]:
         """Everything that a resource implies, what is implied by those first.
 
-        ``namespace`` is the resource's Namespace, where the caller has it.
-        Raises :class:`InvalidExpansion`.
+        ``namespace`` is the resource's Namespace, where the caller has it; ``settled`` makes of a
+        resultant what mutators would. Raises :class:`InvalidExpansion`.
         """
-        return self._expand(obj, namespace, 0) if self._by_kind else []
+        return self._expand(obj, namespace, settled, 0) if self._by_kind else []
 
     def _expand(
-        self, obj: dict[str, Any], namespace: Mapping[str, Any] | None, depth: int
+        self,
+        obj: dict[str, Any],
+        namespace: Mapping[str, Any] | None,
+        settled: Callable[[dict[str, Any]], dict[str, Any]] | None,
+        depth: int,
     ) -> list[Resultant]:
         if depth >= DEPTH_MAX:
             raise InvalidExpansion(f"maximum recursion depth of {DEPTH_MAX} reached")
         gvk = gvk_of(obj)
         if not any(gvk):
             raise InvalidExpansion(f"cannot expand resource {name_of(obj)} with empty GVK")
-        own = [
-            Resultant(_resultant(obj, namespace, template), template)
+        made = [
+            (_resultant(obj, namespace, template), template)
             for template in self._by_kind.get(gvk, ())
+        ]
+        own = [
+            Resultant(found if settled is None else settled(found), template)
+            for found, template in made
         ]
         below = [
             implied
             for resultant in own
-            for implied in self._expand(resultant.object, namespace, depth + 1)
+            for implied in self._expand(resultant.object, namespace, settled, depth + 1)
         ]
         return below + own
 

@@ -19,7 +19,7 @@ from webhook.metrics.admission import (
     VALIDATION_REQUESTS,
     VALIDATION_SECONDS,
 )
-from webhook.server import deadline, preparation, submission, verdict
+from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.endpoint import Unanswerable
 from webhook.server.preparation import Waiting
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Budget
     from webhook.constraint.result import Responses, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.mutation.snapshot import OnError
     from webhook.server.preparation import Preparations
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
@@ -52,6 +54,10 @@ class AdmissionOptions:
     """Whether constraints with unknown enforcement actions are admitted."""
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself, which does not police itself."""
+    expands: bool = True
+    """Whether what objects imply is reviewed with them."""
+    mutation_on_error: OnError = "skip"
+    """What becomes of an implied resource that a mutator cannot be applied to."""
     budget: Budget | None = None
     """What an evaluation may take on this thread; deferrable only with a reviewer."""
 
@@ -67,6 +73,8 @@ class _Prepared:
     """What it was reviewed by: another may be in force by now."""
     began: float = 0.0
     """When, on the monotonic clock."""
+    unexpanded: str = ""
+    """Why what the object implies is not reviewed with it."""
 
     @property
     def namespace_document(self) -> dict[str, Any] | None:
@@ -291,19 +299,29 @@ class Admission:
                 raise Unanswerable(504, "deadline", message)
             if request.size > LARGE_BYTES and self._reviewer is not None:
                 raise Deferred  # Of many constraints each would take a part of its time here.
-            responses = revision.snapshot.review(
-                _subject(request, prepared),
+            subject = _subject(request, prepared)
+            reviewing, unexpanded = self._reviewing(revision, subject, until)
+            responses = reviewing.review(
+                subject,
                 enforcement_point=enforcement.WEBHOOK,
                 limits=Limits(until, budget=self._options.budget),
             )
         else:
-            responses = _reviewed(prepared.reviewed)
+            responses, unexpanded = _reviewed(prepared.reviewed), prepared.unexpanded
         self._found = responses
         if responses.results:
             self._tell(request, responses)
         if responses.undecided:
             self._tell_undecided(request, responses.undecided)
         response = verdict.judge(request.uid, responses)
+        if unexpanded:
+            self._log.error(
+                "object not expanded",
+                hookType="validation",
+                error=unexpanded,
+                request_uid=request.uid,
+            )
+            response = verdict.with_warning(response, unexpanded)
         if not response.allowed:
             return response  # What else there might be cannot change it.
         if responses.deadline_exceeded:
@@ -311,6 +329,14 @@ class Admission:
         if responses.faults:
             return self._faulty(request, responses)
         return response
+
+    def _reviewing(
+        self, revision: Revision, subject: AugmentedReview, until: float
+    ) -> tuple[Reviewing, str]:
+        """What reviews the request, and why what its object implies is not reviewed with it."""
+        if not self._options.expands:
+            return revision.snapshot, ""
+        return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
     def _deferred(
         self,
@@ -325,12 +351,14 @@ class Admission:
         assert self._reviewer is not None  # Else no budget is deferrable.
         assert revision is not None  # It was being asked.
         subject = _subject(request, prepared)
-        review = self._reviewer.review(revision.snapshot, subject, until)
+        reviewing, unexpanded = self._reviewing(revision, subject, until)
+        review = self._reviewer.review(reviewing, subject, until)
         if review is None:
             message = "too many slow reviews wait: try again or try another replica"
             raise Unanswerable(429, "overload", message, retry=True)
         self._registry.count(SLOW_REVIEWS)
         known = replace(prepared, reviewed=review, revision=revision, began=time.monotonic())
+        known = replace(known, unexpanded=unexpanded)
         return Waiting(
             preparation.finished([review], until - time.monotonic()),
             lambda: self._conclude(request, query, received_at, known),

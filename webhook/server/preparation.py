@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionResponse
+    from webhook.constraint.implied import Reviewing
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
-    from webhook.constraint.snapshot import Snapshot
     from webhook.serving.namespaces import NamespaceAnswer
 
 
@@ -63,7 +63,7 @@ class Reviewer(Protocol):
     """Carries on with reviews that take too long for the admission thread."""
 
     def review(
-        self, snapshot: Snapshot, subject: AugmentedReview, until: float
+        self, snapshot: Reviewing, subject: AugmentedReview, until: float
     ) -> Future[Responses] | None:
         """What the snapshot finds, by this moment on the monotonic clock; None without room."""
 

@@ -47,6 +47,13 @@ def with_notice(response: AdmissionResponse, notice: str) -> AdmissionResponse:
     return response._replace(code=WARNED, warnings=safe_warnings([notice, *response.warnings]))
 
 
+def with_warning(response: AdmissionResponse, warning: str) -> AdmissionResponse:
+    """The answer with one more warning, whatever it says."""
+    if response.allowed:
+        return with_notice(response, warning)
+    return response._replace(warnings=safe_warnings([warning, *response.warnings]))
+
+
 UNDECIDABLE_REASON: Final = "Undecidable"
 """The reason of a refusal of what is too deep, too large or too odd to be reviewed."""
 

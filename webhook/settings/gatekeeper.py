@@ -76,10 +76,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         "external data providers are not called: a template that needs one is refused",
         harmless=_EITHER,
     ),
-    "enable-generator-resource-expansion": _switch(
-        "the audit applies ExpansionTemplates, admissions do not: match the generated Pods themselves",
-        harmless=_EITHER,
-    ),
     "enable-mutation": _switch(_MUTATION, harmless=_EITHER),
     "enable-referential-rules": _switch(
         "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",

@@ -291,6 +291,12 @@ class ServeSettings(AuditSettings):
         group=_DECIDING,
         choices=("lastGood", "reject", "allow"),
     )
+    enable_generator_resource_expansion: bool = flag(
+        True,
+        "Review what an object would make (a Deployment's Pods) with it, as ExpansionTemplates say.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
     mutation_on_error: str = flag(
         "skip",
         "What a request gets whose object a mutator cannot be applied to: skip leaves that mutator "

@@ -1,0 +1,46 @@
+"""What a resource implies, as it would be made: each resultant mutated before it is expanded itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import namespace_of
+from webhook.constraint.expansion import InvalidExpansion
+from webhook.mutation.errors import MutationError
+from webhook.mutation.external import resolved
+from webhook.mutation.setting import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.expansion import Expansion, Resultant
+    from webhook.mutation.snapshot import MutationSnapshot, OnError
+
+
+def expand(
+    expansion: Expansion,
+    mutations: MutationSnapshot,
+    obj: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
+    *,
+    username: str = "",
+    on_error: OnError = "skip",
+    until: float | None = None,
+) -> list[Resultant]:
+    """Everything that a resource implies, what is implied by those first.
+
+    Mutators see resultants as generated, and no operation; ``until`` is on the monotonic clock.
+    Raises :class:`~webhook.constraint.expansion.InvalidExpansion`.
+    """
+    if not mutations:
+        return expansion.expand(obj, namespace)
+
+    def settled(resultant: dict[str, Any]) -> dict[str, Any]:
+        context = Context("", namespace, namespace_of(resultant), username, "Generated")
+        try:
+            mutated = mutations.mutate(resultant, context, on_error=on_error, until=until)
+            return resolved(mutated, {})
+        except MutationError as error:
+            raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
+
+    return expansion.expand(obj, namespace, settled)
