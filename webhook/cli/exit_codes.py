@@ -34,6 +34,12 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "not everything could be audited: what was found is shown, standard error says "
         "what is missing",
     },
+    "cel check": {OK: "all can be used", NO: "one cannot"},
+    "cel eval": {
+        OK: "evaluated",
+        NO: "the expression cannot be used",
+        UNKNOWN: "it has no value: standard error says why",
+    },
     "check": {
         OK: "the policies can be used, whatever their effect",
         NO: "they cannot",

@@ -2,84 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Final, TypeAlias
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
+from webhook.cel.library.addresses import BadAddressError, parse_address, parse_prefix
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
 from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from webhook.cel.library.addresses import Address
 
 IP: Final = "net.IP"
 CIDR: Final = "net.CIDR"
-
-Address: TypeAlias = "IPv4Address | IPv6Address"
-
-_OCTET: Final = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
-
-
-class _BadAddressError(ValueError):
-    """Go's words for what is no address."""
-
-
-def _refuse(text: str, message: str, at: str = "") -> NoReturn:
-    where = f" (at {quote(at)})" if at else ""
-    raise _BadAddressError(f"ParseAddr({quote(text)}): {message}{where}")
-
-
-def _parse_v4(text: str, whole: str) -> IPv4Address:
-    parts = text.split(".")
-    for index, part in enumerate(parts):
-        for mark in part:
-            if mark not in "0123456789":
-                _refuse(whole, "unexpected character", text[text.index(mark) :])
-        if not part:
-            _refuse(whole, "IPv4 field must have at least one digit", ".".join(parts[index:]))
-        if len(part) > 1 and part[0] == "0":
-            _refuse(whole, "IPv4 field has octet with leading zero")
-        if int(part[:4]) > 255:
-            _refuse(whole, "IPv4 field has value >255")
-        if index > 3:
-            _refuse(whole, "IPv4 address too long")
-    if len(parts) < 4:
-        _refuse(whole, "IPv4 address too short")
-    return IPv4Address(text)
-
-
-def parse_address(text: str) -> tuple[Address, str]:
-    """An address and its zone, as Go's ``netip.ParseAddr`` reads it."""
-    for mark in text:
-        if mark == ".":
-            return _parse_v4(text, text), ""
-        if mark == ":":
-            return _parse_v6(text)
-        if mark == "%":
-            _refuse(text, "missing IPv6 address")
-    return _refuse(text, "unable to parse IP")
-
-
-def _parse_v6(text: str) -> tuple[IPv6Address, str]:
-    body, percent, zone = text.partition("%")
-    if percent and not zone:
-        _refuse(text, "zone must be a non-empty string")
-    triple = re.search(":::", body)
-    if triple:
-        rest = body[triple.start() + 2 :]
-        _refuse(text, "each colon-separated field must have at least one digit", rest)
-    if not re.fullmatch(r"[0-9a-fA-F:.]*", body, re.ASCII):
-        _refuse(text, "unexpected character, want colon")
-    try:
-        return IPv6Address(body), zone
-    except ValueError:
-        if body.count("::") > 1:
-            _refuse(text, "multiple :: in address")
-        if len(body.split(":")) < 8 and "::" not in body:
-            _refuse(text, "address string too short")
-        _refuse(text, "each colon-separated field must have at least one digit")
 
 
 def _go_text(address: Address) -> str:
@@ -94,7 +30,7 @@ def read_ip(text: str) -> Address:
     """An address as Kubernetes takes it; raises with its words."""
     try:
         address, zone = parse_address(text)
-    except _BadAddressError as error:
+    except BadAddressError as error:
         raise EvaluationError(
             f"IP Address {quote(text)} parse error during conversion from string: {error}"
         ) from None
@@ -180,24 +116,6 @@ def is_global_unicast(one: Opaque) -> bool:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def _parse_prefix(text: str) -> tuple[Address, int]:
-    told = f"netip.ParsePrefix({quote(text)}): "
-    head, slash, bits = text.rpartition("/")
-    if not slash:
-        raise _BadAddressError(f"{told}no '/'")
-    try:
-        address, zone = parse_address(head)
-    except _BadAddressError as error:
-        raise _BadAddressError(f"{told}{error}") from None
-    if zone:
-        raise _BadAddressError(f"{told}IPv6 zones cannot be present in a prefix")
-    if not bits.isascii() or not bits.isdecimal() or (len(bits) > 1 and bits[0] == "0"):
-        raise _BadAddressError(f"{told}bad bits after slash: {quote(bits)}")
-    if len(bits) > 3 or int(bits) > address.max_prefixlen:
-        raise _BadAddressError(f"{told}prefix length out of range")
-    return address, int(bits)
-
-
 def _cidr(address: Address, bits: int) -> Opaque:
     return Opaque(CIDR, (address, bits), f"{_go_text(address)}/{bits}")
 
@@ -209,8 +127,8 @@ _CONVERTING: Final = "network address parse error during conversion from string:
 def cidr(text: str) -> Opaque:
     """The range that a text writes."""
     try:
-        address, bits = _parse_prefix(text)
-    except _BadAddressError as error:
+        address, bits = parse_prefix(text)
+    except BadAddressError as error:
         raise EvaluationError(f"{_CONVERTING}{_CONVERTING}{error}") from None
     if _is_mapped(address):
         raise EvaluationError(f"{_CONVERTING}IPv4-mapped IPv6 address {quote(text)} is not allowed")

@@ -15,12 +15,9 @@ from webhook.cel.run.values import INT_MAX, INT_MIN, Opaque
 NAME: Final = "kubernetes.Quantity"
 
 _QUANTITY: Final = re.compile(
-    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))"
-    r"(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]+|)",
-    re.ASCII,
+    r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)", re.ASCII
 )
-_SHAPE: Final = re.compile(r"[+-]?[0-9.]*([KMGTPEinumkeE+-]?[0-9A-Za-z+-]*)")
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
+_EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]{1,3}", re.ASCII)
 _SCALES: Final = {
     "": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
@@ -59,36 +56,33 @@ _BAD_FORM: Final = (
 def read(text: str) -> Amount:
     """A quantity; raises :class:`~webhook.cel.errors.EvaluationError` with Kubernetes' words."""
     match = _QUANTITY.fullmatch(text)
-    if match is None or len(text) > MAX_DIGITS:
-        raise EvaluationError(
-            "unable to parse quantity's suffix" if _NUMBER.match(text) else _BAD_FORM
-        )
-    sign, whole, part, only, suffix = match.groups()
-    digits, places = (whole, part or "") if whole is not None else ("", only)
-    value = Fraction(int(digits + places or "0"), 10 ** len(places))
+    if match is None or not text or len(text) > MAX_DIGITS:
+        raise EvaluationError(_BAD_FORM)
+    sign, whole, part, suffix = match.groups()
+    digits, places = whole or "0", part or ""
+    value = Fraction(int(digits + places), 10 ** len(places))
     if suffix in _BINARY:
         value *= 2 ** _BINARY[suffix]
         kind = "binary"
-    elif suffix[:1] in {"e", "E"} and len(suffix) > 1:
-        exponent = int(suffix[1:])
-        if abs(exponent) > MAX_DIGITS:
-            raise EvaluationError("unable to parse quantity's suffix")
-        value *= Fraction(10) ** exponent
-        kind = "exponent"
-    else:
+    elif suffix in _SCALES:
         value *= Fraction(10) ** _SCALES[suffix]
         kind = "decimal"
+    elif _EXPONENT.fullmatch(suffix):
+        value *= Fraction(10) ** int(suffix[1:])
+        kind = "exponent"
+    else:
+        raise EvaluationError("unable to parse quantity's suffix")
     scale, is_large = _kept(kind, suffix, digits, places, value)
     rest = value % _NANO
     if rest:  # what is smaller than a nano is rounded up
         value += _NANO - rest
-    value = min(value, Fraction(_LARGEST) * 10**18) if kind == "binary" else value
+    value = min(value, Fraction(_LARGEST)) if kind == "binary" else value
     return Amount(-value if sign == "-" else value, kind, scale, is_large)
 
 
 def _kept(kind: str, suffix: str, digits: str, places: str, value: Fraction) -> tuple[int, bool]:
     """How Kubernetes keeps a quantity (apimachinery, api/resource/quantity.go, ParseQuantity)."""
-    digits = digits.lstrip("0")
+    digits = digits.lstrip("0") or "0"
     if kind == "binary":
         room = 15 - len(digits) - _BINARY[suffix] * 3 // 10 - 1
         return 0, bool(places) or room < 0 or value > INT_MAX

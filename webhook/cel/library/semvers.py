@@ -19,8 +19,10 @@ _NAMES: Final = ("Major", "Minor", "Patch")
 
 
 def _number(text: str, name: str) -> int:
+    if not text:
+        raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     if not _NUMBER.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in {name} number {quote(text)}")
+        raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name} number must not contain leading zeroes {quote(text)}")
     return int(text)

@@ -116,7 +116,7 @@ class CelEvaluator:
     def _evaluate(
         self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
     ) -> list[Violation]:
-        composed = _Composed(self._variables, given, parameters)
+        composed = Composed(self._variables, given, parameters)
         if self._conditions:
             # The namespace is not given to match conditions.
             within = {**composed.env, "namespaceObject": None}
@@ -166,7 +166,7 @@ def _matches(conditions: Sequence[Expression], env: dict[str, Any], meter: Meter
     return True
 
 
-def _message(one: _Validation, composed: _Composed, meter: Meter) -> str:
+def _message(one: _Validation, composed: Composed, meter: Meter) -> str:
     """What a validation that failed says."""
     message = ""
     if one.message_expression is not None:
@@ -179,7 +179,7 @@ def _message(one: _Validation, composed: _Composed, meter: Meter) -> str:
     return message or one.message.strip() or f"failed expression: {one.expression.source.strip()}"
 
 
-class _Composed:
+class Composed:
     """The field ``variables``: each is computed when it is read first, and its error kept, too."""
 
     __slots__ = ("_found", "_given", "_variables", "env")

@@ -1,0 +1,152 @@
+"""Addresses and ranges as Go's ``net/netip`` reads them, with its words for what is none."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.rego.go.strings import quote
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+Address: TypeAlias = "IPv4Address | IPv6Address"
+
+MAX_LENGTH: Final = 1_000
+"""Characters of a text that is looked at; an address has at most 45, and a zone."""
+
+_GROUP: Final = re.compile(r"[0-9a-fA-F]*", re.ASCII)
+_FIRST_MARK: Final = re.compile(r"[.:%]")
+
+
+class BadAddressError(ValueError):
+    """Go's words for what is no address, or no range."""
+
+
+def _refuse(text: str, message: str, at: str = "") -> NoReturn:
+    where = f" (at {quote(at)})" if at else ""
+    raise BadAddressError(f"ParseAddr({quote(text)}): {message}{where}")
+
+
+def parse_address(text: str) -> tuple[Address, str]:
+    """An address and its zone."""
+    found = _FIRST_MARK.search(text)
+    if found is None or len(text) > MAX_LENGTH:
+        _refuse(text, "unable to parse IP")
+    if found[0] == ".":
+        return IPv4Address(bytes(_octets(text, text))), ""
+    if found[0] == "%":
+        _refuse(text, "missing IPv6 address")
+    return _parse_v6(text)
+
+
+def _octets(part: str, whole: str) -> list[int]:
+    """The four numbers of a part of a text."""
+    found: list[int] = []
+    digits = ""
+    for at, mark in enumerate(part):
+        if mark in "0123456789":
+            if digits == "0":
+                _refuse(whole, "IPv4 field has octet with leading zero")
+            digits += mark
+            if int(digits) > 255:
+                _refuse(whole, "IPv4 field has value >255")
+        elif mark != ".":
+            _refuse(whole, "unexpected character", part[at:])
+        elif not digits or at == len(part) - 1:
+            _refuse(whole, "IPv4 field must have at least one digit", part[at:])
+        elif len(found) == 3:
+            _refuse(whole, "IPv4 address too long")
+        else:
+            found.append(int(digits))
+            digits = ""
+    if len(found) < 3:
+        _refuse(whole, "IPv4 address too short")
+    return [*found, int(digits)]
+
+
+def _parse_v6(text: str) -> tuple[IPv6Address, str]:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        _refuse(text, "zone must be a non-empty string")
+    found: list[int] = []
+    ellipsis = -1
+    if rest.startswith("::"):
+        ellipsis, rest = 0, rest[2:]
+    while rest and len(found) < 16:
+        group = _group(rest, text)
+        if rest[len(group) : len(group) + 1] == ".":
+            if ellipsis < 0 and len(found) != 12:
+                _refuse(
+                    text,
+                    "embedded IPv4 address must replace the final 2 fields of the address",
+                    rest,
+                )
+            if len(found) > 12:
+                _refuse(
+                    text,
+                    "too many hex fields to fit an embedded IPv4 at the end of the address",
+                    rest,
+                )
+            found += _octets(rest, text)
+            rest = ""
+            break
+        found += divmod(int(group, 16), 256)
+        rest = rest[len(group) :]
+        if not rest:
+            break
+        rest = _behind_colon(rest, text)
+        if rest.startswith(":"):
+            if ellipsis >= 0:
+                _refuse(text, "multiple :: in address", rest)
+            ellipsis, rest = len(found), rest[1:]
+    if rest:
+        _refuse(text, "trailing garbage after address", rest)
+    return IPv6Address(bytes(_expanded(found, ellipsis, text))), zone
+
+
+def _group(rest: str, text: str) -> str:
+    match = _GROUP.match(rest)
+    group = match[0] if match else ""
+    if len(group) > 4:
+        _refuse(text, "each group must have 4 or less digits", rest)
+    if not group:
+        _refuse(text, "each colon-separated field must have at least one digit", rest)
+    return group
+
+
+def _behind_colon(rest: str, text: str) -> str:
+    if rest[0] != ":":
+        _refuse(text, "unexpected character, want colon", rest)
+    if len(rest) == 1:
+        _refuse(text, "colon must be followed by more characters", rest)
+    return rest[1:]
+
+
+def _expanded(found: list[int], ellipsis: int, text: str) -> list[int]:
+    missing = 16 - len(found)
+    if missing and ellipsis < 0:
+        _refuse(text, "address string too short")
+    if not missing and ellipsis >= 0:
+        _refuse(text, "the :: must expand to at least one field of zeros")
+    return [*found[:ellipsis], *([0] * missing), *found[ellipsis:]] if missing else found
+
+
+def parse_prefix(text: str) -> tuple[Address, int]:
+    """An address and how many of its bits a range shares."""
+    told = f"netip.ParsePrefix({quote(text)}): "
+    head, slash, bits = text.rpartition("/")
+    if not slash:
+        raise BadAddressError(f"{told}no '/'")
+    try:
+        address, zone = parse_address(head)
+    except BadAddressError as error:
+        raise BadAddressError(f"{told}{error}") from None
+    if zone:
+        raise BadAddressError(f"{told}IPv6 zones cannot be present in a prefix")
+    if not re.fullmatch("[1-9][0-9]{0,18}|[0-9]", bits, re.ASCII):
+        raise BadAddressError(f"{told}bad bits after slash: {quote(bits)}")
+    if int(bits) > address.max_prefixlen:
+        raise BadAddressError(f"{told}prefix length out of range")
+    return address, int(bits)
