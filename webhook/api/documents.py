@@ -157,6 +157,11 @@ def _scalar(text: str, booleans: dict[str, bool], *, timestamps: bool) -> Any:
     return text
 
 
+def plain_scalar(text: str) -> Any:
+    """What an unquoted scalar means to Kubernetes' tools; raises :class:`InvalidDocument`."""
+    return _scalar(text, _OLD_BOOLEANS, timestamps=False)
+
+
 def _integer(text: str) -> int | float:
     digits = text.lstrip("+-").lower()
     base = 8 if digits.startswith("0") and digits != "0" else 10

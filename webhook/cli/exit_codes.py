@@ -45,6 +45,21 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "they cannot",
         UNKNOWN: "the check could not be made",
     },
+    "conftest parse": {
+        OK: "shown",
+        NO: "a file cannot be read: standard error names it and the line",
+    },
+    "conftest test": {
+        OK: "no failures; warnings count only with --fail-on-warn",
+        NO: "failures, with --fail-on-warn warnings; or, as with conftest, something could not be "
+        "used: a flag, the policies, a file. Standard error names it; the other files' results "
+        "are shown",
+        UNKNOWN: "failures, with --fail-on-warn",
+    },
+    "conftest verify": {
+        OK: "all passed",
+        NO: "some failed; or, as with conftest, the tests could not be made",
+    },
     "decisions replay": {
         OK: "no verdict changed",
         NO: "one did",

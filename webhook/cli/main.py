@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
     "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
+    "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report", "Show the top violations of policy reports."),

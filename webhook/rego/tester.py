@@ -122,35 +122,49 @@ class UnitTests:
         rules = program.documents(run)
         self._entries = {path: rule.entry for path, rule in zip(run, rules, strict=True)}
 
-    def run(self, seconds_max: float, *, runtime: dict[str, Any] | None = None) -> Iterator[Result]:
+    def run(
+        self,
+        seconds_max: float,
+        *,
+        runtime: dict[str, Any] | None = None,
+        services: Mapping[str, Any] | None = None,
+        strict: bool = False,
+    ) -> Iterator[Result]:
         """Each test's result in the order of the sources; each may take so long.
 
-        ``runtime`` is what ``opa.runtime()`` gives.
+        ``runtime`` is what ``opa.runtime()`` gives, ``services`` are doors to the outside, and
+        ``strict`` makes a built-in's complaint the test's error.
         """
         for test in self.tests:
             if test.skipped:
                 yield Result(test.location, test.package, test.name, skipped=True)
-            else:
-                yield _run(test, self._entries[test.path], self._data, seconds_max, runtime)
+                continue
+            printed: list[str] = []
+            named: list[list[str]] = []
+            context = EvaluationContext(
+                deadline=time.monotonic() + seconds_max,
+                steps=STEPS_MAX,
+                print_=_sink(printed),
+                strict=strict,
+                services={**(services or {}), _CASES: named},
+                runtime=runtime,
+            )
+            found = _run(test, self._entries[test.path], self._data, context, named)
+            yield replace(found, output="".join(printed))
+
+
+def _sink(printed: list[str]) -> Callable[[Location, str], None]:
+    return lambda _, line: printed.append(f"{line}\n")
 
 
 def _run(
     test: UnitTest,
     entry: Entrypoint,
     data: dict[str, Value],
-    seconds_max: float,
-    runtime: dict[str, Any] | None,
+    context: EvaluationContext,
+    named: list[list[str]],
 ) -> Result:
-    printed: list[str] = []
-    named: list[list[str]] = []
     begun = time.monotonic()
-    context = EvaluationContext(
-        deadline=begun + seconds_max,
-        steps=STEPS_MAX,
-        print_=lambda _, line: printed.append(f"{line}\n"),
-        services={_CASES: named},
-        runtime=runtime,
-    )
     found: Value = UNDEFINED
     error: EvaluationError | None = None
     try:
@@ -173,7 +187,6 @@ def _run(
         seconds,
         failed=failed,
         error=error,
-        output="".join(printed),
         cases=cases,
     )
 

@@ -88,6 +88,8 @@ def folder(tmp_path):
     (tmp_path / "passes.rego").write_text("package p\ntest_x if true")
     (tmp_path / "fails.rego").write_text("package p\ntest_x if false")
     (tmp_path / "broken.rego").write_text("package p\nx := y")
+    (tmp_path / "denies.rego").write_text('package main\ndeny contains "no" if input.kind')
+    (tmp_path / "warns.rego").write_text('package main\nwarn contains "hm" if input.kind')
     (tmp_path / "sidecar.yaml").write_text("x: 1")
     for name, violations in (("passes", "yes"), ("fails", "no")):
         case = {"name": "c", "object": "pod.yaml", "assertions": [{"violations": violations}]}
@@ -106,6 +108,17 @@ ENDS = [
     ("check", 1, ["-f", "broken.yaml"]),
     ("check", 2, ["-f", "pod.yaml"]),
     ("check", 2, ["-f", "none.yaml"]),
+    ("conftest parse", 0, ["pod.yaml"]),
+    ("conftest parse", 1, ["bad.yaml"]),
+    ("conftest test", 0, ["pod.yaml", "-p", "warns.rego"]),
+    ("conftest test", 1, ["pod.yaml", "-p", "warns.rego", "--fail-on-warn"]),
+    ("conftest test", 1, ["pod.yaml", "-p", "denies.rego"]),
+    ("conftest test", 1, ["bad.yaml", "-p", "warns.rego"]),
+    ("conftest test", 1, ["pod.yaml", "-p", "none"]),
+    ("conftest test", 2, ["pod.yaml", "-p", "denies.rego", "--fail-on-warn"]),
+    ("conftest verify", 0, ["-p", "passes.rego"]),
+    ("conftest verify", 1, ["-p", "fails.rego"]),
+    ("conftest verify", 1, ["-p", "broken.rego"]),
     ("decisions replay", 0, ["records", "--policies", "matches_nothing.yaml"]),
     ("decisions replay", 1, ["records", "--policies", "denies.yaml"]),
     ("decisions replay", 2, ["records", "--policies", "broken.yaml"]),
@@ -181,7 +194,8 @@ def test_the_command_ends_as_its_row_says(folder, command, code, arguments):
     assert code in exit_codes.CODES[command]
     if code:
         assert run.stderr or run.stdout or "--fail" in arguments
-    if code == exit_codes.UNKNOWN and not command.startswith("rego"):  # as opa tells it
+    told_as_others = command.startswith(("rego", "conftest"))  # as opa and conftest tell it
+    if code == exit_codes.UNKNOWN and not told_as_others:
         assert run.stderr or "replayed" in run.stdout
         assert "PASS" not in run.stdout
 
@@ -195,8 +209,10 @@ def test_every_code_of_every_row_is_shown_by_a_test():
 
 
 @pytest.mark.parametrize("path", [path for path, _ in commands()])
-def test_a_command_line_that_cannot_be_understood_is_64(path):
-    assert waddle(*path.split(), "--zork").returncode == exit_codes.USAGE
+def test_a_command_line_that_cannot_be_understood_is_64_or_as_conftest_has_it(path):
+    code = exit_codes.NO if path.startswith("conftest ") else exit_codes.USAGE
+
+    assert waddle(*path.split(), "--zork").returncode == code
 
 
 def test_an_interrupted_command_is_130():

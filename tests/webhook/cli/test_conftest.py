@@ -1,0 +1,310 @@
+"""`waddle conftest`: flags, files, results and codes as conftest's own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+
+import pytest
+
+from tests.webhook.cli.in_process import waddle
+
+POLICY = """package main
+
+deny contains msg if {
+    input.kind == "Pod"
+    msg := sprintf("%s must not be", [input.name])
+}
+
+deny_label contains {"msg": "no label", "severity": "high", "_loc": {"file": "x.yaml", "line": 3}} if {
+    not input.label
+}
+
+warn contains "careful" if input.careful
+
+exception contains ["label"] if input.excused
+"""
+OTHER = "package other\n\ndeny contains data.conftest.file.name if true\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy" / "main.rego").write_text(POLICY)
+    (tmp_path / "pod.yaml").write_text("kind: Pod\nname: a\nlabel: x\n---\nkind: Pod\nname: b\n")
+    (tmp_path / "good.yaml").write_text("label: x\n")
+    return tmp_path
+
+
+def conftest(folder, *arguments, stdin=None):
+    given = None if stdin is None else io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    return waddle("conftest", *arguments, cwd=folder, stdin=given)
+
+
+def test_each_document_of_a_file_is_asked_and_the_file_counts_them(folder):
+    run = conftest(folder, "test", "--no-color", "pod.yaml")
+
+    assert run.stdout.splitlines() == [
+        "FAIL - pod.yaml - main - a must not be",
+        "FAIL - pod.yaml - main - b must not be",
+        "FAIL - pod.yaml - main - no label",
+        "",
+        "6 tests, 3 passed, 0 warnings, 3 failures, 0 exceptions",
+    ]
+    assert run.returncode == 1
+
+
+def test_json_holds_places_and_metadata(folder):
+    run = conftest(folder, "test", "-o", "json", "-", stdin="a: 1")
+
+    (found,) = json.loads(run.stdout)
+    assert found["filename"] == ""
+    assert found["successes"] == 2
+    assert found["failures"] == [
+        {
+            "msg": "no label",
+            "loc": {"file": "x.yaml", "line": 3},
+            "metadata": {"query": "data.main.deny_label", "severity": "high"},
+        }
+    ]
+
+
+def test_an_exception_excuses_a_rule_and_is_told(folder):
+    run = conftest(folder, "test", "--no-color", "-", stdin="excused: true")
+
+    assert 'EXCP - - main - data.main.exception[_][_] == "label"' in run.stdout
+    assert "3 tests, 2 passed, 0 warnings, 0 failures, 1 exception" in run.stdout
+    assert run.returncode == 0
+    quiet = conftest(folder, "test", "--suppress-exceptions", "-", stdin="excused: true")
+    assert "EXCP" not in quiet.stdout
+
+
+@pytest.mark.parametrize(("flags", "code"), [([], 0), (["--fail-on-warn"], 1)])
+def test_warnings_fail_where_that_is_asked_for(folder, flags, code):
+    run = conftest(folder, "test", *flags, "-", stdin="careful: true\nlabel: x")
+
+    assert run.returncode == code
+    assert "1 warning" in run.stdout
+
+
+def test_no_fail_shows_failures_and_ends_well(folder):
+    run = conftest(folder, "test", "--no-fail", "pod.yaml")
+
+    assert "3 failures" in run.stdout
+    assert run.returncode == 0
+
+
+def test_quiet_says_nothing_where_all_is_well(folder):
+    assert conftest(folder, "test", "--quiet", "good.yaml").stdout == ""
+    assert "3 failures" in conftest(folder, "test", "--quiet", "pod.yaml").stdout
+
+
+def test_namespaces_are_named_by_wildcards_or_all_asked(folder):
+    (folder / "policy" / "other.rego").write_text(OTHER)
+
+    every = conftest(folder, "test", "--all-namespaces", "good.yaml").stdout
+    some = conftest(folder, "test", "-n", "o*", "good.yaml").stdout
+
+    assert "- other - good.yaml" in every
+    assert "4 tests" in every
+    assert "1 test," in some
+    assert "0 tests" in conftest(folder, "test", "-n", "nowhere", "good.yaml").stdout
+
+
+def test_combined_files_are_one_input(folder):
+    rule = 'package main\ndeny contains f.path if { some f in input; f.contents.kind == "Pod" }'
+    (folder / "combined.rego").write_text(rule)
+
+    run = conftest(
+        folder, "test", "--no-color", "--combine", "-p", "combined.rego", "good.yaml", "pod.yaml"
+    )
+
+    assert run.stdout.splitlines()[0] == "FAIL - Combined - main - pod.yaml"
+
+
+def test_options_come_from_a_file_and_the_environment(folder, monkeypatch):
+    (folder / "conftest.toml").write_text('output = "tap"\nnamespace = ["other"]\n')
+    (folder / "policy" / "other.rego").write_text(OTHER)
+
+    assert conftest(folder, "test", "good.yaml").stdout.startswith(
+        "1..1\nnot ok 1 - good.yaml - other"
+    )
+    monkeypatch.setenv("CONFTEST_NAMESPACE", "main,other")
+    monkeypatch.setenv("CONFTEST_NO_FAIL", "true")
+    run = conftest(folder, "test", "-o=json", "good.yaml")
+    assert [one["namespace"] for one in json.loads(run.stdout)] == ["main", "other"]
+    assert run.returncode == 0
+
+
+def test_flags_are_spelled_as_in_go(folder):
+    run = conftest(
+        folder, "test", "--no-color=true", "--fail-on-warn=false", "-p=policy,none", "good.yaml"
+    )
+
+    assert run.returncode == 1
+    assert "none" in run.stderr
+    assert conftest(folder, "test", "--quiet=maybe", "good.yaml").returncode == 1
+
+
+def test_prints_are_shown_before_results(folder):
+    (folder / "p.rego").write_text(
+        'package main\ndeny contains "x" if {\n  print("seen", input.a)\n}\n'
+    )
+
+    run = conftest(folder, "test", "--no-color", "-p", "p.rego", "-", stdin="a: 1")
+
+    assert run.stdout.splitlines()[0] == "PRNT   p.rego:3: seen 1"
+
+
+def test_a_trace_is_told_on_standard_error(folder):
+    run = conftest(folder, "test", "--trace", "-o", "json", "pod.yaml")
+
+    assert "Enter data.main.deny" in run.stderr
+    assert json.loads(run.stdout)
+
+
+def test_configurations_are_parsed_within_policies(folder):
+    (folder / "policy" / "beside.toml").write_text("a = 1")
+    (folder / "policy" / "p.rego").write_text(
+        "package p\n"
+        'deny contains "file" if parse_config_file("beside.toml").a == 1\n'
+        'deny contains "text" if parse_config("hcl2", "a = 1").a == 1\n'
+        'deny contains "all" if { some c in parse_combined_config_files(["beside.toml"])'
+        "; c.contents.a == 1 }\n"
+    )
+
+    assert "3 failures" in conftest(folder, "test", "-n", "p", "good.yaml").stdout
+
+
+def test_one_broken_file_is_named_and_the_others_are_checked(folder):
+    (folder / "bad.yaml").write_text("a: 1\nb: [\n")
+    (folder / "empty.tf").write_text('a "b" {\n')
+
+    run = conftest(folder, "test", "--no-color", "bad.yaml", "empty.tf", "none.yaml", "pod.yaml")
+
+    assert "bad.yaml:3: " in run.stderr
+    assert "empty.tf:2: " in run.stderr
+    assert "none.yaml: " in run.stderr
+    assert "6 tests, 3 passed" in run.stdout
+    assert run.returncode == 1
+
+
+def test_a_policy_that_fails_over_one_file_is_told_and_the_others_are_checked(folder):
+    rule = (
+        'package main\nf(x) := 1 if x\nf(x) := 2 if x == 3\ndeny contains "x" if f(input.a) == 1\n'
+    )
+    (folder / "fails.rego").write_text(rule)
+    (folder / "a.yaml").write_text("a: 3")
+    (folder / "b.yaml").write_text("a: 1")
+
+    run = conftest(folder, "test", "--no-color", "-p", "fails.rego", "a.yaml", "b.yaml")
+
+    assert "eval_conflict_error" in run.stderr
+    assert "a.yaml" in run.stderr
+    assert "FAIL - b.yaml - main - x" in run.stdout
+    assert run.returncode == 1
+
+
+def test_combined_files_with_a_broken_one_are_not_judged(folder):
+    (folder / "bad.yaml").write_text("a: [\n")
+
+    run = conftest(folder, "test", "--combine", "bad.yaml", "good.yaml")
+
+    assert run.stdout == ""
+    assert "bad.yaml:2" in run.stderr
+    assert run.returncode == 1
+
+
+def test_folders_that_link_to_themselves_are_walked_once(folder):
+    (folder / "below").mkdir()
+    (folder / "below" / "a.yaml").write_text("label: x")
+    (folder / "below" / "loop").symlink_to(folder / "below")
+    (folder / "below" / "nowhere.yaml").symlink_to(folder / "gone.yaml")
+
+    run = conftest(folder, "test", "--no-color", "below")
+
+    assert "3 tests, 3 passed" in run.stdout
+    assert "nowhere.yaml" in run.stderr
+    assert run.returncode == 1
+
+
+def test_paths_are_passed_over_by_an_expression(folder):
+    run = conftest(folder, "test", "--no-color", "--ignore", "^pod", ".")
+
+    assert "pod.yaml" not in run.stdout
+    assert run.returncode in {0, 1}
+    assert conftest(folder, "test", "--ignore", "(", ".").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["test"], "missing required arguments"),
+        (["test", "-p", "good.yaml", "pod.yaml"], "no policies found in [good.yaml]"),
+        (["test", "--rego-version", "v9", "pod.yaml"], "invalid Rego version: v9"),
+        (["test", "--zork", "pod.yaml"], "--zork"),
+        (["test", "-c", "none.toml", "pod.yaml"], "none.toml"),
+        (["parse"], "must supply path to at least one file"),
+        (["parse", "x.cue"], "CUE"),
+        (["verify", "-p", "none"], "none"),
+    ],
+)
+def test_what_cannot_be_run_says_why(folder, arguments, message):
+    run = conftest(folder, *arguments)
+
+    assert message in run.stderr
+    assert run.stderr.startswith("Error: ")
+    assert run.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "output", ["stdout", "json", "tap", "table", "junit", "github", "azuredevops", "sarif"]
+)
+def test_a_message_of_every_format_is_whole(folder, output):
+    (folder / "p.rego").write_text(
+        'package main\ndeny contains "<a> & \\"b\\"\\u001b[1m é" if true\n'
+    )
+
+    run = conftest(folder, "test", "-p", "p.rego", "-o", output, "good.yaml")
+
+    assert "é" in run.stdout
+    assert run.returncode == 1
+    if output in {"json", "sarif"}:
+        assert '<a> & "b"\x1b[1m é' in str(json.loads(run.stdout)) or "\\x1b" in str(
+            json.loads(run.stdout)
+        )
+
+
+def test_verify_counts_tests_and_reports_them(folder):
+    (folder / "policy" / "main_test.rego").write_text(
+        "package main_test\n\nimport data.main\n\n"
+        'test_good if count(main.deny) == 0 with input as {"kind": "x"}\n'
+        'test_bad if { trace("a note"); count(main.deny) == 7 with input as {"kind": "x"} }\n'
+        "todo_test_later if false\n"
+    )
+
+    run = conftest(folder, "verify", "--no-color")
+    report = conftest(folder, "verify", "--report", "notes")
+
+    assert "FAIL - policy/main_test.rego -  - data.main_test.test_bad" in run.stdout
+    assert run.stdout.endswith(
+        "3 tests, 1 passed, 0 warnings, 1 failure, 0 exceptions, 1 skipped\n"
+    )
+    assert run.returncode == report.returncode == 1
+    assert 'Note "a note"' in report.stdout
+    assert "FAIL: 1/3" in report.stdout
+
+
+def test_parse_shows_one_file_or_several(folder):
+    assert json.loads(conftest(folder, "parse", "good.yaml").stdout) == {"label": "x"}
+    several = json.loads(conftest(folder, "parse", "good.yaml", "pod.yaml").stdout)
+    assert sorted(several) == ["good.yaml", "pod.yaml"]
+    combined = json.loads(conftest(folder, "parse", "--combine", "good.yaml").stdout)
+    assert combined == [{"path": "good.yaml", "contents": {"label": "x"}}]
+
+
+def test_a_file_that_never_ends_is_not_waited_for_in_a_folder(folder):
+    os.mkfifo(folder / "policy" / "pipe.yaml")
+
+    assert conftest(folder, "test", "--ignore", "pod", "policy", "good.yaml").returncode == 0

@@ -1,0 +1,183 @@
+"""Files to be checked: found as conftest finds them, and read into documents.
+
+What cannot be read costs itself alone: it is named, and all else is checked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import parsers
+from webhook.parsers.errors import ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+STANDARD_INPUT: Final = "-"
+COMBINED: Final = "Combined"
+
+FILE_BYTES_MAX: Final = 1 << 30
+"""A larger file is refused before it is read: ten times the largest plans that are known."""
+
+
+class FileError(Exception):
+    """A file, or folder, that cannot be used: where, and why."""
+
+    def __init__(self, path: str, message: str, line: int = 0) -> None:
+        super().__init__(path, message, line)
+        self.path = path
+        self.message = message
+        self.line = line
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}:{self.line}: {self.message}"
+            if self.line
+            else f"{self.path}: {self.message}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A file's path, as it is told, and its value; an array holds several documents."""
+
+    path: str
+    value: Any
+
+    @property
+    def documents(self) -> list[Any]:
+        """What policies see one by one."""
+        return self.value if type(self.value) is list else [self.value]
+
+
+def find(
+    paths: Sequence[str], ignored: Callable[[str], bool], faults: list[FileError]
+) -> list[str]:
+    """The files at these paths, folders with all below them that have a parser.
+
+    ``ignored`` says which to pass over. What is not there, or cannot be looked into, is put into
+    ``faults``.
+    """
+    found: list[str] = []
+    visited: set[tuple[int, int]] = set()
+    for path in paths:
+        if path == STANDARD_INPUT:
+            found.append(path)
+        elif path:
+            try:
+                is_folder = stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  # paths as typed
+            except OSError as error:
+                faults.append(FileError(path, f"get file info: {_reason(error)}"))
+                continue
+            if is_folder:
+                found += _below(path, ignored, faults, visited)
+            elif not ignored(path):
+                found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def _below(
+    folder: str,
+    ignored: Callable[[str], bool],
+    faults: list[FileError],
+    visited: set[tuple[int, int]],
+) -> Iterator[str]:
+    """The files below a folder in the order of names; a folder that links lead to is told once."""
+    if os.path.islink(folder):  # noqa: PTH114  # paths as they are told
+        folder = os.path.realpath(folder)
+    try:
+        place = os.stat(folder)  # noqa: PTH116  # as above
+        if (place.st_dev, place.st_ino) in visited:
+            return
+        visited.add((place.st_dev, place.st_ino))
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        faults.append(FileError(folder, f"walk path: {_reason(error)}"))
+        return
+    for entry in entries:
+        path = os.path.normpath(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(path, ignored, faults, visited)
+        elif ignored(path):
+            continue
+        elif entry.is_symlink():
+            yield from _linked(path, ignored, faults, visited)
+        elif entry.is_file() and parsers.is_supported(path):
+            yield path
+
+
+def _linked(
+    path: str,
+    ignored: Callable[[str], bool],
+    faults: list[FileError],
+    visited: set[tuple[int, int]],
+) -> Iterator[str]:
+    try:
+        real = os.path.realpath(path, strict=True)
+    except OSError as error:
+        faults.append(FileError(path, f"walk path: {_reason(error)}"))
+        return
+    if os.path.isdir(real):  # noqa: PTH112  # paths as they are told
+        yield from _below(real, ignored, faults, visited)
+    elif parsers.is_supported(real):
+        yield real
+
+
+def read(paths: Sequence[str], parser: str, faults: list[FileError]) -> Iterator[Configuration]:
+    """Each file's value, by the parser of this name or "" for what its name says."""
+    for path in paths:
+        try:
+            yield read_one(path, parser)
+        except FileError as error:
+            faults.append(error)
+
+
+def read_one(path: str, parser: str = "") -> Configuration:
+    """One file's value; raises :class:`FileError`."""
+    try:
+        name = parser or parsers.name_for(path)
+        parse = parsers.parser(name)
+    except ParseError as error:
+        raise FileError(path, f"new parser: {error.message}") from None
+    raw = _bytes_of(path)
+    try:
+        return Configuration(path, parse(raw, path))
+    except ParseError as error:
+        raise FileError(path, f"parser unmarshal: {error.message}", error.line) from None
+    except RecursionError:
+        raise FileError(path, "parser unmarshal: nested too deeply") from None
+
+
+def _bytes_of(path: str) -> bytes:
+    if path == STANDARD_INPUT:
+        raw = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+    else:
+        try:
+            with Path(path).open("rb") as stream:
+                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                    raw = stream.read(FILE_BYTES_MAX + 1)
+                else:
+                    raw = stream.read(min(os.fstat(stream.fileno()).st_size, FILE_BYTES_MAX) + 1)
+        except OSError as error:
+            raise FileError(path, f"get configuration content: {_reason(error)}") from None
+    if len(raw) > FILE_BYTES_MAX:
+        raise FileError(path, f"larger than {FILE_BYTES_MAX} bytes")
+    return raw
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def combined(configurations: Sequence[Configuration]) -> list[dict[str, Any]]:
+    """All documents in one array of ``{path, contents}``, in the order of their paths."""
+    return [
+        {"path": configuration.path, "contents": document}
+        for configuration in sorted(configurations, key=lambda one: os.fsencode(one.path))
+        for document in configuration.documents
+    ]

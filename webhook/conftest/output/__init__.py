@@ -1,0 +1,50 @@
+"""Results in conftest's formats, each of them text to be written to standard output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.conftest.result import CheckResult
+
+FORMATS: Final = (
+    "stdout",
+    "json",
+    "tap",
+    "table",
+    "junit",
+    "github",
+    "azuredevops",
+    "sarif",
+)
+"""The words of ``--output``; another word gives the first, as with conftest."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What changes how results are shown."""
+
+    color: bool = True
+    suppress_exceptions: bool = False
+    show_skipped: bool = False
+    junit_hide_message: bool = False
+    github_hide_passed: bool = False
+    version: str = ""
+
+
+def written(word: str, results: Sequence[CheckResult], options: OutputOptions) -> str:
+    """The results in the format of this word; ends with a newline unless it is empty."""
+    module = import_module(f"{__name__}.{word if word in FORMATS else FORMATS[0]}")
+    write: Callable[[Sequence[CheckResult], OutputOptions], str] = module.write
+    return write(results, options)
+
+
+def indicated(result: CheckResult) -> str:
+    """A file and its namespace, as lines of results name them."""
+    file = "-" if result.file == "-" else f"- {result.file}"
+    namespace = "-" if result.namespace == "-" else f"- {result.namespace} -"
+    return f"{file} {namespace}"

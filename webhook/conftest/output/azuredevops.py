@@ -1,0 +1,38 @@
+"""Azure DevOps' logging commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.conftest.result import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.conftest.output import OutputOptions
+    from webhook.conftest.result import CheckResult
+
+
+def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
+    """A group for each file and namespace, and the totals."""
+    lines = []
+    for result in results:
+        lines.append(
+            f"##[section]Testing '{result.file}' against {result.totals.tests} policies "
+            f"in namespace '{result.namespace}'"
+        )
+        lines.append("##[group]See conftest results")
+        for kind, findings in (
+            ("error", result.failures),
+            ("warning", result.warnings),
+            ("warning", result.exceptions),
+        ):
+            lines += [
+                f"##vso[task.logissue type={kind}] file={result.file} --> {one.message}"
+                for one in findings
+            ]
+        lines += [f"skipped file={result.file} {one.message}" for one in result.skipped]
+        if result.successes:
+            lines.append(f"success file={result.file} {result.successes}")
+        lines.append("##[endgroup]")
+    return "".join(f"{line}\n" for line in [*lines, str(totals(results))])

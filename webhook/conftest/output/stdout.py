@@ -1,0 +1,70 @@
+"""Lines for people, and the totals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.conftest.output import indicated
+from webhook.conftest.result import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.conftest.output import OutputOptions
+    from webhook.conftest.result import CheckResult
+
+RED: Final = 31
+GREEN: Final = 32
+YELLOW: Final = 33
+BLUE: Final = 34
+CYAN: Final = 36
+
+
+def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
+    """What was printed, what is wrong, and how much of it there is."""
+    lines = [
+        f"{_colored('PRNT ', BLUE, options)}  {line}"
+        for result in results
+        for query in result.queries
+        for line in query.prints
+    ]
+    for result in results:
+        where = indicated(result)
+        lines += [
+            f"{_colored('WARN', YELLOW, options)} {where} {one.message}" for one in result.warnings
+        ]
+        lines += [
+            f"{_colored('FAIL', RED, options)} {where} {one.message}" for one in result.failures
+        ]
+        if not options.suppress_exceptions:
+            lines += [
+                f"{_colored('EXCP', CYAN, options)} {where} {one.message}"
+                for one in result.exceptions
+            ]
+    counted = totals(results)
+    summary = str(counted)
+    if options.show_skipped:
+        summary += f", {counted.skipped} skipped"
+    color = GREEN
+    if counted.failures:
+        color = RED
+    elif counted.warnings:
+        color = YELLOW
+    elif counted.exceptions:
+        color = CYAN
+    return "\n".join([*lines, "", _colored(summary, color, options)]) + "\n"
+
+
+def traced(results: Sequence[CheckResult], options: OutputOptions) -> str:
+    """How each query went, for standard error."""
+    lines = []
+    for result in results:
+        for query in result.queries:
+            color = GREEN if query.passed else RED
+            lines.append(_colored(f"file: {result.file} | query: {query.query}", color, options))
+            lines += [f"{_colored('TRAC ', BLUE, options)}  {line}" for line in query.traces]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _colored(text: str, color: int, options: OutputOptions) -> str:
+    return f"\x1b[{color}m{text}\x1b[0m" if options.color else text

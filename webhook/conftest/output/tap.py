@@ -1,0 +1,38 @@
+"""The Test Anything Protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.conftest.output import indicated
+from webhook.conftest.result import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.conftest.output import OutputOptions
+    from webhook.conftest.result import CheckResult
+
+
+def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
+    """One plan for all, and a line for each result; nothing where there is none."""
+    count = totals(results).tests
+    if not count:
+        return ""
+    lines = [f"1..{count}"]
+    number = 1
+    for result in results:
+        sections = (
+            ("", "not ok", [one.message for one in result.failures]),
+            ("warnings", "not ok", [one.message for one in result.warnings]),
+            ("exceptions", "ok", [one.message for one in result.exceptions]),
+            ("skip", "ok", [one.message for one in result.skipped]),
+            ("successes", "ok", ["SUCCESS"] * result.successes),
+        )
+        for title, status, messages in sections:
+            if title and messages:
+                lines.append(f"# {title}")
+            for message in messages:
+                lines.append(f"{status} {number} {indicated(result)} {message}")
+                number += 1
+    return "".join(f"{line}\n" for line in lines)

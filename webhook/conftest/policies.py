@@ -1,0 +1,341 @@
+"""Policies as conftest loads and evaluates them (policy/engine.go)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.conftest import builtins, tracing
+from webhook.conftest.result import CheckResult, Finding, QueryResult, finding_of
+from webhook.policies.rego_files import LoadErrors, RegoFiles, load
+from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.syntax.ast import Boolean
+from webhook.rego.syntax.unparse import unparse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from webhook.rego.engine import Entrypoint, Program
+    from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax.ast import Module, RegoVersion, Rule
+
+_WARNING: Final = re.compile(r"warn(_[a-zA-Z0-9]+)*")
+_FAILURE: Final = re.compile(r"(deny|violation)(_[a-zA-Z0-9]+)*")
+_EXCEPTION: Final = "exception"
+_STEPS_MAX: Final = 1 << 62
+"""A query is bounded by its time alone."""
+
+
+class PolicyError(Exception):
+    """Policies that cannot be loaded, or that failed over a file; the message says all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """How policies are loaded: ``capabilities`` is the path of a file, or empty."""
+
+    version: RegoVersion = "v1"
+    strict: bool = False
+    capabilities: str = ""
+    builtin_errors: bool = False
+    seconds_max: float = 60.0
+    """The longest that one query may take."""
+    runtime: dict[str, Any] = field(default_factory=dict)
+    trace: bool = False
+
+
+def load_files(
+    policies: Sequence[str], documents: Sequence[str], version: RegoVersion
+) -> RegoFiles:
+    """The modules and data at these paths; raises :class:`PolicyError`."""
+    try:
+        sources = [path for path in policies if path.endswith(".rego") or not Path(path).is_file()]
+        modules = load(sources, version=version, documents=False).modules
+    except LoadErrors as errors:
+        raise PolicyError(f"loading policies: load: {errors}") from None
+    if not modules:
+        raise PolicyError(f"loading policies: no policies found in [{' '.join(policies)}]")
+    data: dict[str, Any] = {}
+    if documents:
+        try:
+            data = load(documents, version=version).data
+        except LoadErrors as errors:
+            raise PolicyError(f"load documents: {errors}") from None
+    return RegoFiles(modules, data)
+
+
+def compile_options(options: PolicyOptions) -> CompileOptions:
+    """The options with conftest's built-ins, less those that a file of capabilities leaves out.
+
+    Raises :class:`PolicyError`.
+    """
+    disabled: frozenset[str] = frozenset()
+    if options.capabilities:
+        allowed = _allowed(options.capabilities)
+        disabled = frozenset(name for name in (*BUILTINS, *builtins.TABLE) if name not in allowed)
+    added = {**builtins.TABLE, **tracing.TABLE} if options.trace else builtins.TABLE
+    return CompileOptions(disabled_builtins=disabled, builtins=added, strict=options.strict)
+
+
+def prepared(modules: Iterable[Module], options: PolicyOptions) -> list[Module]:
+    """The modules as they are compiled."""
+    placed = map(builtins.placed, modules)
+    return [tracing.traced(module) if options.trace else module for module in placed]
+
+
+def _allowed(path: str) -> set[str]:
+    try:
+        document = json.loads(Path(path).read_bytes())
+        return {one["name"] for one in document["builtins"]} | builtins.PRIVATE
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise PolicyError(f"load capabilities: {path}: {error}") from None
+
+
+def compiled(files: RegoFiles, options: PolicyOptions) -> Program:
+    """The program of all modules; raises :class:`PolicyError`."""
+    check_heads(files.modules)
+    try:
+        program = compile_modules(
+            prepared(files.modules, options), options=compile_options(options)
+        )
+    except RegoErrors as errors:
+        raise PolicyError(f"loading policies: get compiler: {errors}") from None
+    return program
+
+
+def check_heads(modules: Iterable[Module]) -> None:
+    """Refuse rules that make objects where sets are meant; raises :class:`PolicyError`."""
+    for module in modules:
+        for rule in module.rules:
+            if _is_problematic(rule):
+                raise PolicyError(
+                    "loading policies: rule is using 'if' keyword without 'contains' keyword: "
+                    f"rule in {module.file} at line {rule.location.row}"
+                )
+
+
+def _is_problematic(rule: Rule) -> bool:
+    """Whether a rule such as ``deny[msg] if`` makes an object where a set is meant."""
+    head = rule.head
+    name = getattr(head.ref.head, "name", "")
+    if not head.ref.path or head.key is not None or rule.default:
+        return False
+    is_true = head.value is None or head.value == Boolean(True)
+    return is_true and bool(_FAILURE.fullmatch(name) or _WARNING.fullmatch(name))
+
+
+def namespace_of(module: Module) -> str:
+    """The package without its ``data.``."""
+    return unparse(module.package).removeprefix("data.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What of a namespace is asked: rules by name with their entries, and how many they are."""
+
+    entries: dict[str, Entrypoint]
+    count: int
+    exceptions: Entrypoint | None
+
+
+class Policies:
+    """Loaded policies, compiled once for all files. Raises :class:`PolicyError`."""
+
+    def __init__(self, files: RegoFiles, options: PolicyOptions) -> None:
+        self._modules = files.modules
+        self._data = files.data
+        self._options = options
+        self._program = compiled(files, options)
+        self._rules: dict[str, _Rules] = {}
+        self._services = services(files.modules)
+
+    @property
+    def namespaces(self) -> list[str]:
+        """Every namespace once, in the order of files."""
+        return list(dict.fromkeys(map(namespace_of, self._modules)))
+
+    def check(self, path: str, documents: Iterable[Value], namespace: str) -> CheckResult:
+        """What the rules of a namespace say of a file; raises :class:`PolicyError`."""
+        rules = self._of(namespace)
+        data = {**self._data, "conftest": _with_file(self._data.get("conftest"), path)}
+        found = CheckResult(path, namespace)
+        for document in documents:
+            found.add(self._check(path, document, data, namespace, rules))
+        return found
+
+    def _of(self, namespace: str) -> _Rules:
+        if namespace not in self._rules:
+            self._rules[namespace] = self._compiled(namespace)
+        return self._rules[namespace]
+
+    def _compiled(self, namespace: str) -> _Rules:
+        modules = [one for one in self._modules if namespace_of(one) == namespace]
+        names = [name for module in modules for name in map(_name, module.rules) if _is_asked(name)]
+        if not names:
+            return _Rules({}, 0, None)
+        unique = list(dict.fromkeys(names))
+        package = tuple(str(part.value) for part in modules[0].package.path)  # type: ignore[union-attr]
+        wanted = [(*package, name) for name in unique]
+        has_exceptions = True
+        try:
+            self._program.document((*package, _EXCEPTION))
+        except KeyError:
+            has_exceptions = False
+        else:
+            wanted.append((*package, _EXCEPTION))
+        entries = [rule.entry for rule in self._program.documents(wanted)]
+        exceptions = entries.pop() if has_exceptions else None
+        return _Rules(dict(zip(unique, entries, strict=True)), len(names), exceptions)
+
+    def _check(
+        self, path: str, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
+    ) -> CheckResult:
+        found = CheckResult(path, namespace)
+        successes = 0
+        excused, printed, lines = self._exceptions(document, data, namespace, rules)
+        for name, entry in rules.entries.items():
+            query = f'data.{namespace}.{_EXCEPTION}[_][_] == "{without_prefix(name)}"'
+            count = excused.get(without_prefix(name), 0)
+            exceptions = [Finding(query)] * count
+            found.queries.append(QueryResult(query, tuple(exceptions), lines, printed))
+            found.exceptions += exceptions
+            asked = f"data.{namespace}.{name}"
+            value, printed_here, traced = self._evaluated(entry, document, data, "query rule")
+            findings = findings_of(value, asked)
+            found.queries.append(QueryResult(asked, tuple(findings), traced, printed_here))
+            if exceptions:
+                continue
+            wrong = [finding for finding in findings if not finding.passed]
+            successes += len(findings) - len(wrong)
+            (found.failures if _FAILURE.fullmatch(name) else found.warnings).extend(wrong)
+        told = len(found.failures) + len(found.warnings) + len(found.exceptions) + successes
+        found.successes = successes + max(0, rules.count - told)
+        return found
+
+    def _exceptions(
+        self, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
+    ) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+        """How often each name is among the exceptions, what was printed meanwhile, the trace."""
+        printed: tuple[str, ...] = ()
+        lines: tuple[str, ...] = ()
+        if rules.exceptions is not None:
+            value, printed, lines = self._evaluated(
+                rules.exceptions, document, data, "query exception"
+            )
+        else:
+            value = _base(data, (*namespace.split("."), _EXCEPTION))
+        counted: dict[str, int] = {}
+        for inner in _elements(value):
+            for name in _elements(inner):
+                if type(name) is str:
+                    counted[name] = counted.get(name, 0) + 1
+        return counted, printed, lines
+
+    def _evaluated(
+        self, entry: Entrypoint, document: Value, data: dict[str, Value], what: str
+    ) -> tuple[Value, tuple[str, ...], tuple[str, ...]]:
+        """The value, what was printed, and the trace."""
+        printed: list[str] = []
+        lines: list[str] = []
+        context = EvaluationContext(
+            deadline=time.monotonic() + self._options.seconds_max,
+            steps=_STEPS_MAX,
+            print_=_sink(printed),
+            strict=self._options.builtin_errors,
+            services={**self._services, tracing.SERVICE: lines}
+            if self._options.trace
+            else self._services,
+            runtime=self._options.runtime,
+        )
+        try:
+            return entry(document, data, context), tuple(printed), tuple(lines)
+        except EvaluationError as error:
+            if self._options.builtin_errors and error.code == "eval_builtin_error":
+                raise PolicyError(f"{what}: built-in error: [{error}]") from None
+            raise PolicyError(f"{what}: evaluating policy: {error}") from None
+
+
+def _sink(printed: list[str]) -> Callable[[Location, str], None]:
+    return lambda place, line: printed.append(f"{place}: {line}\n")
+
+
+def services(modules: Iterable[Module]) -> dict[str, Any]:
+    """The doors to the outside that these policies need: all of the network, as conftest lends it."""
+    if not any("http.send" in module.source for module in modules):
+        return {}
+    from webhook.rego.builtins.http.client import HttpClient  # noqa: PLC0415  # brings TLS
+
+    return {"http": HttpClient(None)}
+
+
+def _with_file(given: Value, path: str) -> dict[str, Value]:
+    """``data.conftest`` with the file's name and folder."""
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # as Go's filepath.Abs
+    found = {"file": {"name": name, "dir": folder}}
+    return {**given, **found} if isinstance(given, dict) else found
+
+
+def _name(rule: Rule) -> str:
+    """A rule's name, empty for one of several steps."""
+    return "" if rule.head.ref.path else str(getattr(rule.head.ref.head, "name", ""))
+
+
+def _is_asked(name: str) -> bool:
+    return bool(_FAILURE.fullmatch(name) or _WARNING.fullmatch(name))
+
+
+def without_prefix(name: str) -> str:
+    """A rule's name as exceptions write it."""
+    if name in {"violation", "deny", "warn"}:
+        return ""
+    for prefix in ("violation_", "deny_", "warn_"):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def findings_of(value: Value, query: str) -> list[Finding]:
+    """What a rule's value means; raises :class:`PolicyError` for an object without a message."""
+    if value is UNDEFINED:
+        return []
+    elements: list[Value] = []
+    if type(value) is RegoSet:
+        elements = ordered(value)
+    elif type(value) is list:
+        elements = value
+    if not elements:
+        return [Finding()]
+    found = []
+    for element in elements:
+        if type(element) is str:
+            found.append(Finding(element, None, {"query": query}))
+        elif isinstance(element, dict | RegoObject):
+            try:
+                found.append(finding_of(element, query))
+            except ValueError as error:
+                raise PolicyError(f"query rule: {error}") from None
+    return found
+
+
+def _elements(value: Value) -> Iterable[Value]:
+    if type(value) is RegoSet or type(value) is list:
+        return value
+    if isinstance(value, dict | RegoObject):
+        return [item for _, item in value.items()]
+    return ()
+
+
+def _base(data: Value, path: Iterable[str]) -> Value:
+    for name in path:
+        if not isinstance(data, dict) or name not in data:
+            return UNDEFINED
+        data = data[name]
+    return data

@@ -1,0 +1,73 @@
+"""Tests one by one, with the traces of those that failed (OPA v1/tester/reporter.go)."""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.rego.tester import Result
+
+KINDS: Final = ("full", "notes", "fails")
+_RULER: Final = "-" * 80
+
+
+def report(tests: Sequence[tuple[Result, list[str]]], kind: str) -> str:
+    """Every test, the trace of each that failed, and how many there are."""
+    lines: list[str] = []
+    file = ""
+    for result, _ in tests:
+        if file and file != result.location.file:
+            lines.append("")
+        file = result.location.file
+        lines += [f"{file}:{result.location.row}:", _line(result)]
+        if result.output:
+            lines += ["", indent(result.output.strip(), "  "), ""]
+    failed = [(result, trace) for result, trace in tests if result.failed]
+    if failed:
+        lines += [_RULER, "FAILURES", _RULER]
+        for result, trace in failed:
+            lines += [_line(result), "", *_shown(trace, kind), ""]
+    if lines:
+        lines.append(_RULER)
+    lines += _totals([result for result, _ in tests])
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(result: Result) -> str:
+    name = f"{result.package}.{result.name}"
+    if result.skipped:
+        return f"{name}: SKIPPED"
+    return f"{name}: {'FAIL' if result.failed else 'PASS'} ({result.seconds * 1e3:.6g}ms)"
+
+
+def _shown(trace: Sequence[str], kind: str) -> Iterator[str]:
+    """The lines of a trace that a kind of report has, with the rules that they stand in."""
+    entered = ""
+    for number, line in enumerate(trace):
+        if line.startswith("Enter "):
+            entered = line
+        following = trace[number + 1] if number + 1 < len(trace) else ""
+        ended = line.startswith("| Eval ") and (not following or following.startswith("Enter "))
+        if kind == "full":
+            yield f"  {line}"
+        elif kind == "notes" and line.startswith("| Note "):
+            yield f"  {entered}"
+            yield f"  {line}"
+        elif kind == "fails" and ended:
+            yield f"  {entered}"
+            yield f"  {line.replace('| Eval ', '| Fail ', 1)}"
+
+
+def _totals(results: Sequence[Result]) -> Iterator[str]:
+    total = len(results)
+    counts = {
+        "PASS": sum(1 for one in results if one.passed),
+        "FAIL": sum(1 for one in results if one.failed),
+        "SKIPPED": sum(1 for one in results if one.skipped),
+    }
+    for name, count in counts.items():
+        if count:
+            yield f"{name}: {count}/{total}"

@@ -1,0 +1,164 @@
+"""What checks come to, counted as conftest counts (output/result.go)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.run.numbers import number_text
+from webhook.rego.run.values import RegoObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.rego.run.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a policy says (``_loc``) that something is wrong; ``line`` is a number's text."""
+
+    file: str = ""
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file} L{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a rule; without a message it passed."""
+
+    message: str = ""
+    place: Place | None = None
+    metadata: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.message
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """What one query gave, with its trace and what it printed, line by line."""
+
+    query: str
+    findings: tuple[Finding, ...] = ()
+    traces: tuple[str, ...] = ()
+    prints: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether all of it passed."""
+        return all(finding.passed for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many results of each kind."""
+
+    successes: int = 0
+    failures: int = 0
+    warnings: int = 0
+    exceptions: int = 0
+    skipped: int = 0
+
+    @property
+    def tests(self) -> int:
+        """All of them."""
+        return self.successes + self.failures + self.warnings + self.exceptions + self.skipped
+
+    def __str__(self) -> str:
+        """The line of a summary; skipped ones count as tests and are not listed."""
+        return (
+            f"{_counted(self.tests, 'test')}, {self.successes} passed, "
+            f"{_counted(self.warnings, 'warning')}, {_counted(self.failures, 'failure')}, "
+            f"{_counted(self.exceptions, 'exception')}"
+        )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """What the policies of a namespace say of one file."""
+
+    file: str
+    namespace: str = ""
+    successes: int = 0
+    skipped: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    failures: list[Finding] = field(default_factory=list)
+    exceptions: list[Finding] = field(default_factory=list)
+    queries: list[QueryResult] = field(default_factory=list)
+
+    def add(self, other: CheckResult) -> None:
+        """Count another document of the same file."""
+        self.successes += other.successes
+        self.skipped += other.skipped
+        self.warnings += other.warnings
+        self.failures += other.failures
+        self.exceptions += other.exceptions
+        self.queries += other.queries
+
+    @property
+    def totals(self) -> Totals:
+        """How many of each kind."""
+        return Totals(
+            self.successes,
+            len(self.failures),
+            len(self.warnings),
+            len(self.exceptions),
+            len(self.skipped),
+        )
+
+
+def totals(results: Iterable[CheckResult]) -> Totals:
+    """The sums of all."""
+    found = [result.totals for result in results]
+    return Totals(
+        sum(one.successes for one in found),
+        sum(one.failures for one in found),
+        sum(one.warnings for one in found),
+        sum(one.exceptions for one in found),
+        sum(one.skipped for one in found),
+    )
+
+
+def exit_code(results: Iterable[CheckResult], *, fail_on_warn: bool = False) -> int:
+    """1 for failures; under ``fail_on_warn`` 2 for failures and 1 for warnings."""
+    counted = totals(results)
+    if counted.failures:
+        return 2 if fail_on_warn else 1
+    return 1 if fail_on_warn and counted.warnings else 0
+
+
+class UnusableResultError(ValueError):
+    """A rule gave an object that says no message."""
+
+
+def finding_of(value: Value, query: str) -> Finding:
+    """The finding that an object of a rule means: ``msg``, ``_loc``, and all else as metadata.
+
+    Raises :class:`UnusableResultError`.
+    """
+    items = dict(value.items()) if isinstance(value, dict | RegoObject) else {}
+    message = items.pop("msg", None)
+    if not isinstance(message, str):
+        raise UnusableResultError('new result: "msg" field must be present and a string')
+    place = _place(items.pop("_loc", None))
+    return Finding(message, place, {**items, "query": query})
+
+
+def _place(value: Any) -> Place | None:
+    if not isinstance(value, dict | RegoObject):
+        return None
+    items = dict(value.items())
+    file, line = items.get("file"), items.get("line")
+    is_number = isinstance(line, int | float) and not isinstance(line, bool)
+    text = number_text(line) if is_number else ""  # type: ignore[arg-type]  # just asked
+    found = Place(file if isinstance(file, str) else "", text)
+    return found if found.file or found.line else None

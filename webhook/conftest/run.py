@@ -1,0 +1,108 @@
+"""A run of ``conftest test``: files found, read and asked about, one after another."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import TYPE_CHECKING
+
+from webhook.conftest.configurations import (
+    COMBINED,
+    STANDARD_INPUT,
+    Configuration,
+    FileError,
+    combined,
+    find,
+    read,
+)
+from webhook.conftest.policies import Policies, PolicyError, PolicyOptions, load_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from webhook.conftest.result import CheckResult
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """What is to be tested, against what."""
+
+    __test__ = False  # no test of ours
+
+    paths: Sequence[str]
+    policies: Sequence[str]
+    data: Sequence[str]
+    options: PolicyOptions
+    namespaces: Sequence[str] = ("main",)
+    all_namespaces: bool = False
+    combine: bool = False
+    parser: str = ""
+    ignored: Callable[[str], bool] = lambda _: False
+    stdin_name: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Results by namespace and file, and what could not be read or evaluated."""
+
+    results: list[CheckResult] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def test(run: TestRun) -> Outcome:
+    """Check every file; raises :class:`PolicyError` for policies that cannot be loaded."""
+    outcome = Outcome()
+    unreadable: list[FileError] = []
+    files = find(run.paths, run.ignored, unreadable)
+    if not files and not unreadable:
+        raise PolicyError("parse files: no files found")
+    try:
+        policies = Policies(load_files(run.policies, run.data, run.options.version), run.options)
+    except PolicyError as error:
+        raise PolicyError(f"load: {error}") from None
+    namespaces = _namespaces(run, policies.namespaces)
+    found: dict[str, list[CheckResult]] = {namespace: [] for namespace in namespaces}
+    configurations: Iterable[Configuration] = _named(read(files, run.parser, unreadable), run)
+    if run.combine:
+        # A file less would be another input: rules about all of them could pass for want of it.
+        whole = list(configurations)
+        if unreadable:
+            return Outcome(faults=[f"parse configurations: {fault}" for fault in unreadable])
+        configurations = [Configuration(COMBINED, [combined(whole)])]
+    for configuration in configurations:
+        for namespace in namespaces:
+            try:
+                result = policies.check(configuration.path, configuration.documents, namespace)
+            except PolicyError as error:
+                outcome.faults.append(f"query rule: {error}, path: {configuration.path}")
+            else:
+                found[namespace].append(result)
+    outcome.results = [result for namespace in namespaces for result in found[namespace]]
+    outcome.faults = [f"parse configurations: {fault}" for fault in unreadable] + outcome.faults
+    return outcome
+
+
+test.__test__ = False  # type: ignore[attr-defined]  # no test of ours
+
+
+def _named(configurations: Iterable[Configuration], run: TestRun) -> Iterable[Configuration]:
+    for configuration in configurations:
+        if run.stdin_name and configuration.path == STANDARD_INPUT:
+            yield Configuration(run.stdin_name, configuration.value)
+        else:
+            yield configuration
+
+
+def _namespaces(run: TestRun, known: Sequence[str]) -> list[str]:
+    if run.all_namespaces:
+        return list(known)
+    if any(set("*?[") & set(pattern) for pattern in run.namespaces):
+        return matching(known, run.namespaces)
+    return list(run.namespaces)
+
+
+def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The names that match one of the patterns (Go's ``path.Match``)."""
+    compiled = [re.compile(translate(pattern.replace("[^", "[!"))) for pattern in patterns]
+    return [name for name in names if any(one.fullmatch(name) for one in compiled)]

@@ -1,0 +1,88 @@
+"""A run of ``conftest verify``: the unit tests of policies (runner/verify.go)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from webhook.conftest import tracing
+from webhook.conftest.policies import (
+    PolicyError,
+    PolicyOptions,
+    check_heads,
+    compile_options,
+    load_files,
+    prepared,
+    services,
+)
+from webhook.conftest.result import CheckResult, Finding, QueryResult
+from webhook.conftest.run import matching
+from webhook.rego.errors import RegoErrors
+from webhook.rego.tester import UnitTests
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.tester import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the tests came to: as results, and as they are with the trace of each."""
+
+    results: list[CheckResult] = field(default_factory=list)
+    tests: list[tuple[Result, list[str]]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def verify(
+    policies: Sequence[str],
+    data: Sequence[str],
+    options: PolicyOptions,
+    *,
+    namespaces: Sequence[str] = (),
+    trace: bool = False,
+) -> Verified:
+    """Run all tests; those of other ``namespaces`` are not told. Raises :class:`PolicyError`."""
+    options = replace(options, trace=options.trace or trace)
+    files = load_files(policies, data, options.version)
+    check_heads(files.modules)
+    try:
+        tests = UnitTests(
+            prepared(files.modules, options), files.data, options=compile_options(options)
+        )
+    except RegoErrors as errors:
+        raise PolicyError(f"loading policies: get compiler: {errors}") from None
+    outcome = Verified()
+    lines: list[str] = []
+    lent = services(files.modules)
+    if options.trace:
+        lent[tracing.SERVICE] = lines
+    ran = tests.run(
+        options.seconds_max, runtime=options.runtime, services=lent, strict=options.builtin_errors
+    )
+    for result in ran:
+        traced = list(lines)
+        lines.clear()
+        if namespaces and not matching([result.package.removeprefix("data.")], namespaces):
+            continue
+        if result.error is not None:
+            outcome.faults.append(f"run test: {result.package}.{result.name}: {result.error}")
+            continue
+        outcome.tests.append((result, traced))
+        outcome.results.append(_told(result, traced))
+    return outcome
+
+
+def _told(result: Result, traced: list[str]) -> CheckResult:
+    wrong = result.failed or result.skipped
+    finding = Finding(f"{result.package}.{result.name}" if wrong else "")
+    told = CheckResult(result.location.file)
+    told.queries = [QueryResult(result.name, (finding,), tuple(traced))]
+    if result.failed:
+        told.failures = [finding]
+    elif result.skipped:
+        told.skipped = [finding]
+    else:
+        told.successes = 1
+    return told

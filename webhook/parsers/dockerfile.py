@@ -1,0 +1,378 @@
+"""Dockerfiles as BuildKit's parser splits them: an array, in an array of one, of instructions.
+
+Each is ``{Cmd, SubCmd, JSON, Flags, Value, Stage}``; comments are instructions ``comment`` before
+the one they stand at. (frontend/dockerfile/parser of moby/buildkit.)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.parsers.errors import ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SPACE: Final = re.compile(r"[\t\v\f\r ]+")
+_DIRECTIVE: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(.+?)\s*\Z")
+_DIRECTIVES: Final = frozenset({"syntax", "escape", "check"})
+_HEREDOC: Final = re.compile(r"\d*<<(-?)\s*([^<]*)\Z")
+_WITH_HEREDOCS: Final = frozenset({"add", "copy", "run"})
+
+
+@dataclass(slots=True)
+class _Node:
+    """An instruction: its words, and what stands below it for ONBUILD."""
+
+    name: str
+    values: list[str] | None = None
+    flags: list[str] | None = None
+    is_json: bool = False
+    below: _Node | None = None
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """``[[{Cmd, SubCmd, JSON, Flags, Value, Stage}]]``."""
+    del path
+    return [_Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff")).read()]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Takes the lines of a file."""
+
+    text: str
+    escape: str = "\\"
+    stages: int = 0
+    found: list[dict[str, Any]] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _directives_over: bool = False
+    _lines: list[str] = field(default_factory=list)
+    _at: int = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """Every instruction; raises :class:`ParseError`."""
+        self._lines = self.text.split("\n")
+        if self._lines[-1] == "":
+            self._lines.pop()
+        comments: list[str] = []
+        any_found = False
+        while self._at < len(self._lines):
+            line, is_directive = self._first(self._take(), comments)
+            if is_directive and comments:
+                comments.pop()
+            begun = self._at
+            whole = self._continued(line)
+            if not whole:
+                continue
+            node = self._node(whole, begun)
+            self._heredocs(node, whole, begun)
+            self._tell(node, comments, begun)
+            comments = []
+            any_found = True
+        if not any_found:
+            raise ParseError("parse dockerfile: file with no instructions", max(self._at, 1))
+        return self.found
+
+    def _take(self) -> str:
+        self._at += 1
+        return self._lines[self._at - 1].rstrip("\r")
+
+    def _first(self, line: str, comments: list[str]) -> tuple[str, bool]:
+        """An instruction's first line, empty for a comment; whether it was a directive."""
+        line = line.lstrip()
+        is_comment = line.startswith("#")
+        if is_comment:
+            comment = line[1:].strip()
+            if comment:
+                comments.append(comment)
+            else:
+                comments.clear()
+        return ("" if is_comment else line), self._directive(line)
+
+    def _directive(self, line: str) -> bool:
+        if self._directives_over:
+            return False
+        match = _DIRECTIVE.match(line[1:].lstrip()) if line.startswith("#") else None
+        name = match[1].lower() if match else ""
+        if match is None or name not in _DIRECTIVES:
+            self._directives_over = True
+            return False
+        if name in self._seen:
+            raise _fault(f"only one {name} parser directive can be used", self._at)
+        self._seen.add(name)
+        if name == "escape":
+            if match[2] not in {"`", "\\"}:
+                raise _fault(f"invalid escape token '{match[2]}' does not match ` or \\", self._at)
+            self.escape = match[2]
+        return True
+
+    def _continued(self, line: str) -> str:
+        """The line with those that it goes on in."""
+        token = re.escape(self.escape)
+        going_on = re.compile(rf"([^{token}]){token}[ \t]*\Z|\A{token}[ \t]*\Z")
+        whole = ""
+        while (match := going_on.search(line)) is not None:
+            whole += line[: match.start()] + (match[1] or "")
+            line = ""
+            while self._at < len(self._lines):
+                following = self._take()
+                self._directive(following)
+                if following.lstrip().startswith("#") or not following.strip():
+                    continue
+                line = following
+                break
+        return whole + line
+
+    def _node(self, line: str, number: int) -> _Node:
+        words = _SPACE.split(line.strip(), maxsplit=1)
+        node = _Node(words[0])
+        rest = ""
+        if len(words) == 2:
+            rest, node.flags = self._flags(words[1])
+        read = _READERS.get(words[0].lower())
+        if read is None:
+            raise _fault(
+                f"unknown instruction: {words[0]}", number, "process dockerfile instructions"
+            )
+        try:
+            read(self, node, rest.strip(), number)
+        except ParseError as error:
+            raise ParseError(error.message, number) from None
+        return node
+
+    def _flags(self, line: str) -> tuple[str, list[str]]:
+        """What comes after the flags (``--name=value``), and these."""
+        found: list[str] = []
+        at = 0
+        while True:
+            while at < len(line) and line[at].isspace():
+                at += 1
+            if not line.startswith("--", at):
+                return line[at:], found
+            word, at = self._flag(line, at)
+            if word == "--":
+                return line[at:], found
+            if word:
+                found.append(word)
+            if at >= len(line):
+                return "", found
+
+    def _flag(self, line: str, at: int) -> tuple[str, int]:
+        kept: list[str] = []
+        quote = ""
+        while at < len(line):
+            character = line[at]
+            if not quote and character.isspace():
+                break
+            if character == quote:
+                quote = ""
+            elif not quote and character in "'\"":
+                quote = character
+            elif character == self.escape:
+                at += 1
+                kept.append(line[at : at + 1])
+            else:
+                kept.append(character)
+            at += 1
+        return "".join(kept), at
+
+    def words(self, rest: str) -> list[str]:
+        """Words that quotes hold together; quotes and escapes stay."""
+        found: list[str] = []
+        at = 0
+        while at < len(rest):
+            if rest[at].isspace():
+                at += 1
+                continue
+            begun, quote = at, ""
+            kept: list[str] = []
+            while at < len(rest) and (quote or not rest[at].isspace()):
+                character = rest[at]
+                if character == self.escape and quote != "'":
+                    if at + 1 == len(rest):
+                        at += 1
+                        break
+                    kept += [character, rest[at + 1]]
+                    at += 2
+                    continue
+                if quote:
+                    quote = "" if character == quote else quote
+                elif character in "'\"":
+                    quote = character
+                kept.append(character)
+                at += 1
+            if kept or at > begun + 1:
+                found.append("".join(kept))
+        return found
+
+    def _heredocs(self, node: _Node, line: str, number: int) -> None:
+        """Pass over the documents that a line opens."""
+        inner = node.below or node
+        if "<<" not in line or inner.name.lower() not in _WITH_HEREDOCS or inner.is_json:
+            return
+        for word in self.words(line):
+            match = _HEREDOC.match(word)
+            name = match[2].replace('"', "").replace("'", "").replace("\\", "") if match else ""
+            if match is None or not name or any(c.isspace() for c in name):
+                continue
+            while True:
+                if self._at >= len(self._lines):
+                    raise _fault("unterminated heredoc", number)
+                ending = self._take()
+                if (ending.lstrip("\t") if match[1] else ending) == name:
+                    break
+
+    def _tell(self, node: _Node, comments: list[str], number: int) -> None:
+        name = node.name.lower()
+        _check(name, node, number)
+        if name == "from":
+            self.stages += 1
+        stage = max(self.stages - 1, 0)
+        self.found += [_command("comment", stage, values=[comment]) for comment in comments]
+        inner = node.below or node
+        below = node.below.name if node.below else ""
+        self.found.append(
+            _command(name, stage, below, node.flags, inner.values, is_json=inner.is_json)
+        )
+
+
+def _command(
+    name: str,
+    stage: int,
+    below: str = "",
+    flags: list[str] | None = None,
+    values: list[str] | None = None,
+    *,
+    is_json: bool = False,
+) -> dict[str, Any]:
+    return {
+        "Cmd": name,
+        "SubCmd": below,
+        "JSON": is_json,
+        "Flags": flags,
+        "Value": values,
+        "Stage": stage,
+    }
+
+
+def _fault(message: str, line: int, what: str = "parse dockerfile") -> ParseError:
+    return ParseError(f"{what}: {message}", line)
+
+
+def _check(name: str, node: _Node, number: int) -> None:
+    """What BuildKit refuses of instructions whose words are known."""
+    count = len(node.values or ())
+    what = "process dockerfile instructions"
+    if (
+        name == "from"
+        and count != 1
+        and not (count == 3 and (node.values or [])[1].lower() == "as")
+    ):
+        raise _fault("FROM requires either one or three arguments", number, what)
+    if name in {"workdir", "user", "stopsignal", "maintainer"} and count != 1:
+        raise _fault(f"{name.upper()} requires exactly one argument", number, what)
+    if name in {"add", "copy"} and count < 2 and "<<" not in "".join(node.values or ()):
+        raise _fault(f"{name.upper()} requires at least two arguments", number, what)
+    if name in {"env", "label", "expose", "volume", "arg"} and not count:
+        raise _fault(f"{name.upper()} requires at least one argument", number, what)
+
+
+# --- the words of an instruction ---------------------------------------------------------------
+
+
+def _text(_: _Reader, node: _Node, rest: str, __: int) -> None:
+    node.values = [rest] if rest else None
+
+
+def _split(_: _Reader, node: _Node, rest: str, __: int) -> None:
+    node.values = _SPACE.split(rest) if rest else None
+
+
+def _words(reader: _Reader, node: _Node, rest: str, _: int) -> None:
+    node.values = reader.words(rest) or None
+
+
+def _maybe_json(reader: _Reader, node: _Node, rest: str, number: int) -> None:
+    if not _json(node, rest):
+        _text(reader, node, rest, number)
+
+
+def _maybe_json_list(reader: _Reader, node: _Node, rest: str, number: int) -> None:
+    if not _json(node, rest):
+        _split(reader, node, rest, number)
+
+
+def _json(node: _Node, rest: str) -> bool:
+    if not rest.startswith("["):
+        return False
+    try:
+        found = json.loads(rest)
+    except (ValueError, RecursionError):
+        return False
+    if not all(isinstance(one, str) for one in found):
+        raise ParseError(
+            "parse dockerfile: when using JSON array syntax, arrays must be comprised of strings only"
+        )
+    node.values, node.is_json = found or None, True
+    return True
+
+
+def _pairs(reader: _Reader, node: _Node, rest: str, _: int) -> None:
+    """``NAME value``, or ``NAME=value`` several times: name, value and ``=`` or nothing of each."""
+    words = reader.words(rest)
+    if not words:
+        return
+    if "=" not in words[0]:
+        parts = _SPACE.split(rest, maxsplit=1)
+        if len(parts) < 2:
+            raise ParseError(f"parse dockerfile: {node.name.upper()} must have two arguments")
+        node.values = [*parts, ""]
+        return
+    node.values = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ParseError(
+                f"parse dockerfile: Syntax error - can't find = in {json.dumps(word)}. "
+                "Must be of the form: name=value"
+            )
+        node.values += [name, value, "="]
+
+
+def _health(reader: _Reader, node: _Node, rest: str, number: int) -> None:
+    if not rest:
+        return
+    kind, _, command = rest.partition(next((c for c in rest if c.isspace()), "\0"))
+    _maybe_json(reader, node, command.lstrip(), number)
+    node.values = [kind, *(node.values or ())]
+
+
+def _trigger(reader: _Reader, node: _Node, rest: str, number: int) -> None:
+    if rest:
+        node.below = reader._node(rest, number)  # noqa: SLF001  # the reader's own
+
+
+_READERS: Final[dict[str, Callable[[_Reader, _Node, str, int], None]]] = {
+    "add": _maybe_json_list,
+    "arg": _words,
+    "cmd": _maybe_json,
+    "copy": _maybe_json_list,
+    "entrypoint": _maybe_json,
+    "env": _pairs,
+    "expose": _split,
+    "from": _split,
+    "healthcheck": _health,
+    "label": _pairs,
+    "maintainer": _text,
+    "onbuild": _trigger,
+    "run": _maybe_json,
+    "shell": _maybe_json,
+    "stopsignal": _text,
+    "user": _text,
+    "volume": _maybe_json_list,
+    "workdir": _text,
+}

@@ -1,0 +1,153 @@
+"""EDN, Clojure's data: maps with the text of their keys, vectors, and all else as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any, Final
+
+from webhook.parsers.errors import ParseError, line_at
+from webhook.rego.run.numbers import float_text
+
+_DEPTH_MAX: Final = 300
+_BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
+_ATOM: Final = re.compile(r'[^\s,;()\[\]{}"]+')
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
+_CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f"}
+_INTEGER: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*))N?")
+_FLOAT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """The first value of the text."""
+    del path
+    reader = _Reader(raw.decode("utf-8", "replace"))
+    found = reader.value(0)
+    if found is _Reader.NOTHING:
+        raise ParseError("unmarshal EDN: EOF", 1)
+    return found
+
+
+class _Reader:
+    """A text, and how far it has been read."""
+
+    NOTHING: Final = object()
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def _fault(self, message: str) -> ParseError:
+        return ParseError(f"unmarshal EDN: {message}", line_at(self._text, self._at))
+
+    def value(self, depth: int) -> Any:
+        """The value that comes, NOTHING at the end."""
+        if depth > _DEPTH_MAX:
+            raise self._fault("nested too deeply")
+        self._skip()
+        text, at = self._text, self._at
+        if at >= len(text):
+            return self.NOTHING
+        for opening in ("#{", "(", "[", "{"):
+            if text.startswith(opening, at):
+                return self._collection(opening, depth)
+        if text.startswith("#_", at):
+            self._at += 2
+            self.value(depth + 1)
+            return self.value(depth)
+        if text[at] == '"':
+            return self._string()
+        if text[at] in ")]}":
+            raise self._fault(f"unexpected {text[at]!r}")
+        if text[at] == "#":
+            return self._tagged(depth)
+        return self._atom()
+
+    def _tagged(self, depth: int) -> Any:
+        match = _ATOM.match(self._text, self._at)
+        if match is None or len(match[0]) == 1:
+            raise self._fault("a tag has no name")
+        self._at = match.end()
+        value = self.value(depth + 1)
+        if value is self.NOTHING:
+            raise self._fault("a tag has no value")
+        if match[0] != "#inst":
+            return f"{match[0]} {_shown(value)}"
+        try:
+            return _moment(dt.datetime.fromisoformat(str(value)))
+        except ValueError as error:
+            raise self._fault(str(error)) from None
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self._text, self._at)
+        if match:
+            self._at = match.end()
+
+    def _collection(self, opening: str, depth: int) -> Any:
+        begun = self._at
+        self._at += len(opening)
+        items = []
+        while True:
+            self._skip()
+            if self._text.startswith(_CLOSING[opening], self._at):
+                self._at += 1
+                break
+            item = self.value(depth + 1)
+            if item is self.NOTHING:
+                self._at = begun
+                raise self._fault("unexpected EOF: a collection is not closed")
+            items.append(item)
+        if opening == "#{":
+            return f"map[{' '.join(f'{_shown(item)}:true' for item in sorted(items, key=_shown))}]"
+        if opening != "{":
+            return items
+        if len(items) % 2:
+            self._at = begun
+            raise self._fault("a map has a key without a value")
+        return {_shown(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+
+    def _string(self) -> str:
+        match = _STRING.match(self._text, self._at)
+        if match is None:
+            raise self._fault("unexpected EOF: a text is not closed")
+        self._at = match.end()
+        return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, match[1], flags=re.DOTALL)
+
+    def _atom(self) -> Any:
+        match = _ATOM.match(self._text, self._at)
+        if match is None:
+            raise self._fault("no value")
+        word = match[0]
+        self._at = match.end()
+        if word == "nil":
+            return "<nil>"
+        if word.startswith("\\"):
+            name = word[1:]
+            return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
+        if whole := _INTEGER.fullmatch(word):
+            return str(int(whole[1]))
+        return float_text(float(word.rstrip("M"))) if _FLOAT.fullmatch(word) else word
+
+
+def _moment(moment: dt.datetime) -> str:
+    """As Go shows a time."""
+    fraction = f".{moment.microsecond:06}".rstrip("0").rstrip(".")
+    zone = moment.strftime("%z") or "+0000"
+    name = "UTC" if zone == "+0000" else zone
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} {zone} {name}"
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    word = match[1]
+    return chr(int(word[1:], 16)) if len(word) > 1 else _ESCAPES.get(word, word)
+
+
+def _shown(value: Any) -> str:
+    """As Go's ``%v``."""
+    if isinstance(value, list):
+        return f"[{' '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_shown(value[name])}' for name in sorted(value))}]"
+    return str(value)

@@ -1,0 +1,245 @@
+"""Quoted texts and heredocs: texts, ``${…}`` and ``%{…}``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.parsers.hcl import tree
+
+if TYPE_CHECKING:
+    from webhook.parsers.errors import ParseError
+    from webhook.parsers.hcl.cursor import Cursor
+
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
+_HEREDOC: Final = re.compile(r"<<(-?)([^\W\d][\w-]*)\r?\n")
+
+
+_BLANKS: Final = re.compile(r"[^\S\n]*")
+_BLANKS_AND_LINES: Final = re.compile(r"\s*")
+
+
+@dataclass(slots=True)
+class _Directive:
+    """``%{if}``, ``%{else}``, ``%{endif}``, ``%{for}`` or ``%{endfor}``."""
+
+    word: str
+    start: int
+    condition: tree.Expression | None = None
+    names: tuple[str, ...] = ()
+
+
+_Piece = str | tree.Expression | _Directive
+
+
+def quoted(reader: Cursor) -> tree.Expression:
+    """A text in quotes."""
+    start = reader.at
+    reader.at += 1
+    pieces: list[_Piece] = []
+    while not reader.sees('"'):
+        if reader.at >= len(reader.text) or reader.sees("\n"):
+            raise reader.fault("Invalid multi-line string: missing closing quote", start)
+        _piece(reader, pieces, escapes=True)
+    reader.at += 1
+    return _template(reader, pieces, start)
+
+
+def heredoc(reader: Cursor) -> tree.Expression:
+    """A text up to a line with its marker."""
+    start = reader.at
+    match = _HEREDOC.match(reader.text, start)
+    if match is None:
+        raise reader.fault("Invalid heredoc")
+    end = re.compile(rf"^[ \t]*{re.escape(match[2])}[ \t]*\r?$", re.MULTILINE).search(
+        reader.text, match.end()
+    )
+    reader.at = match.end()
+    if end is None:
+        raise reader.fault("Unterminated template string", start)
+    pieces: list[_Piece] = []
+    while reader.at < end.start():
+        _piece(reader, pieces, escapes=False, end=end.start())
+    reader.at = end.end() - (1 if reader.text[end.end() - 1 : end.end()] == "\r" else 0)
+    if match[1]:
+        pieces = _flushed(pieces)
+    return _template(reader, pieces, start)
+
+
+def _piece(reader: Cursor, pieces: list[_Piece], *, escapes: bool, end: int = -1) -> None:
+    """Read what comes next: a text (of one line), or what is in braces."""
+    for opening in ("${", "%{"):
+        if reader.sees(opening):
+            _braces(reader, pieces, opening, _BLANKS if escapes else _BLANKS_AND_LINES)
+            return
+    kept: list[str] = []
+    text = reader.text
+    end = len(text) if end < 0 else end
+    while reader.at < end:
+        character = text[reader.at]
+        if reader.sees("${") or reader.sees("%{") or (escapes and character in '"\n'):
+            break
+        if reader.sees("$${") or reader.sees("%%{"):
+            kept.append(text[reader.at + 1 : reader.at + 3])
+            reader.at += 3
+        elif escapes and character == "\\":
+            kept.append(_escape(reader))
+        else:
+            kept.append(character)
+            reader.at += 1
+            if character == "\n":
+                break
+    pieces.append("".join(kept))
+
+
+def _escape(reader: Cursor) -> str:
+    letter = reader.text[reader.at + 1 : reader.at + 2]
+    if letter in _ESCAPES:
+        reader.at += 2
+        return _ESCAPES[letter]
+    match = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))").match(reader.text, reader.at)
+    if match is None or int(match[1] or match[2], 16) > 0x10FFFF:
+        raise reader.fault("Invalid escape sequence")
+    reader.at = match.end()
+    return chr(int(match[1] or match[2], 16))
+
+
+def _braces(reader: Cursor, pieces: list[_Piece], opening: str, trimmed: re.Pattern[str]) -> None:
+    start = reader.at
+    reader.at += 2
+    if reader.sees("~"):
+        reader.at += 1
+        _trim_end(pieces)
+    found = reader.interpolated() if opening == "${" else _directive(reader, start)
+    reader.skip_lines()
+    trims = reader.sees("~")
+    reader.at += trims
+    if not reader.sees("}"):
+        raise reader.fault("Extra characters after interpolation expression")
+    reader.at += 1
+    pieces.append(found)
+    if trims:
+        match = trimmed.match(reader.text, reader.at)
+        reader.at = match.end() if match else reader.at
+
+
+def _trim_end(pieces: list[_Piece]) -> None:
+    while pieces and isinstance(pieces[-1], str):
+        trimmed = pieces[-1].rstrip()
+        if trimmed:
+            pieces[-1] = trimmed
+            return
+        pieces.pop()
+
+
+def _directive(reader: Cursor, start: int) -> _Directive:
+    reader.within(1)
+    reader.skip()
+    word = reader.identifier()
+    found = _Directive(word, start)
+    reader.skip()
+    if word == "if":
+        found.condition = reader.expression()
+    elif word == "for":
+        found.names = reader.names("'for' directive")
+        reader.skip()
+        found.condition = reader.expression()
+    elif word not in {"else", "endif", "endfor"}:
+        raise reader.fault("Invalid template directive")
+    reader.skip()
+    reader.within(-1)
+    return found
+
+
+def _flushed(pieces: list[_Piece]) -> list[_Piece]:
+    """The pieces without the indent that all lines have."""
+    least: int | None = None
+    adjusted: list[int] = []
+    newline = True
+    for position, piece in enumerate(pieces):
+        if newline:
+            newline = False
+            spaces: int | None = 0
+            if isinstance(piece, str):
+                trimmed = piece.lstrip()
+                if not trimmed and piece.endswith("\n"):
+                    spaces = None
+                else:
+                    spaces = len(piece) - len(trimmed)
+                    adjusted.append(position)
+            if spaces is not None:
+                least = spaces if least is None else min(least, spaces)
+        if isinstance(piece, str) and piece.endswith("\n"):
+            newline = True
+    found = list(pieces)
+    for position in adjusted:
+        piece = found[position]
+        if isinstance(piece, str):
+            found[position] = piece[least or 0 :]
+    return found
+
+
+def _template(reader: Cursor, pieces: list[_Piece], start: int) -> tree.Expression:
+    """The pieces with directives closed; one ``${…}`` alone is its expression."""
+    end = reader.at
+    if len(pieces) == 1 and isinstance(pieces[0], tree.Expression):
+        return tree.Wrapped(start, end, pieces[0])
+    parts, rest, _ = _parts(reader, pieces, 0, ())
+    if rest < len(pieces):
+        raise reader.fault("Unexpected template directive", start)
+    return tree.Template(start, end, tuple(parts))
+
+
+def _parts(
+    reader: Cursor, pieces: list[_Piece], at: int, ends: tuple[str, ...]
+) -> tuple[list[str | tree.Expression], int, str]:
+    """The parts up to one of the closing words, where they end, and the word."""
+    found: list[str | tree.Expression] = []
+    while at < len(pieces):
+        piece = pieces[at]
+        if not isinstance(piece, _Directive):
+            found.append(piece)
+            at += 1
+        elif piece.word in ends:
+            return found, at, piece.word
+        elif piece.word == "if":
+            inner, at = _conditional(reader, pieces, at, piece)
+            found.append(inner)
+        elif piece.word == "for":
+            inside, at, _ = _closed(reader, pieces, at + 1, ("endfor",), piece)
+            body = tree.Template(piece.start, piece.start, tuple(inside))
+            assert piece.condition is not None
+            found.append(tree.Loop(piece.start, piece.start, piece.names, piece.condition, body))
+            at += 1
+        else:
+            raise reader.fault("Unexpected template directive", piece.start)
+    return found, at, ""
+
+
+def _conditional(
+    reader: Cursor, pieces: list[_Piece], at: int, piece: _Directive
+) -> tuple[tree.Expression, int]:
+    then, at, word = _closed(reader, pieces, at + 1, ("else", "endif"), piece)
+    otherwise: list[str | tree.Expression] = []
+    if word == "else":
+        otherwise, at, _ = _closed(reader, pieces, at + 1, ("endif",), piece)
+    assert piece.condition is not None
+    found = tree.Conditional(
+        piece.start,
+        piece.start,
+        piece.condition,
+        tree.Template(piece.start, piece.start, tuple(then)),
+        tree.Template(piece.start, piece.start, tuple(otherwise)),
+    )
+    return found, at + 1
+
+
+def _closed(
+    reader: Cursor, pieces: list[_Piece], at: int, ends: tuple[str, ...], opened: _Directive
+) -> tuple[list[str | tree.Expression], int, str]:
+    parts, at, word = _parts(reader, pieces, at, ends)
+    if not word:
+        error: ParseError = reader.fault(f"Unexpected end of template: {opened.word}", opened.start)
+        raise error
+    return parts, at, word

@@ -1,0 +1,203 @@
+"""HCL in its first version: every object in an array, those of one name in the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from webhook.parsers import numbers
+from webhook.parsers.errors import ParseError, line_at
+
+_DEPTH_MAX: Final = 200
+_BLANK: Final = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
+_WORD: Final = re.compile(r"[^\W\d][\w.-]*")
+_NUMBER: Final = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+_HEREDOC: Final = re.compile(r"<<(-?)([^\s]+)\r?\n")
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    '"': '"',
+    "\\": "\\",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+}
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """``{kind: [{label: [{attribute: value}]}]}``."""
+    del path
+    return _Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff")).read()
+
+
+class _Reader:
+    """A text, and how far it has been read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def _fault(self, message: str) -> ParseError:
+        return ParseError(f"unmarshal hcl: {message}", line_at(self._text, self._at))
+
+    def read(self) -> dict[str, Any]:
+        """The items of a file, which may be one object of JSON."""
+        self._skip()
+        if self._text.startswith("{", self._at):
+            self._at += 1
+            found = self._items(0, "}")
+        else:
+            found = self._items(0, "")
+        self._skip()
+        if self._at < len(self._text):
+            raise self._fault("object expected closing RBRACE got: EOF")
+        return found
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self._text, self._at)
+        if match:
+            self._at = match.end()
+
+    def _items(self, depth: int, end: str) -> dict[str, Any]:
+        if depth > _DEPTH_MAX:
+            raise self._fault("nested too deeply")
+        found: dict[str, Any] = {}
+        while True:
+            self._skip()
+            if self._at >= len(self._text):
+                if end:
+                    raise self._fault("object expected closing RBRACE got: EOF")
+                return found
+            if end and self._text.startswith(end, self._at):
+                self._at += 1
+                return found
+            self._item(found, depth)
+
+    def _item(self, found: dict[str, Any], depth: int) -> None:
+        names = [self._key()]
+        while True:
+            self._skip()
+            if self._text[self._at : self._at + 1] in {"=", ":"}:
+                self._at += 1
+                value = self._value(depth)
+                break
+            if self._text.startswith("{", self._at):
+                self._at += 1
+                value = [self._items(depth + 1, "}")]
+                break
+            names.append(self._key())
+        for name in reversed(names[1:]):
+            value = [{name: value}]
+        known = found.get(names[0])
+        both = isinstance(known, list) and isinstance(value, list)
+        found[names[0]] = [*known, *value] if both and known is not None else value
+
+    def _key(self) -> str:
+        if self._text.startswith('"', self._at):
+            return self._string()
+        match = _WORD.match(self._text, self._at)
+        if match is None:
+            raise self._fault("key expected")
+        self._at = match.end()
+        return match[0]
+
+    def _value(self, depth: int, *, in_list: bool = False) -> Any:
+        if depth > _DEPTH_MAX:
+            raise self._fault("nested too deeply")
+        self._skip()
+        text, at = self._text, self._at
+        if text.startswith('"', at):
+            return self._string()
+        if text.startswith("<<", at):
+            return self._heredoc()
+        if text.startswith("{", at):
+            self._at += 1
+            items = self._items(depth + 1, "}")
+            return items if in_list else [items]
+        if text.startswith("[", at):
+            return self._list(depth)
+        if match := _NUMBER.match(text, at):
+            self._at = match.end()
+            plain = match[0].lstrip("-")
+            if any(mark in plain for mark in ".eE") and plain[:2].lower() != "0x":
+                return numbers.number(float(match[0]))
+            base = (
+                16
+                if plain[:2].lower() == "0x"
+                else 8
+                if plain.startswith("0") and len(plain) > 1
+                else 10
+            )
+            try:
+                whole = int(plain, base)
+            except ValueError:
+                raise self._fault(f"illegal number {match[0]}") from None
+            return -whole if match[0].startswith("-") else whole
+        match = _WORD.match(text, at)
+        if match is None or match[0] not in {"true", "false"}:
+            raise self._fault(f"unknown token: {match[0] if match else text[at : at + 1]!r}")
+        self._at = match.end()
+        return match[0] == "true"
+
+    def _list(self, depth: int) -> list[Any]:
+        self._at += 1
+        found: list[Any] = []
+        while True:
+            self._skip()
+            if self._at >= len(self._text):
+                raise self._fault("error parsing list, expected comma or list end, got: EOF")
+            if self._text.startswith("]", self._at):
+                self._at += 1
+                return found
+            found.append(self._value(depth + 1, in_list=True))
+
+    def _string(self) -> str:
+        """A text in quotes; within ``${…}`` all stays as it is."""
+        self._at += 1
+        kept: list[str] = []
+        braces = 0
+        while True:
+            if self._at >= len(self._text):
+                raise self._fault("literal not terminated")
+            character = self._text[self._at]
+            if self._text.startswith("${", self._at):
+                braces += 1
+                kept.append("${")
+                self._at += 2
+                continue
+            if braces:
+                braces += {"{": 1, "}": -1}.get(character, 0)
+            elif character == '"':
+                self._at += 1
+                return "".join(kept)
+            elif character == "\n":
+                raise self._fault("literal not terminated")
+            elif character == "\\":
+                self._at += 1
+                letter = self._text[self._at : self._at + 1]
+                character = _ESCAPES.get(letter, letter)
+                if letter == "u":
+                    character = chr(int(self._text[self._at + 1 : self._at + 5] or "0", 16))
+                    self._at += 4
+            kept.append(character)
+            self._at += 1
+
+    def _heredoc(self) -> str:
+        match = _HEREDOC.match(self._text, self._at)
+        if match is None:
+            raise self._fault("invalid heredoc anchor")
+        end = re.compile(rf"^[ \t]*{re.escape(match[2])}[ \t]*\r?$", re.MULTILINE).search(
+            self._text, match.end()
+        )
+        if end is None:
+            raise self._fault("heredoc not terminated")
+        found = self._text[match.end() : end.start()]
+        self._at = end.end()
+        if not match[1]:
+            return found
+        lines = found.split("\n")
+        indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+        least = min(indents, default=0)
+        return "\n".join(line[least:] for line in lines)

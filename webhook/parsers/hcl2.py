@@ -1,0 +1,129 @@
+"""HCL2, Terraform's language, in the shape of hcl2json: blocks in objects by their labels.
+
+What is no constant is its source in ``${…}``; nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.parsers import numbers
+from webhook.parsers.errors import ParseError, line_at
+from webhook.parsers.hcl import bodies, tree
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """``{kind: {label: [{attribute: value}]}}``."""
+    del path
+    text = raw.decode("utf-8", "replace")
+    return _Converter(text.removeprefix("\ufeff")).body(bodies.read(text))
+
+
+class _Converter:
+    """Makes JSON of a tree, with the source that it was read from."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def body(self, body: tree.Body) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for block in body.blocks:
+            self._block(block, found)
+        for name, expression in body.attributes.items():
+            found[name] = self.value(expression)
+        return found
+
+    def _block(self, block: tree.Block, found: dict[str, Any]) -> None:
+        key = block.kind
+        for label in block.labels:
+            inner = found.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise self._mixed(block)
+            found, key = inner, label
+        blocks = found.setdefault(key, [])
+        if not isinstance(blocks, list):
+            raise self._mixed(block)
+        blocks.append(self.body(block.body))
+
+    def _mixed(self, block: tree.Block) -> ParseError:
+        message = f'invalid HCL detected for "{block.kind}" block, cannot have blocks with and without labels'
+        return ParseError(f"convert to bytes: {message}", line_at(self._text, block.start))
+
+    def value(self, found: tree.Expression) -> Any:
+        """An expression in JSON's terms."""
+        match found:
+            case tree.Literal():
+                return _constant(found.value)
+            case tree.Negation(operand=tree.Literal(value=value)):
+                return self._negated(found, value)
+            case tree.Wrapped():
+                return self.value(found.inner)
+            case tree.Template():
+                return self._template(found)
+            case tree.Tuple():
+                return [self.value(item) for item in found.items]
+            case tree.Object():
+                return {self._key(key): self.value(item) for key, item in found.items}
+            case _:
+                return self._source(found)
+
+    def _negated(self, found: tree.Negation, value: Any) -> Any:
+        if found.operator == "!" and isinstance(value, bool):
+            return not value
+        if found.operator == "-" and isinstance(value, float):
+            return _constant(-value)
+        line = line_at(self._text, found.start)
+        raise ParseError("convert to bytes: Invalid operand", line)
+
+    def _source(self, found: tree.Expression) -> str:
+        return f"${{{self._range(found)}}}"
+
+    def _range(self, found: tree.Expression) -> str:
+        """An expression's source, with a parenthesis that follows: hcl2json adds it."""
+        end = found.end + (self._text[found.end : found.end + 1] == ")")
+        return self._text[found.start : end]
+
+    def _key(self, key: tree.Expression) -> str:
+        if isinstance(key, tree.Traversal):
+            return self._range(key)
+        return self._part(key)
+
+    def _template(self, found: tree.Template) -> str:
+        return "".join(
+            _escaped(part) if isinstance(part, str) else self._part(part) for part in found.parts
+        )
+
+    def _part(self, part: tree.Expression) -> str:
+        match part:
+            case tree.Literal(value=value):
+                return _escaped(_text(value))
+            case tree.Wrapped():
+                return self._part(part.inner)
+            case tree.Template():
+                return self._template(part)
+            case tree.Conditional():
+                otherwise = self._part(part.otherwise)
+                middle = f"%{{else}}{otherwise}" if otherwise else ""
+                condition = self._range(part.condition)
+                return f"%{{if {condition}}}{self._part(part.then)}{middle}%{{endif}}"
+            case tree.Loop():
+                names, collection = ", ".join(part.names), self._range(part.collection)
+                return f"%{{for {names} in {collection}}}{self._template(part.body)}%{{endfor}}"
+            case _:
+                return self._source(part)
+
+
+def _constant(value: Any) -> Any:
+    return numbers.number(value) if isinstance(value, float) else value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("${", "$${").replace("%{", "%%{")

@@ -1,0 +1,64 @@
+"""JSON, and JSON with comments (JSONC), as Go's ``encoding/json`` reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from webhook.parsers import numbers
+from webhook.parsers.errors import ParseError, line_at
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """The one value of a JSON text."""
+    del path
+    return decode(raw.removeprefix(_BOM).decode("utf-8", "replace"), "unmarshal json: ")
+
+
+def parse_with_comments(raw: bytes, path: str = "") -> Any:
+    """The value of a JSON text with ``//`` and ``/* */`` comments."""
+    del path
+    return decode(without_comments(raw.decode("utf-8", "replace")), "unmarshal jsonc: ")
+
+
+def decode(text: str, prefix: str = "") -> Any:
+    """The value of a text; raises :class:`ParseError`, its message after ``prefix``."""
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        what = "unexpected end of JSON input" if error.pos >= len(text.rstrip()) else error.msg
+        raise ParseError(prefix + what, error.lineno) from None
+    except RecursionError:
+        raise ParseError(f"{prefix}exceeded max depth") from None
+    except ParseError as error:
+        raise ParseError(prefix + error.message) from None
+
+
+def _constant(name: str) -> Any:
+    raise ParseError(f"invalid value {name}")
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=numbers.of_text,
+    parse_float=lambda text: numbers.number(float(text)),
+    parse_constant=_constant,
+)
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+
+
+def without_comments(text: str) -> str:
+    """The text with comments blanked, so that places stay what they were."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match[0]
+        if found[0] == '"':
+            return found
+        if found.startswith("/*") and not (found.endswith("*/") and len(found) > 3):
+            raise ParseError("unmarshal jsonc: comment is not closed", line_at(text, match.start()))
+        return re.sub(r"[^\r\n]", " ", found)
+
+    return _TOKEN.sub(blank, text)

@@ -1,0 +1,49 @@
+"""Numbers as a pass through Go's ``float64`` leaves them.
+
+conftest hands nearly every format to Go's JSON, which reads a number as a ``float64``; OPA then
+shows one of a million or more with an exponent (``1e+06``). A Python ``float`` is shown so, an
+``int`` as it is: whole numbers below a million are the latter, all others the former.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from webhook.parsers.errors import ParseError
+
+_PLAIN: Final = 1_000_000
+"""From here on Go's format ``g`` has an exponent."""
+
+
+def number(value: float) -> int | float:
+    """The value as a ``float64`` that Go writes; raises :class:`ParseError` beyond its range."""
+    if -_PLAIN < value < _PLAIN:
+        whole = int(value)
+        return whole if whole == value else value
+    try:
+        plain = float(value)
+    except OverflowError:
+        plain = math.inf
+    if not math.isfinite(plain):
+        raise ParseError("number out of range")
+    return plain
+
+
+def of_text(text: str) -> int | float:
+    """The number of an integer's text."""
+    if len(text) < 7:  # below a million
+        return int(text)
+    return number(float(text))
+
+
+def plain(value: Any) -> Any:
+    """The value as Go's JSON writes it: floats without a fraction below 1e21 as integers."""
+    kind = type(value)
+    if kind is dict:
+        return {name: plain(inner) for name, inner in value.items()}
+    if kind is list:
+        return [plain(inner) for inner in value]
+    if kind is float and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    return value

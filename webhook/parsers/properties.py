@@ -1,0 +1,88 @@
+"""Java's ``.properties``: an object of texts, references such as ``${name}`` left as written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from webhook.parsers.errors import ParseError, line_at
+
+_ESCAPES: Final = {"f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SPACE: Final = " \f\t"
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """``{key: value}``."""
+    del path
+    text = raw.decode("utf-8", "replace")
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        if text[at] in f"{_SPACE}\r\n":
+            at += 1
+        elif text[at] in "#!":
+            at = _line_end(text, at)
+        else:
+            name, at = _piece(text, at, f"{_SPACE}\r\n:=")
+            at = _delimiter(text, at)
+            begun = at
+            found[name], at = _piece(text, at, "\r\n")
+            _check_references(found[name], text, begun)
+    return found
+
+
+def _line_end(text: str, at: int) -> int:
+    while at < len(text) and text[at] not in "\r\n":
+        at += 1
+    return at
+
+
+def _delimiter(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    if text[at : at + 1] in {":", "="}:
+        at += 1
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _piece(text: str, at: int, ends: str) -> tuple[str, int]:
+    """What stands up to one of the ends, unescaped; and where it ends."""
+    kept: list[str] = []
+    while at < len(text) and text[at] not in ends:
+        if text[at] != "\\":
+            kept.append(text[at])
+            at += 1
+            continue
+        following = text[at + 1 : at + 2]
+        if not following:
+            raise _fault("premature EOF", text, at)
+        at += 2
+        if following in "\r\n" and ends == "\r\n":
+            if following == "\r" and text[at : at + 1] == "\n":
+                at += 1
+            while at < len(text) and text[at] in _SPACE:
+                at += 1
+        elif following == "u":
+            digits = text[at : at + 4]
+            if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                raise _fault("invalid unicode literal", text, at)
+            kept.append(chr(int(digits, 16)))
+            at += 4
+        else:
+            kept.append(_ESCAPES.get(following, following))
+    return "".join(kept), at
+
+
+def _check_references(value: str, text: str, at: int) -> None:
+    start = value.find("${")
+    while start >= 0:
+        end = value.find("}", start)
+        if end < 0:
+            raise _fault("malformed expression", text, at)
+        start = value.find("${", end)
+
+
+def _fault(message: str, text: str, at: int) -> ParseError:
+    return ParseError(f"parse properties file: {message}", line_at(text, at))

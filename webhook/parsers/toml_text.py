@@ -1,0 +1,56 @@
+"""TOML: integers exact, moments as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import tomllib
+from typing import Any, Final
+
+from webhook.parsers.errors import ParseError
+
+_PLACE: Final = re.compile(r" \(at line (\d+), column \d+\)\Z| \(at end of document\)\Z")
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """The table of a TOML text."""
+    del path
+    text = raw.decode("utf-8", "replace")
+    try:
+        return _value(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else text.count("\n") + 1
+        message = _PLACE.sub("", str(error))
+        raise ParseError(f"unmarshal toml: {message}", line) from None
+    except RecursionError:
+        raise ParseError("unmarshal toml: nested too deeply") from None
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _value(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_value(inner) for inner in value]
+    if isinstance(value, float):
+        if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124  # a NaN
+            raise ParseError("unmarshal toml: JSON has no such number")
+        return int(value) if value.is_integer() and abs(value) < 1_000_000 else value
+    if isinstance(value, dt.datetime):
+        return _moment(value)
+    if isinstance(value, dt.date):
+        return f"{value.isoformat()}T00:00:00Z"
+    if isinstance(value, dt.time):
+        return f"0000-01-01T{_clock(value.isoformat())}Z"
+    return value
+
+
+def _moment(value: dt.datetime) -> str:
+    """As Go's ``time.Time`` is in JSON; a local one counts as UTC."""
+    shown = value.replace(tzinfo=None).isoformat()
+    zone = value.isoformat()[len(shown) :]
+    return _clock(shown) + ("Z" if zone in {"", "+00:00"} else zone)
+
+
+def _clock(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,124 @@
+"""XML as goxml2json writes it: ``-name`` for attributes, ``#content`` for text beside elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from xml.parsers import expat
+
+from webhook.parsers.errors import ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEPTH_MAX: Final = 500
+"""Levels of nesting: evaluations recurse over what is read here."""
+
+
+class Element:
+    """An element, or an attribute: what lies below it by name, and its last text."""
+
+    __slots__ = ("below", "name", "text")
+
+    def __init__(self, name: str, text: str = "") -> None:
+        self.name = name
+        self.text = text
+        self.below: dict[str, list[Element]] = {}
+
+    def add(self, child: Element) -> None:
+        """Put an element or attribute below."""
+        self.below.setdefault(child.name, []).append(child)
+
+    def value(self) -> Any:
+        """The element in JSON's terms."""
+        if not self.below:
+            return self.text
+        found: dict[str, Any] = {"#content": self.text} if self.text else {}
+        for name, children in self.below.items():
+            values = [child.value() for child in children]
+            found[name] = values if len(values) > 1 else values[0]
+        return found
+
+
+def parse(raw: bytes, path: str = "") -> Any:
+    """The root in an object of one property, its name."""
+    del path
+    return read(raw, "unmarshal xml: ").value()
+
+
+def read(raw: bytes, prefix: str) -> Element:
+    """The document as an element around the root; raises :class:`ParseError`.
+
+    Entities of a document's own are refused: a few lines of them can make gigabytes.
+    """
+    reader = _Reader()
+    try:
+        reader.parser.Parse(raw, True)
+    except expat.ExpatError as error:
+        raise ParseError(prefix + expat.ErrorString(error.code), error.lineno) from None
+    except ParseError as error:
+        line = reader.parser.CurrentLineNumber
+        raise ParseError(prefix + error.message, line) from None
+    return reader.open[0]
+
+
+class _Reader:
+    """Builds elements from the parser's events."""
+
+    def __init__(self) -> None:
+        self.open = [Element("")]
+        self._pieces: list[str] = []
+        self.parser = parser = expat.ParserCreate()
+        parser.ordered_attributes = False
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._pieces.append
+        parser.StartCdataSectionHandler = self._text
+        parser.EndCdataSectionHandler = self._cdata
+        parser.CommentHandler = lambda _: self._text()
+        parser.ProcessingInstructionHandler = lambda *_: self._text()
+        parser.EntityDeclHandler = _refuse_entity
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._text()
+        if len(self.open) > DEPTH_MAX:
+            raise ParseError(f"exceeded max depth of {DEPTH_MAX}")
+        element = Element(_local(name))
+        for attribute, value in attributes.items():
+            element.add(Element(f"-{_local(attribute)}", value))
+        self.open.append(element)
+
+    def _end(self, _: str) -> None:
+        self._text()
+        element = self.open.pop()
+        self.open[-1].add(element)
+
+    def _text(self) -> None:
+        """What was written since the last mark replaces the element's text."""
+        if self._pieces:
+            self._cdata()
+
+    def _cdata(self) -> None:
+        self.open[-1].text = _trimmed("".join(self._pieces))
+        self._pieces.clear()
+
+
+def _refuse_entity(*_: object) -> None:
+    raise ParseError("a document's own entities are not read")
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _trimmed(text: str) -> str:
+    """The text from its first to its last character that shows."""
+    start, end = 0, len(text)
+    while start < end and not _shows(text[start]):
+        start += 1
+    while start < end and not _shows(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _shows(character: str) -> bool:
+    return character.isprintable() and not character.isspace()
