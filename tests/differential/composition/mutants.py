@@ -8,6 +8,7 @@ generator for all of them is none: nothing is wrong with it. The others survive 
 """
 
 import argparse
+import ast
 import contextlib
 import importlib
 import importlib.abc
@@ -27,6 +28,7 @@ from typing import Any, Final
 import coverage
 
 from tests.differential.composition.comparison import answered
+from tests.differential.composition.corners import corners
 from tests.differential.composition.mutations import Mutant, mutants
 from tests.differential.composition.prepared import Prepared, prepared
 from tests.differential.composition.questions import some_bodies, some_pairs
@@ -130,6 +132,11 @@ def _answer(one: Prepared) -> Any:
     return answered(lambda: engine.Rule(one.compiled.document(one.path)).entry, one.input_value)
 
 
+def without_a_fault(module: str) -> Mutant:
+    """The generator as it is: no question may tell it from itself."""
+    return Mutant(module, 1, "no fault", "", ast.parse((GENERATOR / module).read_text()))
+
+
 SAME_CODE, SURVIVED, KILLED = 0, 3, 1
 
 
@@ -217,6 +224,7 @@ def main(arguments: list[str]) -> int:
         for some in (
             some_pairs(options.seed, options.pairs),
             some_bodies(options.seed, options.bodies),
+            corners(),
         ):
             rules += prepared(oracle, some, compiling)
     asked = [one for one in map(Question, rules) if one.is_as_real()]
@@ -224,6 +232,8 @@ def main(arguments: list[str]) -> int:
     through = through_lines(asked)
     counted: Counter[str] = Counter()
     known, used = reasons(), set()
+    right = without_a_fault("wanted.py")
+    assert outcome(right, asked[:FIRST]) == SAME_CODE, "what is right is not taken for it"
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     for mutant in all_mutants(chance, options.share):
         counted["mutants"] += 1
@@ -246,6 +256,7 @@ def main(arguments: list[str]) -> int:
         counted["survive"] += 1
         reached = f"{len(numbers)} questions"
         print(f"{mutant.name}   (line {mutant.line}, {reached})", flush=True)
+    assert outcome(right, asked[:FIRST]) == SAME_CODE, "the sources were changed meanwhile"
     for name in sorted(known.keys() - used) if options.share == 1 else ():
         print(f"killed after all, or no longer there: {name}")
     print(dict(counted))

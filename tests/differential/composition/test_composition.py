@@ -6,6 +6,7 @@ import pytest
 
 from tests.differential.composition import comparison
 from tests.differential.composition.comparison import Asked, Difference, batches, compared
+from tests.differential.composition.corners import corners
 from tests.differential.composition.known import reason
 from tests.differential.composition.questions import some_bodies, some_pairs
 from tests.differential.oracle import Oracle
@@ -54,6 +55,13 @@ def test_random_bodies_give_what_opa_gives(opa: Oracle):
     counted: Counter[str] = Counter()
     assert differences(opa, some_bodies(SEED, BODIES), counted) == []
     assert counted["asked"] > 0.5 * BODIES
+
+
+@pytest.mark.timeout(600)
+def test_rare_rules_give_what_opa_gives(opa: Oracle):
+    counted: Counter[str] = Counter()
+    assert differences(opa, corners(), counted) == []
+    assert counted["asked"] == len([*corners()]), "each is accepted, and asked"
 
 
 def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest.MonkeyPatch):

@@ -11,6 +11,7 @@ from tests.differential.composition.mutants import (
     Question,
     outcome,
     through_lines,
+    without_a_fault,
 )
 from tests.differential.composition.mutations import Mutant
 from tests.differential.composition.prepared import prepared
@@ -30,8 +31,7 @@ def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_kil
     assert all(one.is_as_real() for one in asked)
     assert through_lines(asked)
     for module in ("inline.py", "expression.py", "wanted.py"):
-        tree = ast.parse((GENERATOR / module).read_text())
-        assert outcome(Mutant(module, 1, "no fault", "", tree), asked) == SAME_CODE
+        assert outcome(without_a_fault(module), asked) == SAME_CODE
     text = (GENERATOR / "expression.py").read_text()
     wrong = text.replace('" and ".join', '" or ".join')
     assert wrong != text

@@ -13,7 +13,7 @@ from webhook.rego.run import kept, metered, packages, runtime
 from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.text import argument_text
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set, make_object
 from webhook.rego.write.payment import sources
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 
 def _set_of(items: dict[Any, Value]) -> RegoSet:
     return RegoSet._of(items)  # noqa: SLF001  # generated code has made the keys
-
-
-def _build(items: tuple[tuple[Value, Value], ...], place: Location) -> Value:
-    entries: dict[Any, Any] = {}
-    for name, value in items:
-        runtime.put(entries, name, value, place)
-    return runtime.finish(entries)
 
 
 def _undefined(_state: runtime.State) -> Value:
@@ -74,7 +67,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "adopt": packages.adopt,
     "agreed": runtime.agreed,
     "as_mock": runtime.as_mock,
-    "build": _build,
+    "build": make_object,
     "call": runtime.call,
     "entry": runtime.entry,
     "equal": equal,

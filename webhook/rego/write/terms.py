@@ -160,6 +160,13 @@ class Terms:
         names = [key.value for key, _ in items]
         if all(type(name) is str for name in names) and len(set(names)) == len(names):
             return dict_of(items)
-        pairs = tuple_of([tuple_of(pair) for pair in items])
-        function.effects += 1
-        return function.assign(call("build", pairs, function.place()))
+        # Of names that turn out to be equal the last one counts; OPA has those first that are written
+        # out.
+        written = [isinstance(key, ir.Const) for key, _ in term.items]
+        ordered = [
+            tuple_of(pair)
+            for first in (True, False)
+            for pair, is_written in zip(items, written, strict=True)
+            if is_written is first
+        ]
+        return function.assign(call("build", tuple_of(ordered)))

@@ -1,0 +1,192 @@
+"""Rules for what pairs of literals seldom or never come to: the generator's rarer ways.
+
+Found by looking for lines that no question reaches, and for faults that none finds. ``@`` is the
+name of the rule that is asked for, and begins the names of those beside it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.differential.composition.comparison import Asked
+from tests.differential.composition.places import EACH
+
+DEEP: Final = 24
+"""Iterations in one body that are more than a Python function may nest."""
+
+_NESTED: Final = "; ".join(
+    f"some w{n} in {'v' if n % 9 == 0 else '[[v]]'}; w{n} != 7" for n in range(DEEP)
+)
+
+RULES: Final = (
+    # What is known only of one evaluation, or too large to be written into code.
+    '@ := count({t | some _ in input.parameters.vs; t := io.jwt.decode("a.b.c")})',
+    "@ := count([j | some _ in input.parameters.vs; some j in numbers.range(1, 40)])",
+    '@ := count(concat("", [s | some _ in input.parameters.vs; s := sprintf("%0400d", [1])]))',
+    "@ := [count(numbers.range(1, 12000)), numbers.range(1, 12000)[7]]",
+    # Rules that begin nearly alike: constants of other types and values, variables of other places.
+    *(
+        f"@ contains [i, 1] if {{ EACH; {one}; v != 7 }}\n"
+        f"@ contains [i, 2] if {{ EACH; {other}; v != 8 }}"
+        for one, other in (
+            ('v == ["a"]', 'v == ["b"]'),
+            ('v == ["a"]', 'v == ["a", "b"]'),
+            ('v == ["a", "b"]', 'v == ["a"]'),
+            ('v == {"a": 1}', 'v == {"a": "b"}'),
+            ('v == {"a": "b"}', 'v == {"a": null}'),
+            ('v == {"a": 1}', 'v == {"b": 1}'),
+            ("v == [1]", 'v == ["a"]'),
+            ("v == [1]", "v == {1}"),
+            ("v == 1", 'v == "1"'),
+            ("v == {1}", 'v == {"a"}'),
+            ("v[x] == v[x]; x != 0", "some y; v[x] == v[y]; x != y"),
+            ("some x, y; v[x] == v[y]; x != y", "v[x] == v[x]; x != 0"),
+            ("v[_] == v[_]", "v[x] == v[x]"),
+        )
+    ),
+    # Below `not`: what is computed before must be defined.
+    "@ contains i if { EACH; not startswith(v.a, `x`) }",
+    "@ contains i if { EACH; not small(v.a) }",
+    "@ contains i if { EACH; not either([v.a, 1]) }",
+    "@ contains i if { EACH; not either({v.a, 1}) }",
+    '@ contains i if { EACH; not either({"k": v.a}) }',
+    "@ contains i if { EACH; not either({v.a: 1}) }",
+    "@ contains i if { EACH; not either({e | e := v[_]}) }",
+    "@ contains i if { EACH; not v == {input.review.a, 1} }",
+    "@ contains i if { EACH; not small(input.review.missing) }",
+    '@ contains i if { EACH; not v == {"k": input.review.missing} }',
+    "@ contains i if { EACH; not small(input) }",
+    # Comprehensions of parameters, of the input, and whether members are told apart.
+    "@ contains [i, m] if { EACH; m := {s | s := {e | some e in v}} }",
+    "@ contains s if { EACH; s := {e | some e in v} }",
+    "@ contains [sprintf(`%v`, [s])] if { EACH; s := {e | some e in v; is_string(e)} }",
+    '@ contains [$"{s}|{v}"] if { EACH; s := {e | some e in v; is_string(e)} }',
+    "@ contains [i, x] if { EACH; x := [e | some e in input.review.xs; e != `a`] }",
+    "@ contains [i, x] if { EACH; x := {e | some e in input.parameters.vs; is_string(e)} }",
+    "@ contains [i, x] if { EACH; x := [input.review.a | true] }",
+    '@ contains t if { EACH; t := $"<{v}>" }',
+    '@ contains [t, upper(t)] if { EACH; t := $"<{v}>"; t in ["<a>", "<1>"]; t != ["<a>"] }',
+    "@ contains [x == true, y in [false], {x, y}] if { EACH; x := v < 1; y := v >= 1 }",
+    "@ contains x if { EACH; x := v <= `b` }",
+    # What a function gives: one constant, several that agree or do not, one of a table.
+    "@ := [@f(1), @g(1)]\n@f(x) := 7\n@g(x) := 8 if x != 2",
+    "@ := @f()\n@f() := input.review.o if { input.review.a == `a` }",
+    "@ := [x | x := @f(input.review.one)]\n@f(x) := y if { y := x; y == 1; false }",
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(_) := 1\n@f(x) := 1 if x == 2",
+    "@ := @f(input.review.one)\n@f(1) := 1\n@f(x) := 2 if x == 2\n@f(x) := 2 if x > 5",
+    "@ := @f(input.review.one)\n@f(x) := 1 if x > 0\n@f(x) := 2 if x == 1",
+    "@ := 1 if input.review.one == 1\n@ := 2 if input.review.a == `a`",
+    "@ := 1 if input.review.one == 1\n@ := input.review.one if input.review.a == `a`",
+    "@ := 1 if input.review.one == 2\n@ := 2 if input.review.a == `a`\n@ := 2 if true",
+    (
+        "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := 1 if input.review.missing\n"
+        "@f(`b`) := 2 if input.review.a"
+    ),
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := input.review.a\n@f(`b`) := `x`",
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := 1 if true\n@f(`a`) := 1",
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := 1 if true else := 2\n@f(1) := 3 if true else := 4",
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(1) := 1\n@f(`b`) := 2",
+    "@ contains [i, f] if { EACH; f := @f(v, `a`) }\n@f(`a`, _) := 1\n@f(`b`, _) := 2",
+    (
+        "@ contains [i, f] if { EACH; f := @f(v) }\ndefault @f(_) := 0\n"
+        "@f(x) := 1 if { x == 1 } else := 2 if { x == 2 }\n@f(x) := 3 if { x == 3 } else := 2 if x == 2"
+    ),
+    (
+        "default @ := 0\n@ := 1 if { input.review.missing } else := 2 if { input.review.a == `b` }\n"
+        "@ := 3 if { input.review.missing } else := 4 if { input.review.a == `c` }"
+    ),
+    (
+        "@ contains [i, f, g, h, k] if { EACH; f := @f(v); g := @f(i); h := @f(`a`); k := @f([v]) }\n"
+        "@f(x) := [1 | x[_]] if { x != 1; x != `b`; some z in [1, 2]; z == 2 }"
+    ),
+    # Documents that are asked for whole, of one value or none.
+    "@ := input.review.o",
+    "@ := {x | x := @d}\n@d := input.review.o if { input.review.one == 1 }",
+    "@ := [x | x := @s[_]]\n@s contains 1 if false\n@s contains 2 if { 1 == 2 }",
+    '@ := [x | @s[{"a": x, "b": 1}]]\n@s contains {"a": y, "b": 2} if { some y in [1]; false }',
+    # Sets of objects that are sought by some of their properties.
+    *(
+        f"@ contains [i, x] if {{ EACH; {pattern} }}\n"
+        '@s contains {"a": y, "b": z} if { y := input.review.xs[z] }\n' + rule
+        for pattern, rule in (
+            ('@s[{"a": v, "c": x}]', "@s contains {`a`: 1, `c`: 2}"),
+            ('@s[{"a": v, "b": x}]', "@s contains [1, 2]"),
+            ('@s[{"a": v, input.review.k: x}]', "@s contains {`a`: 1, `b`: 2}"),
+            ('@s[{"a": v, "b": x}]', "@s contains {`a`: 1, `b`: 2, `c`: 3}"),
+            ('@s[{"a": v, "b": x}]', "@s contains {`a`: [y], `b`: y} if some y in [1, 2]"),
+            ('@s[{"a": x, "b": y}]', "@s contains {`a`: 1, `b`: 2}"),
+            ('x := 1; @s[{"a": v, "b": x}]', "@s contains {`a`: 1, `b`: 1}"),
+            ('@s[{"a": v, "b": x}]', "@s contains {input.review.a: 1, `b`: 1}"),
+        )
+    ),
+    # Variables bound by what stands beside them.
+    "@ contains [i, x, y] if { EACH; [x, [y]] = [y, [v]] }",
+    '@ contains [i, x, y] if { EACH; {"a": x, "b": y} = {"b": v, "a": 1} }',
+    '@ contains [i, x, y] if { EACH; {"a": x, "b": y} = {"b": x, "a": v} }',
+    '@ contains [i, x] if { EACH; {"a": x} = {"a": [y]}; y = v }',
+    "@ contains [i, x] if { EACH; [x, 1] = [v, y]; y == 1 }",
+    "@ contains [i, x] if { EACH; [1, `a`] = [_, x]; v != 1 }",
+    "@ contains [i, x] if { EACH; [_, x] = [1, `a`]; v != 1 }",
+    "@ contains [i, x] if { EACH; v[x] = v[y]; x != y }",
+    "@ contains [i, x, y] if { EACH; concat(v[x], [v[y], `-`]) }",
+    "@ contains [i, x] if { EACH; startswith(v[x], input.review.xs[y]); y != 9 }",
+    "@ contains [i, x] if { EACH; object.get(v, v[x], 0) == input.review.xs[x] }",
+    "@ contains [i, x] if { EACH; @f(v[x], x) }\n@f(a, b) if { a != b; a != 1; b != 1 }",
+    # References into what is known, or is nothing.
+    "@ contains [i, x] if { EACH; c := [1, [], {}]; x := c[v] }",
+    "@ contains [i, x] if { EACH; c := {`a`: 1}; some x in c; v == c[_] }",
+    "@ contains [i, x] if { EACH; x := {`a`: v, `a`: 1} }",
+    "@ contains [i, x] if { EACH; x := {v: 1, `a`: 1} }",
+    "@ := {input.review.a: 1, `a`: 2, `b`: 3, input.review.k: 4}",
+    "@ := x if { k := `a`; x := {k: 1, `a`: 2} }",
+    "@ := x if { some k in [`a`]; some l in [`a`, `b`]; l != `b`; x := {`a`: 2, k: 1, l: 3} }",
+    # Texts.
+    *(
+        f"@ contains [i, x] if {{ EACH; x := {made} }}"
+        for made in (
+            'sprintf("a", [])',
+            'sprintf("%s%%", [v])',
+            'sprintf("%v|%s", [v])',
+            'sprintf("%q", [v])',
+            'sprintf("%v", v)',
+            'sprintf("%v", [v, v])',
+            'sprintf("", [v])',
+            'sprintf("%v-%v-%v-%v-%v-%v-%v-%v-%v-%v", [v, v, v, 1, v, v, `"`, v, v, v])',
+        )
+    ),
+    # Negations of bodies, and bodies that always or never hold.
+    "@ contains i if { EACH; not {not {v == 1}} }",
+    "@ contains i if { EACH; not {1 == 1} or {v == 1} }",
+    "@ contains i if { EACH; {1 == 1} or {v == 1} }",
+    "@ contains i if { EACH; {1 == 2} or {v == 1} }",
+    "@ contains i if { EACH; {v == 1} or {1 == 1} }",
+    "@ contains i if { EACH; {v == 1} and {1 == 1} }",
+    "@ contains i if { EACH; every x in v { 1 == 1; x != 1 } }",
+    "@ contains i if { EACH; every x in v { 1 == 2; x } }",
+    "@ contains i if { EACH; every x in [1, 2] { {x == 1} or {x == v} } }",
+    "@ contains i if { EACH; not @f(v) }\n@f(x) if { every y in x { every z in y { z != 1 } } }",
+    # More iterations than a function may nest.
+    f"@ contains [i, w18] if {{ EACH; {_NESTED} }}",
+    f"@ contains [i, f] if {{ EACH; f := @f(v) }}\n@f(v) := 7 if {{ {_NESTED}; w18 != `b` }}",
+    f"@ contains [i, f] if {{ EACH; f := @f(v) }}\n@f(v) := w18 if {{ {_NESTED}; w18 == `a` }}",
+    f"@ contains i if {{ EACH; not @f(v) }}\n@f(v) if {{ {_NESTED}; w18 == 1 }}",
+    f"@ contains [i, c] if {{ EACH; c := {{w18 | {_NESTED}}} }}",
+    f"@ contains i if {{ EACH; not 1 in {{w18 | {_NESTED}}} }}",
+)
+
+REPLACED: Final = (
+    (
+        "@ contains x if { x := @f(`a`) with @f as @g }\n@ contains [x] if { x := @f(`b`) }\n"
+        "@f(x) := [x | x != 1; x != 2; some y in [1]; y == 1]\n@g(x) := [x, 1]"
+    ),
+    "@ contains [i, x] if { EACH; x := @d with @e as v }\n@d := [1 | @e == 1]\n@e := 2",
+    "@ contains [i, x] if { EACH; x := @d[i] with @d as v }\n@d[k] := 1 if some k in [0, 3]",
+    "@ contains [i, x] if { EACH; x := [y | @s[y]] with @s as {v} }\n@s contains 1 if input.review.a",
+)
+
+
+def corners() -> Iterator[Asked]:
+    """All of them, under names of their own."""
+    for place, rules in (("corner", RULES), ("replaced corner", REPLACED)):
+        for number, text in enumerate(rules):
+            name = f"{place[0]}{number}_"
+            yield Asked(name, place, text.replace("@", name).replace("EACH", EACH))
