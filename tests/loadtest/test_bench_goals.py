@@ -37,15 +37,16 @@ def result() -> dict[str, Any]:
             for name in gatekeeper
         ],
         "memory": {name: dict(memory) for name in gatekeeper},
+        "start": {name: {"waddle": 1.0, "gatekeeper": 1.0} for name in ("p1", "p12", "p100")},
     }
 
 
 def test_every_goal_is_judged() -> None:
     judged = verdicts(result())
-    assert len(judged) == 13
+    assert len(judged) == 16
     assert all(one.met for one in judged)
     lines = verdict_lines([one.as_json() for one in judged])
-    assert lines.count("met    ") == 13
+    assert lines.count("met    ") == 16
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_every_goal_is_judged() -> None:
         (("points", 0, "floor", CPU), 0.01, "CPU with 1 constraint, beside a bare"),
         (("points", 1, "waddle", "requests_per_second"), 499, "saturation of one core"),
         (("schedule", 1, "waddle", "p99_ms"), 2.1, "p99 at half of Gatekeeper's saturation, 12"),
+        (("start", "p1", "waddle"), 1.1, "start to ready, 1 constraint"),
         (("memory", "p12", "waddle"), 101, "memory after 10,000 requests, 12 constraints"),
         (("memory", "p1000", "waddle"), 81, "memory after 10,000 requests, 1,000 constraints"),
     ],

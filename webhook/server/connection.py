@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
-from urllib.parse import unquote
 
 import httptools
 
@@ -96,7 +95,7 @@ class Connection(asyncio.Protocol):
         self._chunks = 0
         self._reserved = 0  # of the hub's place for large bodies
         self._waits = False  # for such a place
-        self._drops = False  # what still arrives, when its turn comes
+        self._drops = False  # something has arrived lately that is not taken
 
     # --- the transport's callbacks ---------------------------------------------------------------
 
@@ -119,8 +118,8 @@ class Connection(asyncio.Protocol):
         """Bytes have arrived."""
         if self._refusal is not None:
             # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
-            self._transport.pause_reading()
             self._drops = True
+            self._transport.pause_reading()
             self.hub.drop_later(self)
             return
         self._completed = False
@@ -291,13 +290,10 @@ class Connection(asyncio.Protocol):
 
     def _read_target(self, url: bytes) -> bool:
         """Take a request's target apart; a connection's next request mostly has the same."""
-        target = url if url.startswith(b"/") else head.origin_form(url)
-        if not target:
-            return False
-        path, _, query = target.partition(b"?")
-        decoded = path.decode("latin-1")
-        self._target = (url, unquote(decoded) if "%" in decoded else decoded, path, query)
-        return True
+        target = head.target_of(url)
+        if target is not None:
+            self._target = target
+        return target is not None
 
     def _begin(self, exchange: Exchange) -> None:
         self._current = exchange
@@ -393,7 +389,6 @@ class Connection(asyncio.Protocol):
     def drop_more(self) -> None:
         """Read a little more of what is dropped."""
         if not self._transport.is_closing():
-            self._drops = False
             self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
@@ -443,15 +438,22 @@ class Connection(asyncio.Protocol):
         self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER
-        # A timer of its own: refusals are rare, and the sweep comes by once a second.
-        asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._close, "")
-        exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
+        until = time.monotonic() + limits.DROP_SECONDS
+        asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
         unread = None if responder is None else responder.refuse_unread(prefix, message)
-        if unread is not None:
-            exchange.answer(*unread)
-            return
         headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
-        exchange.answer(status, headers, failure(status, message))
+        exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
+        exchange.answer(*(unread or (status, headers, failure(status, message))))
+
+    def _leave(self, until: float) -> None:
+        """Close when the client sends no more, so that the answer arrives, or at this moment."""
+        if not self._drops:
+            self._close("")
+        elif time.monotonic() < until:
+            self._drops = False
+            asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
+        else:
+            self.abort("")
 
     # --- ends ------------------------------------------------------------------------------------
 
@@ -483,9 +485,6 @@ class Connection(asyncio.Protocol):
         """Send what is left and close; the sweep aborts what takes too long."""
         if reason:
             self.hub.closed(reason)
-        if self._drops:  # It goes on sending: taking leave of TLS would mean to read it all.
-            self.abort("")
-            return
         self._ending = "closing"
         # A client that does not take leave must not hold up the end of the process.
         leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import httptools
 
@@ -47,6 +48,16 @@ def fault_in(
         # The parser looks at the last coding only, and hands out what the others have made of it.
         return 400, "malformed", "transfer codings other than chunked are not supported"
     return None
+
+
+def target_of(url: bytes) -> tuple[bytes, str, bytes, bytes] | None:
+    """A target as it came, its path with escapes resolved and without, its query; None if no path."""
+    target = url if url.startswith(b"/") else origin_form(url)
+    if not target:
+        return None
+    path, _, query = target.partition(b"?")
+    decoded = path.decode("latin-1")
+    return url, unquote(decoded) if "%" in decoded else decoded, path, query
 
 
 def origin_form(target: bytes) -> bytes:

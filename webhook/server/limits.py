@@ -22,6 +22,10 @@ LINGER_SECONDS: Final = 0.3
 """How long bytes are read and dropped after a refusal. A connection closed with unread bytes is
 reset, and the reset may overtake the answer that says why."""
 
+DROP_SECONDS: Final = 10.0
+"""How long a client may go on sending after a refusal: as long as an API server waits for a webhook
+by default. One that sends all before it reads gets its answer by then."""
+
 LARGE_BODY_BYTES: Final = 256 * 1024
 """A body beyond this needs a place among the large ones before it is read. Those of 64 connections
 below it are 16 MiB together. Hardly any object is as large."""
