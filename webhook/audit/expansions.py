@@ -1,4 +1,4 @@
-"""The cluster's ExpansionTemplates, read at the beginning of each sweep."""
+"""The cluster's ExpansionTemplates, read once, for an audit without a replica."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import FORBIDDEN
 from webhook.cluster.errors import ApiError
 from webhook.constraint.expansion import (
+    CYCLE,
     GROUP,
     KIND,
     Expansion,
+    ExpansionSet,
     InvalidExpansion,
     read_expansion_template,
 )
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import Client
-    from webhook.constraint.expansion import ExpansionTemplate
     from webhook.log import Logger
 
 _PAGE_OBJECTS: Final = 500
@@ -30,7 +31,7 @@ _PAGE_OBJECTS: Final = 500
 async def read_expansion(client: Client, kinds: Iterable[Resource], log: Logger) -> Expansion:
     """The templates there are, if ``kinds`` has them: those that the API server lists.
 
-    A broken one, one that closes a circle, and all of them where they may not be
+    A broken one, those of a circle, and all of them where they may not be
     read, are left out and logged. Raises
     :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.UnreachableError`.
@@ -38,20 +39,19 @@ async def read_expansion(client: Client, kinds: Iterable[Resource], log: Logger)
     resource = next((item for item in kinds if item.gvk.group_kind == (GROUP, KIND)), None)
     if resource is None:
         return Expansion()
-    found: list[ExpansionTemplate] = []
+    found = ExpansionSet()
     pages = Pages(client, resource, page_objects=_PAGE_OBJECTS, statistics=ListStatistics())
     try:
         async for page in pages:
             for item in reversed(page):
                 try:
-                    template = read_expansion_template(item)
-                    Expansion([*found, template])
+                    found.add(read_expansion_template(item))
                 except InvalidExpansion as error:
                     log.warning("ExpansionTemplate not used", name=name_of(item), error=str(error))
-                else:
-                    found.append(template)
     except ApiError as error:
         if error.status != FORBIDDEN and not error.is_absent:
             raise
         log.warning("ExpansionTemplates not used", error=str(error))
-    return Expansion(found)
+    for name in sorted(found.cyclic):
+        log.warning("ExpansionTemplate not used", name=name, error=CYCLE)
+    return found.expansion

@@ -13,6 +13,7 @@ from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import InvalidExpansion, with_implied
 from webhook.constraint.review import AugmentedObject
+from webhook.mutation.expanding import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,7 +93,7 @@ class Reviewer:
     ) -> Responses:
         """The responses with those to the resources that the object would make."""
         try:
-            resultants = self._scope.expansion.expand(obj, namespace)
+            resultants = expand(self._scope.expansion, self._scope.mutations, obj, namespace)
         except InvalidExpansion as error:
             # As it is admitted: for what cannot be expanded its own results stand.
             self._tell_once(f"expansion: {error}", str(error), obj)

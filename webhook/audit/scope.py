@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.constraint.expansion import Expansion
+from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,3 +47,5 @@ class Scope:
     expansion: Expansion = field(default_factory=Expansion)
     share: Callable[[GroupVersionKind, str], bool] = everything
     kinds: Callable[[GroupVersionKind], bool] = _any_kind
+    mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
+    """What changes the resources that are implied, before they are reviewed."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from webhook.api import timestamp
 from webhook.audit.continuous import Continuous
 from webhook.audit.events import AuditEvents
-from webhook.audit.expansions import read_expansion
 from webhook.audit.kinds import is_matchable
 from webhook.audit.ledger import Ledger
 from webhook.audit.namespaces import Namespaces
@@ -139,13 +138,13 @@ class Sweeps:
         try:
             self._results.members = await self._shares.look()
             looked = await self._lists.look()
-            expansion = await read_expansion(self._client, looked, self._log)
             scope = Scope(
                 revision.snapshot,
                 revision.is_excluded_from_audit,
-                expansion,
+                revision.expansion,
                 self._shares.is_ours,
                 kinds,
+                revision.mutations,
             )
             await self._watch(scope, looked)
             sweep = Sweep(

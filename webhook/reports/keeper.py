@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from webhook.audit.expansions import read_expansion
-from webhook.audit.kinds import listable
 from webhook.audit.scope import Scope
-from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.constraint.expansion import Expansion
 from webhook.metrics.reports import (
     REPORT_LIMIT_REACHED,
     REPORT_OUTCOMES,
@@ -46,9 +42,6 @@ ADMISSION: Final = "admission"
 COUNT_SECONDS: Final = 1.0
 """How often the metrics are brought up to date."""
 
-EXPANSION_SECONDS: Final = 60.0
-"""How often ExpansionTemplates are read: as often as an audit does by default."""
-
 
 class Reports:
     """Writes reports of marked resources; :meth:`run` in a task of its own."""
@@ -71,7 +64,6 @@ class Reports:
         self._log = log
         self._process = process
         self._remembers = process == AUDIT
-        self._expansion = Expansion()
         self.api = APIS[settings.report_api]
         self.is_by_resource = settings.report_mode == "resource"
         stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
@@ -102,9 +94,7 @@ class Reports:
 
     async def run(self) -> None:
         """Write until cancelled."""
-        await self._read_expansion()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._read_expansion_forever())
             tasks.create_task(self._count_forever())
             tasks.create_task(self.refresher.run())
             if isinstance(self._store, PolicyReports):
@@ -115,19 +105,12 @@ class Reports:
         revision = self._serving.revision
         if revision is None:
             return None
-        return Scope(revision.snapshot, revision.is_excluded_from_audit, self._expansion)
-
-    async def _read_expansion_forever(self) -> None:
-        while True:
-            await asyncio.sleep(EXPANSION_SECONDS)
-            await self._read_expansion()
-
-    async def _read_expansion(self) -> None:
-        try:
-            kinds = await listable(self.client)
-            self._expansion = await read_expansion(self.client, kinds, self._log)
-        except (ApiError, UnreachableError) as error:
-            self._log.warning("ExpansionTemplates not read", error=str(error))
+        return Scope(
+            revision.snapshot,
+            revision.is_excluded_from_audit,
+            revision.expansion,
+            mutations=revision.mutations,
+        )
 
     async def room(self) -> int | None:
         """How many more resources may have a report, None for any number; raises as requests do."""

@@ -15,6 +15,7 @@ from tests.webhook.audit.made import (
     snapshot,
     template,
 )
+from tests.webhook.mutation.documents import label
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
@@ -29,6 +30,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import UNLIMITED
+from webhook.mutation.registry import Mutators
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 RESOURCES = {
@@ -265,6 +267,26 @@ def test_what_an_object_implies_is_reviewed_with_it() -> None:
     assert [len(item.responses.results) for item in told.all] == [3, 1], "its own stand"
     assert told.totals[("A", "pods")] == 1
     assert end.undecided == frozenset()
+
+
+def test_what_an_object_implies_is_mutated_as_it_would_be_when_it_is_made() -> None:
+    expansion = Expansion(
+        [ExpansionTemplate("web", frozenset({DEPLOYMENT}), ("spec", "template"), POD)]
+    )
+    mutators = Mutators()
+    mutators.add(label("l", "a", "b", match={"source": "Generated", "name": "d-pod"}))
+    deployment = {**items(["d"], "space")[0], "spec": {"template": {"spec": {}}}}
+    policies = snapshot(
+        template(
+            "L",
+            'violation[{"msg": "labelled"}] { input.review.object.metadata.labels.a }',
+        ),
+        constraint("L", "labelled", POD),
+    )
+    scope = Scope(policies, expansion=expansion, mutations=mutators.snapshot)
+    _, told = sweep(scope, Given({DEPLOYMENT: [deployment]}))
+    messages = [result.msg for item in told.all for result in item.responses.results]
+    assert messages == ["[Implied by web] labelled"]
 
 
 def test_one_object_does_not_end_an_audit_and_totals_say_that_it_is_left_out() -> None:

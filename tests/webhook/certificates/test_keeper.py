@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import dataclasses
 import datetime as dt
 import ssl
 import uuid
@@ -22,7 +23,7 @@ from webhook.certificates.plan import Lifetimes, is_trusted
 from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.kinds import SECRETS, WEBHOOK_CONFIGURATIONS
+from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.log import open_log
 
 NAMESPACE = Resource(GroupVersionKind("", "v1", "Namespace"), "namespaces", namespaced=False)
@@ -116,6 +117,10 @@ async def prepare(client, place):
         SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}, place.namespace
     )
     await client.create(WEBHOOK_CONFIGURATIONS, configuration(place.configuration))
+    if place.mutating_configuration:
+        name = place.mutating_configuration
+        mutating = {**configuration(name), "kind": "MutatingWebhookConfiguration"}
+        await client.create(MUTATING_CONFIGURATIONS, mutating)
 
 
 def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
@@ -145,6 +150,8 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
                         task.cancel()
             finally:
                 await client.delete(WEBHOOK_CONFIGURATIONS, place.configuration)
+                if place.mutating_configuration:
+                    await client.delete(MUTATING_CONFIGURATIONS, place.mutating_configuration)
 
     event_loop.run(run())
 
@@ -191,6 +198,22 @@ def test_replicas_that_start_at_once_agree_on_one_pair_and_one_bundle(cluster, p
         assert secret["metadata"]["labels"] == {"kept": "yes"}
 
     with_replicas(cluster, place, tmp_path / "log", work)
+
+
+def test_a_mutating_configuration_has_the_bundle_too_before_a_replica_is_ready(
+    cluster, place, tmp_path
+):
+    both = dataclasses.replace(place, mutating_configuration=f"{place.configuration}-mutating")
+
+    async def work(client, replicas, _stack):
+        await until(all_ready(replicas))
+        data = await data_of(client, place)
+        assert await bundles_of(client, place) == {data["ca.crt"]}
+        document = await client.get(MUTATING_CONFIGURATIONS, both.mutating_configuration)
+        bundles = {item["clientConfig"]["caBundle"] for item in document["webhooks"]}
+        assert bundles == {base64.b64encode(data["ca.crt"]).decode()}
+
+    with_replicas(cluster, both, tmp_path / "log", work)
 
 
 def test_what_others_do_to_secret_and_bundle_is_put_right(cluster, place, tmp_path):
