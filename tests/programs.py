@@ -87,9 +87,9 @@ def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
 PROGRAMS: dict[str, Source] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
+    "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
-    "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
     "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
