@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster compare-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
 .PHONY: coverage coverage-generator mutants
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -107,10 +107,16 @@ fuzz: setup ## mutated policies, all compositions of literals (about an hour), t
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 
 FUZZ_ROUNDS ?= 300
+COMPARED_REVIEWS ?= 60000
+COMPARED_SEED ?= $(shell date +%s)
 FUZZ_SEED ?= $(shell date +%s)
 fuzz-cluster: setup ## write random objects of every watched kind while replicas run and restart (FUZZ_ROUNDS, about an hour)
 	WADDLE_FUZZ_ROUNDS=$(FUZZ_ROUNDS) WADDLE_FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) --timeout=0 \
 	  tests/system/test_whatever_is_written_replicas_follow.py -k random
+
+compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one cluster (COMPARED_REVIEWS, about half an hour; COMPARED_SEED)
+	WADDLE_COMPARED_REVIEWS=$(COMPARED_REVIEWS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
+	  tests/system/test_reviews_equal_gatekeeper.py
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library

@@ -1,0 +1,134 @@
+"""The real Gatekeeper and a replica in one cluster: the same random reviews, the same answers."""
+
+import http.client
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.behaviour.serving import unverified
+from tests.patience import PATIENCE_SECONDS
+from tests.system import audited, random_reviews
+from tests.system.conftest import control_plane
+from tests.system.peer import NAMESPACE as GATEKEEPER_NAMESPACE
+from tests.system.peer import Gatekeeper
+from tests.system.replicas import NAMESPACE, Plane, Replica, until
+
+REVIEWS = int(os.environ.get("WADDLE_COMPARED_REVIEWS", "600"))
+SEED = int(os.environ.get("WADDLE_COMPARED_SEED", "1"))
+ENFORCED = {"all", "namespaces", "names", "labels", "label-exists", "namespace-labels"} | {
+    "warns",
+    "denies",
+}
+"""The constraints that say something of the object by which it is told that all is loaded."""
+
+SHOWN = 5
+"""Of the reviews that are answered otherwise."""
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with Gatekeeper's CRDs, namespaces, and an object that others are like."""
+    folder = tmp_path_factory.mktemp("compared")
+    with control_plane(folder, install=Gatekeeper.install) as made:
+        for name, labels in random_reviews.NAMESPACES.items():
+            metadata = {"name": name, "labels": labels}
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            made.api.apply(f"/api/v1/namespaces/{name}", body)
+        applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"applied": true}'}
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "first", "namespace": "team-a", "annotations": applied},
+            "data": {"unique": random_reviews.TAKEN},
+        }
+        made.api.apply("/api/v1/namespaces/team-a/configmaps/first", body)
+        for namespace in (GATEKEEPER_NAMESPACE, NAMESPACE):
+            path, config = audited.config(namespace)
+            audited.apply(made, path, config | {"spec": random_reviews.CONFIG})
+        yield made
+
+
+class Asked:
+    """One server, asked over a connection that stays."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=PATIENCE_SECONDS, context=unverified()
+        )
+
+    def __call__(self, review: dict[str, Any]) -> dict[str, Any]:
+        """The answer, but for the order of what several constraints say."""
+        body = json.dumps(review).encode()
+        headers = {"Content-Type": "application/json"}
+        self._connection.request("POST", "/v1/admit?timeout=30s", body, headers)
+        answer = self._connection.getresponse()
+        response = json.loads(answer.read())["response"]
+        status = response.get("status") or {}
+        return {
+            "allowed": response["allowed"],
+            "code": status.get("code"),
+            "messages": sorted(status.get("message", "").split("\n")),
+            "warnings": sorted(response.get("warnings") or ()),
+        }
+
+    def close(self) -> None:
+        """Leave."""
+        self._connection.close()
+
+
+@pytest.mark.slow
+def test_random_reviews_are_answered_as_gatekeeper_answers_them(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """Verdict, code, messages and warnings; what templates see is in the messages."""
+    operations = ("webhook", "status", "generate")
+    with ExitStack() as stack:
+        peer = stack.enter_context(Gatekeeper(plane, tmp_path, operations))
+        replica = stack.enter_context(Replica(plane, "compared", "--keep-writers-history"))
+        stack.callback(plane.delete_pod, "compared")
+        for template in random_reviews.templates():
+            plane.put_template(template)
+        for constraint in random_reviews.constraints():
+            plane.put_constraint(constraint)
+        replica.wait_ready()
+        ours, theirs = Asked(replica.ports["admission"]), Asked(peer.port)
+        stack.callback(ours.close)
+        stack.callback(theirs.close)
+        for answer in (ours, theirs):
+            until(lambda answer=answer: says_all(answer), "everything is enforced, with the data")
+        other = []
+        for review in itertools.islice(random_reviews.reviews(SEED), REVIEWS):
+            answers = ours(review), theirs(review)
+            if answers[0] != answers[1]:
+                other.append((review["request"], *answers))
+    shown = "\n\n".join(
+        "\n".join(json.dumps(item, sort_keys=True) for item in found) for found in other[:SHOWN]
+    )
+    assert not other, f"{len(other)} of {REVIEWS} reviews are answered otherwise:\n{shown}"
+
+
+def says_all(ask: Asked) -> bool:
+    """Whether a server knows every constraint, the Namespace and the object in the cluster."""
+    metadata = {
+        "name": "thing-1",
+        "namespace": "team-a",
+        "labels": {"app": "x", "env": "test", "owner": "me"},
+    }
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"unique": random_reviews.TAKEN, "fails": "yes"},
+    }
+    review = random_reviews.review(obj)
+    review["request"]["resource"]["resource"] = "configmaps"
+    answer = ask(review)
+    said = [*answer["messages"], *answer["warnings"]]
+    names = {line[1:].partition("]")[0] for line in said if line.startswith("[")}
+    return names >= ENFORCED and any("is taken by team-a/first" in line for line in said)
