@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
@@ -21,8 +21,7 @@ from webhook.metrics.admission import (
 )
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.endpoint import Unanswerable
-from webhook.server.preparation import Waiting
+from webhook.server.outcome import Pending, Unanswerable
 from webhook.serving.recorder import Reviewed
 
 if TYPE_CHECKING:
@@ -36,10 +35,14 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.snapshot import OnError
+    from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
+
+_NO_ROOM: Final = "overload"
+_TOO_LATE: Final = "the review did not end within its time"
 
 _KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
 
@@ -85,26 +88,42 @@ class _Prepared:
 _UNPREPARED: Final = _Prepared()
 
 
-def _namespace_fault(request: AdmissionRequest, prepared: _Prepared) -> str:
-    """Why the review cannot go on without the Namespace that was asked for."""
-    assert prepared.namespace is not None
+class _Concluded(NamedTuple):
+    """What was decided, and what the review found that led to it."""
+
+    outcome: Outcome
+    responses: Responses | None = None
+
+
+def _namespace_fault(
+    request: AdmissionRequest, prepared: _Prepared
+) -> AdmissionResponse | Unanswerable | None:
+    """What the request gets without the Namespace that was asked for; None with it."""
+    if prepared.namespace is None:
+        return None
     if not prepared.namespace.done():
-        raise Unanswerable(504, "deadline", f"Namespace {request.namespace} was not read in time")
+        message = f"Namespace {request.namespace} was not read in time"
+        return Unanswerable(504, "deadline", message)
     answer = prepared.namespace.result()
     if answer.fault:
-        raise Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+        return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
     if answer.document:
-        return ""
-    return f'failed to create augmentedReview: namespaces "{request.namespace}" not found'
+        return None
+    fault = f'failed to create augmentedReview: namespaces "{request.namespace}" not found'
+    return verdict.errored(request.uid, 500, fault)
 
 
-def _compiled(prepared: _Prepared) -> str:
-    """What is wrong with the source that was compiled."""
-    if prepared.compiled is None:
-        return ""
-    if not prepared.compiled.done():
-        raise Unanswerable(504, "deadline", "the template was not compiled in time")
-    return prepared.compiled.result()
+def _status(outcome: Outcome) -> str:
+    """What is counted; nothing for what goes on elsewhere, or finds no room to."""
+    match outcome:
+        case Pending():
+            return ""
+        case Unanswerable(reason=reason):
+            return "" if reason == _NO_ROOM else "error"
+        case response if response.allowed:
+            return "allow"
+        case response:
+            return "deny" if response.code == 403 else "error"
 
 
 def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
@@ -114,14 +133,6 @@ def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
         document = {name: value for name, value in request.document.items() if name != "namespace"}
         request = request._replace(namespace="", document=document)
     return AugmentedReview(request, prepared.namespace_document)
-
-
-def _reviewed(review: Future[Responses]) -> Responses:
-    """What was found beside this thread."""
-    if not review.done() or review.cancelled():
-        review.cancel()
-        raise Unanswerable(504, "deadline", "the review did not end within its time")
-    return review.result()
 
 
 class Admission:
@@ -140,7 +151,6 @@ class Admission:
         self._reviewer = preparations.reviewer
         self._preparations = None if preparations is preparation.NOTHING else preparations
         self._recorder = recorder
-        self._found: Responses | None = None
         self._options = options
         self._registry = registry
         self._log = log
@@ -149,47 +159,36 @@ class Admission:
             for status in ("allow", "deny", "error")
         }
 
-    def __call__(
-        self, request: AdmissionRequest, query: bytes, received_at: float
-    ) -> AdmissionResponse:
-        """Decide; raises :class:`~webhook.server.endpoint.Unanswerable`.
-
-        Raises :class:`~webhook.server.preparation.Waiting` where something must be
-        found out first.
-        """
+    def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
+        """Decide, or say what must be found out first, or why there is no decision."""
         if self._preparations is not None:
-            self._prepare(self._preparations, request, query, received_at)
+            awaited = self._prepare(self._preparations, request, query, received_at)
+            if awaited is not None:
+                return awaited
         return self._conclude(request, query, received_at, _UNPREPARED)
-
-    def _conclude(
-        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
-    ) -> AdmissionResponse:
-        if self._recorder is None:
-            return self._decide(request, query, received_at, prepared)
-        return self._decide_recorded(self._recorder, request, query, received_at, prepared)
 
     def _prepare(
         self, preparations: Preparations, request: AdmissionRequest, query: bytes, received: float
-    ) -> None:
-        """Raise :class:`Waiting` for what deciding this request needs and has not got."""
+    ) -> Pending | None:
+        """What deciding this request needs and has not got; None where it has everything."""
         revision, options = self._serving.revision, self._options
         if revision is None or request.username in options.own_users:
-            return
+            return None
         reader, compiler = preparations.namespaces, preparations.templates
         lacks = reader is not None and self._lacks_namespace(request, revision)
         source = None if compiler is None else submission.policy_to_try(request)
         if not lacks and source is None:
-            return
+            return None
         try:
             seconds = deadline.seconds_for(query, options.review_timeout_seconds)
         except deadline.InvalidTimeout:
-            return  # Deciding refuses it.
+            return None  # Deciding refuses it.
         left = received + seconds - time.monotonic()
         asked = reader.read(request.namespace, left) if reader is not None and lacks else None
         compiled = None if compiler is None or source is None else compiler.compile(source)
         futures: list[Future[Any]] = [item for item in (asked, compiled) if item is not None]
         prepared = _Prepared(asked, compiled)
-        raise Waiting(
+        return Pending(
             preparation.finished(futures, left),
             lambda: self._conclude(request, query, received, prepared),
             request.api_version,
@@ -204,78 +203,86 @@ class Admission:
             and not revision.is_excluded(name)
         )
 
-    def _decide_recorded(
-        self,
-        recorder: Recorder,
-        request: AdmissionRequest,
-        query: bytes,
-        received_at: float,
-        prepared: _Prepared,
-    ) -> AdmissionResponse:
+    def _conclude(
+        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
+    ) -> Outcome:
         """Decide, and hand what was decided, or why nothing was, to the recorder."""
+        recorder = self._recorder
+        if recorder is None:
+            return self._decide(request, query, received_at, prepared).outcome
         revision = prepared.revision or self._serving.revision
         snapshot = None if revision is None else revision.snapshot
         times = received_at, prepared.began or time.monotonic()
-        self._found = None
         try:
-            response = self._decide(request, query, received_at, prepared)
-        except Unanswerable as refusal:
-            reviewed = Reviewed(request, self._found, snapshot, times)
-            recorder.unanswered(reviewed, refusal.code, str(refusal))
-            raise
-        except Waiting:
-            raise
+            outcome, responses = self._decide(request, query, received_at, prepared)
         except Exception as error:
-            reviewed = Reviewed(request, self._found, snapshot, times)
-            recorder.unanswered(reviewed, 500, f"bug: {type(error).__name__}")
+            what = f"bug: {type(error).__name__}"
+            recorder.unanswered(Reviewed(request, None, snapshot, times), 500, what)
             raise
-        return recorder.answered(Reviewed(request, self._found, snapshot, times), response)
+        if isinstance(outcome, Pending):
+            return outcome
+        reviewed = Reviewed(request, responses, snapshot, times)
+        if isinstance(outcome, Unanswerable):
+            recorder.unanswered(reviewed, outcome.code, outcome.message)
+            return outcome
+        return recorder.answered(reviewed, outcome)
 
     def _decide(
         self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
-    ) -> AdmissionResponse:
+    ) -> _Concluded:
         try:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
-            raise Unanswerable(400, "malformed", str(error)) from None
+            return _Concluded(Unanswerable(400, "malformed", str(error)))
         revision = prepared.revision or self._serving.revision
         if revision is None:
             message = "not ready: policies are not loaded yet"
-            raise Unanswerable(503, "not_ready", message, retry=True)
+            return _Concluded(Unanswerable(503, "not_ready", message, retry=True))
         if request.username in self._options.own_users:
-            return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
+            return _Concluded(verdict.allowed(request.uid, "Gatekeeper does not self-manage"))
         try:
             submission.check(request, revision.checks, any_action=self._options.any_action)
-            if prepared is not _UNPREPARED:
-                submission.check_compiled(_compiled(prepared))
+            if prepared.compiled is not None:
+                if not prepared.compiled.done():
+                    message = "the template was not compiled in time"
+                    return _Concluded(Unanswerable(504, "deadline", message))
+                submission.check_compiled(prepared.compiled.result())
         except submission.Refused as refusal:
-            return verdict.errored(request.uid, refusal.code, str(refusal))
+            return _Concluded(verdict.errored(request.uid, refusal.code, str(refusal)))
         status = "error"
         try:
-            if self._excluded(request, revision):
-                status = "allow"
-                message = "Namespace is set to be ignored by Gatekeeper config"
-                return verdict.allowed(request.uid, message)
-            if prepared.namespace is not None and (fault := _namespace_fault(request, prepared)):
-                return verdict.errored(request.uid, 500, fault)
             until = received_at + seconds
-            try:
-                response = self._review(request, revision, until, prepared)
-            except Deferred:
-                status = ""
-                raise self._deferred(request, query, received_at, until, prepared) from None
-            if response.allowed:
-                status = "allow"
-                if notice := submission.notice(request, revision.checks):
-                    response = verdict.with_notice(response, notice)
-            elif response.code == 403:
-                status = "deny"
-            return response
+            concluded = self._decide_in_force(request, revision, until, prepared)
+            if concluded is None:
+                concluded = _Concluded(self._deferred(request, query, received_at, until, prepared))
+            status = _status(concluded.outcome)
+            return concluded
         finally:
             if status:
                 dry_run = "true" if request.dry_run else "false"
                 self._registry.count(VALIDATION_REQUESTS, status, dry_run)
                 self._seconds[status].observe(time.monotonic() - received_at)
+
+    def _decide_in_force(
+        self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
+    ) -> _Concluded | None:
+        """Decide by the policies in force; None for what takes too long on this thread."""
+        if self._excluded(request, revision):
+            message = "Namespace is set to be ignored by Gatekeeper config"
+            return _Concluded(verdict.allowed(request.uid, message))
+        if (fault := _namespace_fault(request, prepared)) is not None:
+            return _Concluded(fault)
+        found = self._review(request, revision, until, prepared)
+        if found is None:
+            return None
+        if isinstance(found, Unanswerable):
+            return _Concluded(found)
+        responses, unexpanded = found
+        outcome = self._judge(request, responses, unexpanded)
+        if not isinstance(outcome, Unanswerable) and outcome.allowed:
+            notice = submission.notice(request, revision.checks)
+            outcome = verdict.with_notice(outcome, notice) if notice else outcome
+        return _Concluded(outcome, responses)
 
     def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
         """Whether Config excludes the request's namespace; a Namespace counts as its own."""
@@ -287,28 +294,38 @@ class Admission:
         return revision.is_excluded(request.namespace)
 
     def _review(
-        self,
-        request: AdmissionRequest,
-        revision: Revision,
-        until: float,
-        prepared: _Prepared = _UNPREPARED,
-    ) -> AdmissionResponse:
-        if prepared.reviewed is None:
-            if time.monotonic() > until:
-                message = "the time for this review ended while it waited"
-                raise Unanswerable(504, "deadline", message)
-            if request.size > LARGE_BYTES and self._reviewer is not None:
-                raise Deferred  # Of many constraints each would take a part of its time here.
-            subject = _subject(request, prepared)
-            reviewing, unexpanded = self._reviewing(revision, subject, until)
+        self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
+    ) -> tuple[Responses, str] | Unanswerable | None:
+        """What is found, and why what the object implies was not reviewed with it.
+
+        None for what takes too long on this thread.
+        """
+        if (review := prepared.reviewed) is not None:
+            if not review.done() or review.cancelled():
+                review.cancel()
+                return Unanswerable(504, "deadline", _TOO_LATE)
+            return review.result(), prepared.unexpanded
+        if time.monotonic() > until:
+            message = "the time for this review ended while it waited"
+            return Unanswerable(504, "deadline", message)
+        if request.size > LARGE_BYTES and self._reviewer is not None:
+            return None  # Of many constraints each would take a part of its time here.
+        subject = _subject(request, prepared)
+        reviewing, unexpanded = self._reviewing(revision, subject, until)
+        try:
             responses = reviewing.review(
                 subject,
                 enforcement_point=enforcement.WEBHOOK,
                 limits=Limits(until, budget=self._options.budget),
             )
-        else:
-            responses, unexpanded = _reviewed(prepared.reviewed), prepared.unexpanded
-        self._found = responses
+        except Deferred:
+            return None
+        return responses, unexpanded
+
+    def _judge(
+        self, request: AdmissionRequest, responses: Responses, unexpanded: str
+    ) -> AdmissionResponse | Unanswerable:
+        """The answer to what was found, which is counted and logged."""
         if responses.results:
             self._tell(request, responses)
         if responses.undecided:
@@ -325,7 +342,7 @@ class Admission:
         if not response.allowed:
             return response  # What else there might be cannot change it.
         if responses.deadline_exceeded:
-            raise Unanswerable(504, "deadline", "the review did not end within its time")
+            return Unanswerable(504, "deadline", _TOO_LATE)
         if responses.faults:
             return self._faulty(request, responses)
         return response
@@ -345,7 +362,7 @@ class Admission:
         received_at: float,
         until: float,
         prepared: _Prepared,
-    ) -> Waiting:
+    ) -> Pending | Unanswerable:
         """The review goes on beside this thread; this is what its request waits for."""
         revision = self._serving.revision
         assert self._reviewer is not None  # Else no budget is deferrable.
@@ -355,11 +372,11 @@ class Admission:
         review = self._reviewer.review(reviewing, subject, until)
         if review is None:
             message = "too many slow reviews wait: try again or try another replica"
-            raise Unanswerable(429, "overload", message, retry=True)
+            return Unanswerable(429, _NO_ROOM, message, retry=True)
         self._registry.count(SLOW_REVIEWS)
         known = replace(prepared, reviewed=review, revision=revision, began=time.monotonic())
         known = replace(known, unexpanded=unexpanded)
-        return Waiting(
+        return Pending(
             preparation.finished([review], until - time.monotonic()),
             lambda: self._conclude(request, query, received_at, known),
             request.api_version,
@@ -387,7 +404,9 @@ class Admission:
                 request_uid=request.uid,
             )
 
-    def _faulty(self, request: AdmissionRequest, responses: Responses) -> AdmissionResponse:
+    def _faulty(
+        self, request: AdmissionRequest, responses: Responses
+    ) -> AdmissionResponse | Unanswerable:
         """The request itself cannot be reviewed, or a template gave no verdict."""
         failed = [fault for fault in responses.faults if fault.kind]
         if not failed:
@@ -404,7 +423,7 @@ class Admission:
                 error=fault.message,
             )
         told = "; ".join(f"{fault.kind}: {fault.message}" for fault in failed)
-        raise Unanswerable(500, "evaluation_error", f"evaluation failed: {told}")
+        return Unanswerable(500, "evaluation_error", f"evaluation failed: {told}")
 
     def _tell(self, request: AdmissionRequest, responses: Responses) -> None:
         """Count every violation, and log it if that is wanted."""

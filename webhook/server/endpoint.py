@@ -25,16 +25,17 @@ from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, Decoding, NoRoomError
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
 from webhook.server.limits import PREFIX_BYTES
-from webhook.server.preparation import Waiting
+from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.admission import AdmissionRequest
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.exchange import Receive, Send
+    from webhook.server.outcome import Outcome
     from webhook.server.responder import Answer
 
 _EMPTY: Final = encode(
@@ -59,26 +60,13 @@ a few milliseconds; where none can, the user gets the answer itself. To be asked
 would end in `context deadline exceeded`, which says nothing."""
 
 
-class Unanswerable(Exception):  # noqa: N818  # named by what it is
-    """A request that gets no decision: the HTTP code, why in one word for metrics, and why."""
-
-    def __init__(self, code: int, reason: str, message: str, *, retry: bool = False) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.retry = retry
-
-
 class Decide(Protocol):
     """Decides a request."""
 
-    def __call__(
-        self, request: AdmissionRequest, query: bytes, received_at: float
-    ) -> AdmissionResponse:
-        """The decision; raises :class:`Unanswerable`.
+    def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
+        """The decision, or what it needs first, or why there is none.
 
-        Raises :class:`~webhook.server.preparation.Waiting` if it needs something
-        first. ``received_at`` is on the monotonic clock.
+        ``received_at`` is on the monotonic clock.
         """
 
 
@@ -114,16 +102,16 @@ class ReviewEndpoint:
         """
         if len(body) > LARGE_BYTES:
             return None
+        answer = self._answer(scope, body)
+        if not isinstance(answer, Pending):
+            return answer
+        size = footprint(body, bound=self._memory.bytes_max)
         try:
-            return self._answer(scope, body)
-        except Waiting as waiting:
-            size = footprint(body, bound=self._memory.bytes_max)
-            try:
-                self._memory.take(size)
-            except NoRoomError:
-                return self._refused(_no_room())
-            scope[_WAITING] = waiting.bare(), size
-            return None
+            self._memory.take(size)
+        except NoRoomError:
+            return self._refused(_no_room())
+        scope[_WAITING] = answer, size
+        return None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, or what is left of it when :meth:`respond` could not."""
@@ -134,15 +122,15 @@ class ReviewEndpoint:
             body += message.get("body", b"")
         size = 0
         try:
-            answer: Answer | Waiting | None
+            answer: Answer | Pending | None
             answer, size = scope.pop(_WAITING, (None, 0))
             if answer is None:
                 answer, size = await self._begin(scope, body)
             del body, message
             scope.pop(RELEASE, _nothing)()
-            while isinstance(answer, Waiting):
+            while isinstance(answer, Pending):
                 await answer.finished
-                answer = self._resume(scope, answer)
+                answer = self._answer(scope, b"", None, answer)
         finally:
             self._memory.give(size)
         code, headers, content = answer
@@ -151,62 +139,52 @@ class ReviewEndpoint:
 
     async def _begin(
         self, scope: dict[str, Any], body: bytes | bytearray
-    ) -> tuple[Answer | Waiting, int]:
+    ) -> tuple[Answer | Pending, int]:
         """An answer, or what it must wait for; and the memory that was taken for the request."""
         if len(body) <= LARGE_BYTES:
-            try:
-                return self._answer(scope, body), 0
-            except Waiting as waiting:
-                return waiting.bare(), 0
+            return self._answer(scope, body), 0
+        if (refusal := self._refusal(scope, body)) is not None:
+            return self._refused(refusal), 0
         try:
-            self._check(scope, body)
             seconds = deadline.seconds_for(scope["query_string"], deadline.CEILING_SECONDS)
-            until = _received_at(scope) + seconds
-            decoded = await asyncio.wrap_future(self._decoding.decode(body, until))
         except deadline.InvalidTimeout as invalid:
             return self._refused(Unanswerable(400, "malformed", str(invalid))), 0
-        except Unanswerable as refusal:
-            return self._refused(refusal), 0
+        until = _received_at(scope) + seconds
+        decoded = await asyncio.wrap_future(self._decoding.decode(body, until))
         request, size, error = decoded
         if isinstance(error, InvalidReview):
             return self._invalid(error, body), 0
         if error is not None:
             return self._refused(_no_room()), 0
-        try:
-            return self._answer(scope, b"", request), size
-        except Waiting as waiting:
-            return waiting.bare(), size
-
-    def _resume(self, scope: dict[str, Any], waiting: Waiting) -> Answer | Waiting:
-        try:
-            return self._answer(scope, b"", None, waiting)
-        except Waiting as another:
-            return another.bare()
+        return self._answer(scope, b"", request), size
 
     def _answer(
         self,
         scope: dict[str, Any],
         body: bytes | bytearray,
         request: AdmissionRequest | None = None,
-        waiting: Waiting | None = None,
-    ) -> Answer:
-        """Answer a request: its body, or what was read of it; raises :class:`Waiting`."""
+        pending: Pending | None = None,
+    ) -> Answer | Pending:
+        """Answer a request: its body, or what was read of it, or what it waited for."""
         try:
-            if waiting is not None:
-                return 200, JSON_ALONE, encode_response(waiting.resume(), waiting.api_version)
-            if request is None:
-                if not body and scope["method"] in ("GET", "HEAD"):
-                    return 200, JSON_ALONE, _EMPTY
-                self._check(scope, body)
-                request = decode_review(body, max_bytes=self._body_max)
-            response = self._decide(request, scope["query_string"], _received_at(scope))
-            return 200, JSON_ALONE, encode_response(response, request.api_version)
-        except Waiting:
-            raise
+            if pending is not None:
+                outcome, api_version = pending.resume(), pending.api_version
+            else:
+                if request is None:
+                    if not body and scope["method"] in ("GET", "HEAD"):
+                        return 200, JSON_ALONE, _EMPTY
+                    if (refusal := self._refusal(scope, body)) is not None:
+                        return self._refused(refusal)
+                    request = decode_review(body, max_bytes=self._body_max)
+                api_version = request.api_version
+                outcome = self._decide(request, scope["query_string"], _received_at(scope))
+            if isinstance(outcome, Pending):
+                return outcome
+            if isinstance(outcome, Unanswerable):
+                return self._refused(outcome)
+            return 200, JSON_ALONE, encode_response(outcome, api_version)
         except InvalidReview as error:
             return self._invalid(error, body)
-        except Unanswerable as refusal:
-            return self._refused(refusal)
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
             self._registry.count(REFUSED, "bug")
             self._log.fault("bug while deciding a request", error)
@@ -242,24 +220,24 @@ class ReviewEndpoint:
         headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
         if refusal.code == 405:
             headers = (*headers, (b"allow", b"POST"))
-        return refusal.code, headers, failure(refusal.code, str(refusal))
+        return refusal.code, headers, failure(refusal.code, refusal.message)
 
-    def _check(self, scope: dict[str, Any], body: bytes | bytearray) -> None:
-        """Refuse a request that brings no review; raises :class:`Unanswerable`."""
+    def _refusal(self, scope: dict[str, Any], body: bytes | bytearray) -> Unanswerable | None:
+        """Why a request brings no review; None where it may."""
         if scope["method"] != "POST":
             message = f"method {scope['method']} is not allowed: POST an AdmissionReview"
-            raise Unanswerable(405, "method", message)
+            return Unanswerable(405, "method", message)
         if not body:
-            raise Unanswerable(400, "malformed", "request body is empty")
+            return Unanswerable(400, "malformed", "request body is empty")
         content_type = _header(scope, b"content-type")
         # As the API server writes it, or else as the standard lets it be written.
         if content_type != b"application/json" and (
             content_type.partition(b";")[0].strip().lower() != b"application/json"
         ):
             shown = content_type.decode("latin-1")
-            raise Unanswerable(
-                415, "content_type", f"contentType={shown}, expected application/json"
-            )
+            message = f"contentType={shown}, expected application/json"
+            return Unanswerable(415, "content_type", message)
+        return None
 
 
 def _received_at(scope: dict[str, Any]) -> float:

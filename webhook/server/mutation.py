@@ -21,8 +21,7 @@ from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
-from webhook.server.endpoint import Unanswerable
-from webhook.server.preparation import Waiting
+from webhook.server.outcome import Pending, Unanswerable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.patch import Operation
     from webhook.mutation.snapshot import Mutated, OnError
+    from webhook.server.outcome import Outcome
     from webhook.server.preparation import NamespaceReader
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.revision import Revision, Serving
@@ -82,22 +82,17 @@ class Mutation:
             for success in ("true", "false")
         }
 
-    def __call__(
-        self, request: AdmissionRequest, query: bytes, received_at: float
-    ) -> AdmissionResponse:
-        """Answer a request; raises :class:`~webhook.server.endpoint.Unanswerable`.
-
-        Raises :class:`~webhook.server.preparation.Waiting` where its Namespace must be read first.
-        """
+    def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
+        """Answer a request, or say what it needs first, or why there is no answer."""
         options = self._options
         try:
             seconds = deadline.seconds_for(query, options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
-            raise Unanswerable(400, "malformed", str(error)) from None
+            return Unanswerable(400, "malformed", str(error))
         revision = self._serving.revision
         if revision is None:
             message = "not ready: mutators are not loaded yet"
-            raise Unanswerable(503, "not_ready", message, retry=True)
+            return Unanswerable(503, "not_ready", message, retry=True)
         if request.username in options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
         if request.operation not in OPERATIONS:
@@ -108,7 +103,7 @@ class Mutation:
 
     def _begin(
         self, request: AdmissionRequest, revision: Revision, received_at: float, until: float
-    ) -> AdmissionResponse:
+    ) -> Outcome:
         obj = request.object
         if obj is None or not text(obj, "kind"):
             message = "couldn't get version/kind; json parse error: the request has no object"
@@ -129,7 +124,7 @@ class Mutation:
         if known is None and self._namespaces is not None:
             left = until - time.monotonic()
             asked = self._namespaces.read(place, left)
-            raise Waiting(
+            return Pending(
                 preparation.finished([asked], left),
                 lambda: self._resume(request, obj, revision, received_at, until, asked),
                 request.api_version,
@@ -144,14 +139,14 @@ class Mutation:
         received_at: float,
         until: float,
         asked: Future[NamespaceAnswer],
-    ) -> AdmissionResponse:
+    ) -> Outcome:
         """Go on with the Namespace that was asked for."""
         name = request.namespace
         if not asked.done():
-            raise Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
+            return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
         answer = asked.result()
         if answer.fault:
-            raise Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+            return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
         if answer.document is None:
             message = f'namespaces "{name}" not found'
             return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
@@ -165,7 +160,7 @@ class Mutation:
         received_at: float,
         until: float,
         namespace: tuple[Mapping[str, Any] | None, str],
-    ) -> AdmissionResponse:
+    ) -> Outcome:
         """Mutate, with the Namespace and the name of the one that the object counts as being in."""
         context = Context(request.operation, *namespace, request.username)
         try:
@@ -175,7 +170,7 @@ class Mutation:
             response = self._answer(request, mutated, self._patch(obj, mutated))
         except OutOfTimeError as error:
             self._iterations["false"].observe(error.iterations)
-            raise Unanswerable(504, "deadline", str(error)) from None
+            return Unanswerable(504, "deadline", str(error))
         except MutationError as error:
             response = self._failed(request, error)
         status = "success" if response.allowed else "error"

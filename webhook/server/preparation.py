@@ -11,38 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from webhook.api.admission import AdmissionResponse
     from webhook.constraint.implied import Reviewing
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
     from webhook.serving.namespaces import NamespaceAnswer
-
-
-class Waiting(Exception):  # noqa: N818  # named by what it is
-    """A request that is not decided yet: what it waits for, and how it goes on then."""
-
-    def __init__(
-        self,
-        finished: asyncio.Future[None],
-        resume: Callable[[], AdmissionResponse],
-        api_version: str,
-    ) -> None:
-        """``api_version`` is that of the AdmissionReview."""
-        super().__init__()
-        self.finished = finished
-        self.resume = resume
-        self.api_version = api_version
-
-    def bare(self) -> Self:
-        """Itself, without what led to it: tracebacks would keep the request's body."""
-        self.__traceback__ = self.__context__ = None
-        return self
 
 
 class NamespaceReader(Protocol):

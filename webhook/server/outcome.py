@@ -1,0 +1,38 @@
+"""What deciding a request comes to: an answer, or what is awaited, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from webhook.api.admission import AdmissionResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request that is not decided yet: what it waits for, and how it goes on then."""
+
+    finished: asyncio.Future[None]
+    resume: Callable[[], Outcome]
+    api_version: str
+    """Of the AdmissionReview."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """A request that gets no decision: failurePolicy has it."""
+
+    code: int
+    """Of HTTP."""
+    reason: str
+    """In one word, for metrics."""
+    message: str
+    retry: bool = False
+    """Whether to ask again at once may help."""
+
+
+Outcome: TypeAlias = "AdmissionResponse | Pending | Unanswerable"
