@@ -1,3 +1,24 @@
-"""Waddle: a leaderless, horizontally scaled Kubernetes admission webhook."""
+"""Waddle: a leaderless, horizontally scaled Kubernetes admission webhook.
+
+``Policies`` and ``Rego`` are its doors for programs of others (``docs/library.md``); each is
+imported when it is asked for (``__init__.pyi`` has their types: an import here would be one of all
+packages by all).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
 
 __version__ = "0.1.0"
+
+_DOOR: Final = frozenset(
+    {"InvalidPoliciesError", "NoVerdictError", "Policies", "Rego", "Violation"}
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DOOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415  # the command line needs none of it
+
+    return getattr(import_module(f"{__name__}.library"), name)

@@ -392,7 +392,7 @@ def test_an_extra_that_is_not_installed_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "type kafka needs waddle[kafka]" in done.stderr
+    assert "type kafka needs waddle-admission[kafka]" in done.stderr
 
 
 @pytest.mark.parametrize("half", ["serve", "sidecar"])
@@ -416,7 +416,7 @@ def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) 
         timeout=PATIENCE_SECONDS,
     )
     assert done.returncode != 0
-    assert "grpc:// needs waddle[grpc]" in done.stderr
+    assert "grpc:// needs waddle-admission[grpc]" in done.stderr
 
 
 def test_https_sinks_verify_their_peer(tmp_path: Path, authority: Path) -> None:

@@ -20,7 +20,7 @@ def parse(raw: bytes, path: str = "") -> Any:
         import _jsonnet  # noqa: PLC0415  # an extra
     except ImportError:
         raise ParseError(
-            "Jsonnet is read by a library that is not installed: pip install jsonnet"
+            "Jsonnet is read by a library that is not installed: pip install 'waddle-admission[jsonnet]'"
         ) from None
     folder = os.path.dirname(path)  # noqa: PTH120  # the text as it is
     try:

@@ -87,7 +87,7 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
         transport.load(parts.scheme)
     except ImportError as error:
         raise section.error(
-            "sidecarURL", f"{parts.scheme}:// needs waddle[{parts.scheme}]: {error}"
+            "sidecarURL", f"{parts.scheme}:// needs waddle-admission[{parts.scheme}]: {error}"
         ) from None
     tls = section.section("tls")
     files = transport.TLSFiles(

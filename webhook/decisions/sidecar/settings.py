@@ -121,7 +121,9 @@ def _listener(section: Section) -> Listener:
             try:
                 import_module("webhook.decisions.sidecar.grpc")
             except ImportError as error:
-                raise section.error("url", f"grpc:// needs waddle[grpc]: {error}") from None
+                raise section.error(
+                    "url", f"grpc:// needs waddle-admission[grpc]: {error}"
+                ) from None
             return Listener(
                 "grpc", parts.netloc, paths["certFile"], paths["keyFile"], paths["clientCAFile"]
             )

@@ -84,5 +84,7 @@ def configure(kind: str, section: Section) -> MakeSink:
         if kind not in EXTRAS:
             raise
         extra = EXTRAS[kind]
-        raise section.error("type", f"type {kind} needs waddle[{extra}]: {error}") from None
+        raise section.error(
+            "type", f"type {kind} needs waddle-admission[{extra}]: {error}"
+        ) from None
     return cast("Callable[[Section], MakeSink]", module.configure)(section)

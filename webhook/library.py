@@ -1,0 +1,218 @@
+r"""Waddle in a program of one's own: two doors, ``Policies`` and ``Rego``.
+
+::
+
+    from webhook import Policies, Rego
+
+    policies = Policies.load("policies/")
+    for violation in policies.review(pod):
+        print(violation.constraint, violation.message)
+
+    rego = Rego.compile({"p.rego": "package p\nallow if input.user == \"ada\""})
+    rego.value("data.p.allow", {"user": "ada"})
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedObject, Document
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.json import JsonTarget
+from webhook.policies.directory import PolicyDirectory
+from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
+from webhook.rego.results import ResultQuery
+from webhook.rego.run.text import to_json
+from webhook.rego.syntax.parser import parse_module
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from webhook.constraint.result import Responses
+    from webhook.rego.syntax.ast import RegoVersion
+
+_SECONDS: Final = 10.0
+_STEPS_MAX: Final = 1 << 62
+
+
+class InvalidPoliciesError(ValueError):
+    """Policies that cannot be used; ``faults`` says file, line and fault of each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+class NoVerdictError(RuntimeError):
+    """A review that came to no verdict: a policy failed, or took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One violation: what was violated (``Kind/name``), in which words, and what is to be done."""
+
+    constraint: str
+    message: str
+    details: Any
+    actions: tuple[str, ...]
+
+    @property
+    def denies(self) -> bool:
+        """Whether an admission would be denied for it."""
+        return "deny" in self.actions
+
+
+class Policies:
+    """ConstraintTemplates with their constraints, loaded whole. Any number of threads may share it."""
+
+    def __init__(self, client: Client) -> None:
+        self._snapshot = client.snapshot
+
+    @classmethod
+    def load(cls, *paths: str | PathLike[str]) -> Self:
+        """The policies of files and folders.
+
+        Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
+        """
+        client = Client(targets=(AdmissionTarget(), JsonTarget()), drivers=(RegoDriver(),))
+        report = PolicyDirectory(client, [Path(path) for path in paths]).load()
+        if report.faults:
+            raise InvalidPoliciesError([str(fault) for fault in report.faults])
+        if not report.constraints:
+            raise InvalidPoliciesError(
+                [f"no constraint in {', '.join(map(str, paths)) or 'nothing'}"]
+            )
+        return cls(client)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """Every constraint in force as ``Kind/name``."""
+        return tuple("/".join(one.key) for one in self._snapshot.constraints)
+
+    def review(
+        self,
+        obj: Mapping[str, Any],
+        *,
+        namespace: Mapping[str, Any] | None = None,
+        operation: str = "",
+        seconds: float = _SECONDS,
+    ) -> list[Violation]:
+        """What an object of Kubernetes violates, whatever the enforcement action.
+
+        ``namespace`` is the Namespace it is in, for constraints that select by its labels;
+        ``operation`` plays a request (CREATE, UPDATE, DELETE). Raises TypeError and ValueError for
+        what is no object of Kubernetes, :class:`NoVerdictError`.
+        """
+        if not isinstance(obj, Mapping):
+            raise TypeError(f"expected an object of Kubernetes, got {type(obj).__name__}")
+        missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
+        if missing:
+            raise ValueError(
+                f"expected an object of Kubernetes, which this is not: no {' and no '.join(missing)}; "
+                "review_document takes any JSON value"
+            )
+        found = AugmentedObject(
+            dict(obj), None if namespace is None else dict(namespace), operation
+        )
+        return self._found(found, seconds)
+
+    def review_document(
+        self, value: Any, *, name: str = "", seconds: float = _SECONDS
+    ) -> list[Violation]:
+        """What any JSON value violates, by constraints of templates for the target ``json``."""
+        return self._found(Document(value, name), seconds)
+
+    def _found(self, value: Any, seconds: float) -> list[Violation]:
+        limits = Limits(deadline=time.monotonic() + seconds)
+        responses = self._snapshot.review(value, limits=limits)
+        _refuse_without_verdict(responses)
+        return [
+            Violation(
+                "/".join(result.constraint.key), result.msg, result.details, tuple(result.actions)
+            )
+            for result in responses.results
+        ]
+
+
+def _refuse_without_verdict(responses: Responses) -> None:
+    told = [*map(str, responses.faults), *map(str, responses.undecided)]
+    if told or responses.deadline_exceeded:
+        raise NoVerdictError("; ".join(told) or "the review took too long")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One way in which a query holds: each expression's value, and each variable's."""
+
+    values: tuple[Any, ...]
+    bindings: dict[str, Any]
+
+
+class Rego:
+    """Compiled Rego. Any number of threads may share it."""
+
+    def __init__(self, sources: Mapping[str, str], version: RegoVersion, *, strict: bool) -> None:
+        self._version: RegoVersion = version
+        modules = [parse_module(text, name, version) for name, text in sources.items()]
+        self._program = compile_modules(modules, options=CompileOptions(strict=strict))
+        self._queries: dict[str, ResultQuery] = {}
+
+    @classmethod
+    def compile(
+        cls,
+        sources: str | Mapping[str, str],
+        *,
+        version: RegoVersion = "v1",
+        strict: bool = False,
+    ) -> Self:
+        """Modules by their names, or the text of one; raises ``webhook.rego.RegoErrors``."""
+        named = {"policy.rego": sources} if isinstance(sources, str) else sources
+        return cls(named, version, strict=strict)
+
+    def query(
+        self,
+        query: str,
+        input: Any = UNDEFINED,  # noqa: A002  # Rego's own name
+        *,
+        data: Mapping[str, Any] | None = None,
+        seconds: float = _SECONDS,
+    ) -> list[Answer]:
+        """Every way in which a query holds, in JSON's terms; none where it is undefined.
+
+        Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``.
+        """
+        if query not in self._queries:
+            self._queries[query] = ResultQuery(self._program, query, version=self._version)
+        context = EvaluationContext(time.monotonic() + seconds, _STEPS_MAX)
+        return [
+            Answer(
+                tuple(to_json(one.value) for one in solution.expressions),
+                {name: to_json(value) for name, value in solution.bindings.items()},
+            )
+            for solution in self._queries[query](input, dict(data or {}), context)
+        ]
+
+    def value(
+        self,
+        path: str,
+        input: Any = UNDEFINED,  # noqa: A002  # Rego's own name
+        *,
+        data: Mapping[str, Any] | None = None,
+        default: Any = None,
+        seconds: float = _SECONDS,
+    ) -> Any:
+        """The document at a path such as ``data.p.allow``; ``default`` where it is undefined.
+
+        Raises KeyError where no rule or package has this path, ``webhook.rego.EvaluationError``.
+        """
+        context = EvaluationContext(time.monotonic() + seconds, _STEPS_MAX)
+        found = self._program.rule(path)(input, dict(data or {}), context)
+        return default if found is UNDEFINED else to_json(found)
