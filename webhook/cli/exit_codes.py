@@ -68,6 +68,8 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
+    "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
+    "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
     "rego check": {OK: "all can be used", NO: "something cannot"},
     "rego eval": {
         OK: "evaluated",

@@ -20,6 +20,8 @@ _COMMANDS: Final = {
     "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
     "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
+    "expand": ("webhook.cli.expand", "Print what resources would make."),
+    "mutate": ("webhook.cli.mutate", "Print resources as mutators would leave them."),
     "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import name_of, namespace_of
+from webhook.cli import extension_run
 from webhook.cli.sources import CannotTest
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
@@ -19,6 +20,7 @@ from webhook.constraint.expansion import (
 )
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.mutation.expanding import expand
 from webhook.policies.validation import is_policy
 
 if TYPE_CHECKING:
@@ -27,16 +29,8 @@ if TYPE_CHECKING:
     from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
+    from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
-
-_MUTATIONS: Final = "mutations.gatekeeper.sh"
-
-# The Namespace that every cluster has, for objects in it where nobody gave it.
-_DEFAULT_NAMESPACE: Final = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "default"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +94,15 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outc
         client.add_data,
         lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
     )
-    namespaces = {"default": _DEFAULT_NAMESPACE, **client.snapshot.namespaces}
+    namespaces = {"default": extension_run.DEFAULT_NAMESPACE, **client.snapshot.namespaces}
     expansion = _expansion(sources.manifests)
+    mutations = extension_run.read_mutations(sources.manifests)
     findings = []
     for manifest in sources.manifests:
         obj = manifest.document
+        if mutations and extension_run.is_object(manifest):
+            # As at admission: what is reviewed, and expanded, is what would be stored.
+            _, obj = extension_run.mutate(mutations, obj, namespaces)
         namespace = namespaces.get(namespace_of(obj))
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
         responses = _review(
@@ -121,7 +119,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outc
                     sources.warnings,
                 ),
             )
-            for item in _expand(expansion, obj, namespace)
+            for item in _expand(expansion, mutations, obj, namespace)
         ]
         responses = with_implied(responses, implied) if implied else responses
         findings += [
@@ -141,21 +139,10 @@ def _constraints(client: Client) -> list[str]:
 
 
 def _expansion(manifests: Sequence[Manifest]) -> Expansion:
-    """The ExpansionTemplates among the manifests.
-
-    gator lets mutators change what is expanded; unknown here, they are refused
-    rather than left out.
-    """
+    """The ExpansionTemplates among the manifests."""
     found = [
         item for item in manifests if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
     ]
-    mutators = [item for item in manifests if item.gvk.group == _MUTATIONS]
-    if found and mutators:
-        first = mutators[0]
-        raise CannotTest(
-            f"auditing objects: {first.file}:{first.line}: mutators are not applied to expanded "
-            "resources: review without them, or without ExpansionTemplates"
-        )
     try:
         return Expansion([read_expansion_template(item.document) for item in found])
     except InvalidExpansion as error:
@@ -163,10 +150,13 @@ def _expansion(manifests: Sequence[Manifest]) -> Expansion:
 
 
 def _expand(
-    expansion: Expansion, obj: dict[str, Any], namespace: Mapping[str, Any] | None
+    expansion: Expansion,
+    mutations: MutationSnapshot,
+    obj: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
 ) -> list[Resultant]:
     try:
-        return expansion.expand(obj, namespace)
+        return expand(expansion, mutations, obj, namespace, on_error="reject")
     except InvalidExpansion as error:
         name = name_of(obj)
         raise CannotTest(

@@ -159,18 +159,6 @@ def test_gator_expands_the_same(program, policies, tmp_path):
     assert ours.returncode == theirs.returncode == 1
 
 
-def test_mutators_beside_expansion_are_refused_not_left_out(tmp_path):
-    mutator = {
-        "apiVersion": "mutations.gatekeeper.sh/v1",
-        "kind": "Assign",
-        "metadata": {"name": "m"},
-    }
-    run = gators_lines("-f", manifest(tmp_path, expands(), mutator))
-
-    assert run.returncode == 1
-    assert "mutators are not applied to expanded resources" in run.stderr
-
-
 def test_a_cluster_scoped_object_is_decided_as_admission_does(tmp_path):
     """Gator gives it an empty Namespace, so that it is namespaced for scope and selectors."""
     role = {"apiVersion": "rbac/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}

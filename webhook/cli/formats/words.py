@@ -17,6 +17,7 @@ MEANINGS: Final = {
     "junit": "JUnit's XML",
     "github": "annotations of GitHub's workflows",
     "text": "gator's own lines",
+    "patch": "JSON Patches of what changes",
 }
 """Every word there is, with what it gives."""
 

@@ -1,0 +1,100 @@
+"""``waddle mutate``, ``waddle expand``, and ``waddle test`` with mutators among the files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.mutation.documents import assign, label, pod
+
+EXPANSION = {
+    "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+    "kind": "ExpansionTemplate",
+    "metadata": {"name": "deployments"},
+    "spec": {
+        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+        "templateSource": "spec.template",
+        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+    },
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {"template": {"spec": {"containers": []}}},
+}
+OWNER = label("owner", "owner", "nobody")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that a test puts documents into."""
+    return tmp_path
+
+
+def put(folder: Path, *documents: dict[str, Any] | str) -> Path:
+    """The documents in one file."""
+    texts = [item if isinstance(item, str) else json.dumps(item) for item in documents]
+    file = folder / "all.yaml"
+    file.write_text("\n---\n".join(texts))
+    return file
+
+
+def test_resources_are_printed_as_mutators_leave_them(folder: Path) -> None:
+    shared = assign("env", "spec.containers[name: *].env", {"a": 1})
+    run = waddle("mutate", "-f", put(folder, OWNER, shared, pod("a", "b")))
+    assert run.returncode == 0, run.stderr
+    (found,) = yaml.safe_load_all(run.stdout)
+    assert found["metadata"]["labels"] == {"owner": "nobody"}
+    assert [item["env"] for item in found["spec"]["containers"]] == [{"a": 1}, {"a": 1}]
+    assert "&id" not in run.stdout
+
+
+def test_only_what_changes_is_printed_where_that_is_asked_for(folder: Path) -> None:
+    labelled = pod(name="b", labels={"owner": "me"})
+    run = waddle("mutate", "-o", "patch", "-f", put(folder, OWNER, pod(), labelled))
+    assert json.loads(run.stdout) == [
+        {
+            "resource": "Pod shop/p",
+            "mutators": "AssignMetadata//owner:0",
+            "patch": [{"op": "add", "path": "/metadata/labels", "value": {"owner": "nobody"}}],
+        }
+    ]
+
+
+def test_what_cannot_be_mutated_is_named(folder: Path) -> None:
+    run = waddle("mutate", "-f", put(folder, assign("a", "spec.containers.x", 1), pod("a")))
+    assert run.returncode == 2
+    assert "mutating Pod shop/p: mutation for mutator Assign" in run.stderr
+    conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
+    run = waddle("mutate", "-f", put(folder, *conflict, pod("a")))
+    assert run.returncode == 2
+    assert "conflicting schemas: [Assign.mutations.gatekeeper.sh /x" in run.stderr
+
+
+def test_what_resources_would_make_is_printed_mutated(folder: Path) -> None:
+    run = waddle("expand", "-f", put(folder, EXPANSION, OWNER, DEPLOYMENT, pod()))
+    assert run.returncode == 0, run.stderr
+    (found,) = yaml.safe_load_all(run.stdout)
+    assert found["kind"] == "Pod"
+    assert found["metadata"]["name"] == "web-pod"
+    assert found["metadata"]["labels"] == {"owner": "nobody"}
+    broken = {**DEPLOYMENT, "spec": {}}
+    run = waddle("expand", "-f", put(folder, EXPANSION, broken))
+    assert run.returncode == 2
+    assert 'expanding Deployment web: could not find source field "spec.template"' in run.stderr
+
+
+def test_what_is_reviewed_is_what_would_be_stored(folder: Path) -> None:
+    policies = [REQUIRED_LABELS, constraint("needs-owner", "owner")]
+    assert waddle("test", "-f", put(folder, *policies, pod())).returncode == 1
+    assert waddle("test", "-f", put(folder, *policies, OWNER, pod())).returncode == 0
+    generated = label("owner", "owner", "nobody", match={"source": "Generated"})
+    run = waddle("test", "-f", put(folder, *policies, EXPANSION, DEPLOYMENT))
+    assert run.returncode == 1
+    run = waddle("test", "-f", put(folder, *policies, EXPANSION, generated, DEPLOYMENT))
+    assert run.returncode == 0, run.stdout

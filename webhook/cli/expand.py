@@ -1,0 +1,64 @@
+"""``waddle expand``: print what resources would make, as ExpansionTemplates say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats.words import output_option
+from webhook.cli.terminal import complain, write
+
+_HELP = """Print the resources that those in the files would make, as gator expand does.
+
+A Deployment's Pod, for instance, where an ExpansionTemplate among the files says so. The mutators
+among them are applied to a resource before it is expanded, and to what comes of it.
+
+\b
+  waddle expand -f expansion/ -f deployment.yaml
+  waddle expand -f expansion/ -f deployment.yaml -o json
+"""
+
+
+@click.command(name="expand", help=_HELP + exit_codes.paragraph("expand"))
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    metavar="FILE",
+    multiple=True,
+    help="A file, a folder, or - for standard input. Repeatable.",
+)
+@output_option("yaml", "json")
+def command(filenames: tuple[str, ...], output: str) -> int:
+    """Expand and print."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli import extension_run  # noqa: PLC0415
+    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+
+    try:
+        sources = read_sources([Path(name) for name in filenames], any_value=False)
+        for warning in sources.warnings:
+            complain(warning)
+        mutations = extension_run.read_mutations(sources.manifests)
+        expansion = extension_run.read_expansion(sources.manifests)
+        namespaces = extension_run.namespaces_of(sources.manifests)
+        objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
+        found = [
+            item.object
+            for obj in objects
+            for item in extension_run.implied(
+                expansion,
+                mutations,
+                extension_run.mutate(mutations, obj, namespaces)[1],
+                namespaces,
+            )
+        ]
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    if found:
+        write(extension_run.as_manifests(found, output))
+    return exit_codes.OK
