@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import Deferred
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
-    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.admission import AdmissionRequest
     from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Budget
     from webhook.constraint.result import Responses, Undecided
@@ -87,20 +88,16 @@ class _Prepared:
 
 _UNPREPARED: Final = _Prepared()
 
-
-class _Concluded(NamedTuple):
-    """What was decided, and what the review found that led to it."""
-
-    outcome: Outcome
-    responses: Responses | None = None
+_Concluded: TypeAlias = "tuple[Outcome, Responses | None]"
+"""What was decided, and what the review found that led to it; a bare tuple, as each request makes
+one."""
 
 
 def _namespace_fault(
     request: AdmissionRequest, prepared: _Prepared
 ) -> AdmissionResponse | Unanswerable | None:
-    """What the request gets without the Namespace that was asked for; None with it."""
-    if prepared.namespace is None:
-        return None
+    """What the request gets if the Namespace that was asked for is not here; None if it is."""
+    assert prepared.namespace is not None
     if not prepared.namespace.done():
         message = f"Namespace {request.namespace} was not read in time"
         return Unanswerable(504, "deadline", message)
@@ -115,15 +112,11 @@ def _namespace_fault(
 
 def _status(outcome: Outcome) -> str:
     """What is counted; nothing for what goes on elsewhere, or finds no room to."""
-    match outcome:
-        case Pending():
-            return ""
-        case Unanswerable(reason=reason):
-            return "" if reason == _NO_ROOM else "error"
-        case response if response.allowed:
+    if isinstance(outcome, AdmissionResponse):
+        if outcome.allowed:
             return "allow"
-        case response:
-            return "deny" if response.code == 403 else "error"
+        return "deny" if outcome.code == 403 else "error"
+    return "" if isinstance(outcome, Pending) or outcome.reason == _NO_ROOM else "error"
 
 
 def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
@@ -209,7 +202,7 @@ class Admission:
         """Decide, and hand what was decided, or why nothing was, to the recorder."""
         recorder = self._recorder
         if recorder is None:
-            return self._decide(request, query, received_at, prepared).outcome
+            return self._decide(request, query, received_at, prepared)[0]
         revision = prepared.revision or self._serving.revision
         snapshot = None if revision is None else revision.snapshot
         times = received_at, prepared.began or time.monotonic()
@@ -233,29 +226,30 @@ class Admission:
         try:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
-            return _Concluded(Unanswerable(400, "malformed", str(error)))
+            return Unanswerable(400, "malformed", str(error)), None
         revision = prepared.revision or self._serving.revision
         if revision is None:
             message = "not ready: policies are not loaded yet"
-            return _Concluded(Unanswerable(503, "not_ready", message, retry=True))
+            return Unanswerable(503, "not_ready", message, retry=True), None
         if request.username in self._options.own_users:
-            return _Concluded(verdict.allowed(request.uid, "Gatekeeper does not self-manage"))
+            return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
         try:
             submission.check(request, revision.checks, any_action=self._options.any_action)
             if prepared.compiled is not None:
                 if not prepared.compiled.done():
                     message = "the template was not compiled in time"
-                    return _Concluded(Unanswerable(504, "deadline", message))
+                    return Unanswerable(504, "deadline", message), None
                 submission.check_compiled(prepared.compiled.result())
         except submission.Refused as refusal:
-            return _Concluded(verdict.errored(request.uid, refusal.code, str(refusal)))
+            return verdict.errored(request.uid, refusal.code, str(refusal)), None
         status = "error"
         try:
             until = received_at + seconds
             concluded = self._decide_in_force(request, revision, until, prepared)
             if concluded is None:
-                concluded = _Concluded(self._deferred(request, query, received_at, until, prepared))
-            status = _status(concluded.outcome)
+                awaited = self._deferred(request, query, received_at, until, prepared)
+                concluded = awaited, None
+            status = _status(concluded[0])
             return concluded
         finally:
             if status:
@@ -269,20 +263,22 @@ class Admission:
         """Decide by the policies in force; None for what takes too long on this thread."""
         if self._excluded(request, revision):
             message = "Namespace is set to be ignored by Gatekeeper config"
-            return _Concluded(verdict.allowed(request.uid, message))
-        if (fault := _namespace_fault(request, prepared)) is not None:
-            return _Concluded(fault)
+            return verdict.allowed(request.uid, message), None
+        if prepared.namespace is not None:
+            fault = _namespace_fault(request, prepared)
+            if fault is not None:
+                return fault, None
         found = self._review(request, revision, until, prepared)
         if found is None:
             return None
         if isinstance(found, Unanswerable):
-            return _Concluded(found)
+            return found, None
         responses, unexpanded = found
         outcome = self._judge(request, responses, unexpanded)
-        if not isinstance(outcome, Unanswerable) and outcome.allowed:
+        if isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notice = submission.notice(request, revision.checks)
             outcome = verdict.with_notice(outcome, notice) if notice else outcome
-        return _Concluded(outcome, responses)
+        return outcome, responses
 
     def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
         """Whether Config excludes the request's namespace; a Namespace counts as its own."""
