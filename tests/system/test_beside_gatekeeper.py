@@ -22,6 +22,7 @@ from tests.system.replicas import (
     template,
     until,
 )
+from webhook.controllers.constraint_crds import COLUMNS
 
 PATH = f"{CONSTRAINTS}/shared/words"
 PRUNED = 'waddle_status_fields_pruned{kind="ConstraintPodStatus"}'
@@ -30,7 +31,7 @@ QUIET_SECONDS = 6.0
 """How long a steady state is watched: every debounce, tick and turn is shorter."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane with Gatekeeper's CRDs and none of ours."""
     folder = tmp_path_factory.mktemp("beside")
@@ -131,6 +132,7 @@ def takes_over(plane: Plane, replicas: list[Replica], audited: dict[str, Any]) -
     """Its entries go and ours come; its CRDs are right and stay; its audit's findings stay."""
     names = [replica.name for replica in replicas]
     crd = f"{CRD_PATH}/shared.constraints.gatekeeper.sh"
+    until(lambda: COLUMNS in annotations(plane, crd), "its columns are added, once")
     before = plane.api.request("GET", crd)["metadata"]["resourceVersion"]
     for path in (PATH, f"{TEMPLATES}/shared"):
         until(lambda path=path: shown(plane, path) == names, f"byPod of {path} is ours")
@@ -144,6 +146,11 @@ def takes_over(plane: Plane, replicas: list[Replica], audited: dict[str, Any]) -
         assert replica.denies("shared")
     assert plane.api.request("GET", crd)["metadata"]["resourceVersion"] == before
     until(lambda: shown(plane, f"{CONSTRAINTS}/taken/words") == names, "and shown")
+
+
+def annotations(plane: Plane, path: str) -> dict[str, str]:
+    """Those of an object."""
+    return plane.api.request("GET", path)["metadata"].get("annotations") or {}
 
 
 def keeps_every_field(plane: Plane, replicas: list[Replica]) -> None:

@@ -24,6 +24,9 @@ CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 GENERATION: Final = "waddle.dev/template-generation"
 """The annotation of a CRD that says which generation of its template last changed it."""
 
+COLUMNS: Final = "waddle.dev/columns"
+"""The annotation of a CRD that says which columns of `kubectl get` were written into it."""
+
 SELECTION: Final = Selection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
 
@@ -44,6 +47,7 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
     annotations = {
         **crd["metadata"].get("annotations", {}),
         GENERATION: str(template["metadata"].get("generation", 0)),
+        COLUMNS: _column_names(crd),
     }
     metadata = {**crd["metadata"], "annotations": annotations, "ownerReferences": [owner]}
     return {**crd, "metadata": metadata}
@@ -56,12 +60,36 @@ def overlay_crd(wanted: Json, current: Json) -> Json | None:
     """
     if _is_newer(current, wanted):
         return None
+    wanted = _with_columns_as_they_are(wanted, current)
     changed = {
         **current,
         "metadata": _over(wanted["metadata"], current["metadata"]),
         "spec": _over(wanted["spec"], current["spec"]),
     }
     return None if _says_the_same(changed, current) else changed
+
+
+def _column_names(crd: Mapping[str, Any]) -> str:
+    columns = crd["spec"]["versions"][0].get("additionalPrinterColumns") or ()
+    return ",".join(column["name"] for column in columns)
+
+
+def _with_columns_as_they_are(wanted: Json, current: Json) -> Json:
+    """The wanted CRD without its columns, where they have been written before.
+
+    Gatekeeper replaces the spec of CRDs whole when it makes them too: who puts columns back
+    that somebody took away would write for ever, and so would it.
+    """
+    annotations = wanted["metadata"].get("annotations") or {}
+    known = (current["metadata"].get("annotations") or {}).get(COLUMNS)
+    same_versions = len(wanted["spec"]["versions"]) == len(current["spec"]["versions"])
+    if known is None or known != annotations.get(COLUMNS) or not same_versions:
+        return wanted
+    versions = [
+        {name: value for name, value in version.items() if name != "additionalPrinterColumns"}
+        for version in wanted["spec"]["versions"]
+    ]
+    return {**wanted, "spec": {**wanted["spec"], "versions": versions}}
 
 
 def _is_newer(current: Json, wanted: Json) -> bool:

@@ -13,7 +13,7 @@ from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.constraint_crds import GENERATION, overlay_crd, owned
+from webhook.controllers.constraint_crds import COLUMNS, GENERATION, overlay_crd, owned
 
 POLICIES = Path(__file__).parents[3] / "policies"
 CRD = Resource(
@@ -141,7 +141,26 @@ def test_a_crd_that_another_product_made_is_put_right():
         foreign = at(7)
         foreign["metadata"]["annotations"] = annotations
         changed = overlay_crd(at(1), foreign)
-        assert changed["metadata"]["annotations"] == annotations | {GENERATION: "1"}
+        assert changed["metadata"]["annotations"] == annotations | {
+            GENERATION: "1",
+            COLUMNS: at(1)["metadata"]["annotations"][COLUMNS],
+        }
+
+
+def test_columns_that_somebody_took_away_are_not_put_back_again_and_again():
+    """They are written into a CRD that never had them, and with other columns, once."""
+    bare = at(1)
+    for version in bare["spec"]["versions"]:
+        version["additionalPrinterColumns"] = version["additionalPrinterColumns"][:2]
+    assert overlay_crd(at(1), bare) is None
+    changed = overlay_crd(at(2), bare)
+    assert changed["spec"]["names"]["shortNames"] == ["g2"]
+    assert changed["spec"]["versions"] == bare["spec"]["versions"]
+    for annotation in (None, "state"):
+        bare["metadata"]["annotations"].pop(COLUMNS, None)
+        if annotation is not None:
+            bare["metadata"]["annotations"][COLUMNS] = annotation
+        assert overlay_crd(at(1), bare)["spec"] == at(1)["spec"]
 
 
 def test_a_property_that_the_template_lost_goes():
