@@ -18,7 +18,7 @@ from loadtest.changes.churn import Churn
 from loadtest.changes.policies import LABEL, Changing
 from loadtest.cluster.servers import Server
 from loadtest.cluster.stages import Site, site
-from tests.system.replicas import until
+from tests.patience import until
 
 PROGRAMS = ("waddle", "gatekeeper")
 STATES = ("quiet", "churn")

@@ -19,9 +19,10 @@ from loadtest.bench.servers import Server as Answering
 from loadtest.cluster.content import CANARY
 from tests.behaviour.serving import unverified
 from tests.cluster import ApiError
+from tests.patience import until
 from tests.ports import free_ports
 from tests.programs import build, gatekeeper_sources
-from tests.system.replicas import CRD_PATH, NAMESPACE, Plane, config_map, review_of, until
+from tests.system.replicas import CRD_PATH, NAMESPACE, Plane, config_map, review_of
 
 GATEKEEPER_NAMESPACE = "gatekeeper-system"
 OPERATIONS = tuple(f"--operation={name}" for name in ("webhook", "status", "generate"))

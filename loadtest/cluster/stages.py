@@ -15,9 +15,10 @@ from loadtest.bench.servers import Cores
 from loadtest.cluster import content
 from loadtest.cluster.servers import Server, cpu_seconds, gatekeeper, install_gatekeeper, waddle
 from tests.cluster import Api, ApiError, Cluster
+from tests.patience import until
 from tests.programs import build
 from tests.system.bulk import create
-from tests.system.replicas import CONSTRAINTS, CRD_PATH, TEMPLATES, WORKLOADS, Plane, until
+from tests.system.replicas import CONSTRAINTS, CRD_PATH, TEMPLATES, WORKLOADS, Plane
 
 REPLICAS = 3
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from loadtest.bench.measurement import make_certificates, say
 from loadtest.bench.servers import Cores
@@ -16,7 +17,8 @@ from tests.programs import ProgramUnavailableError
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
-Places = tuple[float, ...]
+# The places of a curve are numbers of its own kind, which only the curve reads.
+Places = tuple[Any, ...]
 
 CURVES: dict[str, tuple[Callable[[Stand, Places], None], Places]] = {
     "matching": (admission.matching, admission.MATCHING),

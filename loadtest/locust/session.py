@@ -134,7 +134,7 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
             self.host = targets[self.number % len(targets)].rstrip("/")
         elif environment.host:
             self.host = environment.host.rstrip("/")
-        if self.ssl_context_factory is None:
+        if self.ssl_context_factory is None:  # type: ignore[has-type]  # locust is untyped here
             self.insecure = not self.options.ca_file
             self.ssl_context_factory = self._context
         super().__init__(environment)

@@ -12,10 +12,12 @@ from loadtest.bench.machine import describe
 from loadtest.reports import workload
 from loadtest.reports.etcd import stored_bytes
 from loadtest.reports.page import markdown
+from tests.patience import until
 from tests.programs import ProgramUnavailableError
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import Plane, Replica, until
+from tests.system.replicas import Plane, Replica
+from webhook.reports.report_api import WGPOLICY
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 PREFIX = "/registry/wgpolicyk8s.io/"
@@ -130,7 +132,7 @@ def _uid(entry: dict[str, Any], report: dict[str, Any]) -> str:
 def _rolled(plane: Plane, pods: int) -> dict[str, Any]:
     """Writes while every Pod is replaced, with reports of admissions alone."""
     for number in range(workload.SPACES):
-        reporting.delete_all(plane, reporting.WGPOLICY, workload.space(number))
+        reporting.delete_all(plane, WGPOLICY, workload.space(number))
     before = reporting.writes(plane)
     with Replica(plane, "serving", *SERVE) as replica:
         replica.wait_ready()

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.cluster import ApiError
-from tests.system.replicas import WEBHOOKS, Plane, try_request, until
+from tests.patience import until
+from tests.system.replicas import WEBHOOKS, Plane, try_request
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
 LEVELS = ("baseline-", "restricted-")
@@ -16,6 +18,10 @@ SPACES = 10
 """Namespaces that the Pods are spread over."""
 
 AT_ONCE = 8
+
+
+def _is_there(plane: Plane, path: str) -> bool:
+    return try_request(plane.api, "GET", path) is not None
 
 
 def constraints() -> list[dict[str, Any]]:
@@ -50,10 +56,7 @@ def make_spaces(plane: Plane) -> None:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         plane.api.apply(f"/api/v1/namespaces/{name}", body)
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        until(
-            lambda account=account: try_request(plane.api, "GET", account) is not None,
-            "the service account is made",
-        )
+        until(partial(_is_there, plane, account), "the service account is made")
 
 
 def pod(name: str, image: str) -> dict[str, Any]:

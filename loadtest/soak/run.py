@@ -10,7 +10,8 @@ from loadtest.soak.clients import Client, Crowd
 from loadtest.soak.site import REPLICAS, Policies, Replicas, rss_mib
 from loadtest.soak.verdict import Memory, Tally, broken
 from tests.cluster import Cluster
-from tests.system.replicas import Plane, until
+from tests.patience import until
+from tests.system.replicas import Plane
 
 CLIENTS = 6
 SAMPLE_SECONDS = 5.0
@@ -64,13 +65,15 @@ def _soak(plan: Plan, plane: Plane, say: Callable[[str], None]) -> Outcome:
         until(lambda: first.denies("forbidden") and first.denies("word-0"), "policies in force")
         while len(crowd.members) < REPLICAS:
             replicas.start_one()
-        for thread in (policies, *clients):
-            thread.start()
+        policies.start()
+        for client in clients:
+            client.start()
         try:
             samples = _watch(plan, replicas, clients, say)
         finally:
-            for thread in (*clients, policies):
-                thread.stop()
+            for client in clients:
+                client.stop()
+            policies.stop()
     finally:
         replicas.stop()
     tally = Tally()

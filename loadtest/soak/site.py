@@ -8,7 +8,8 @@ from pathlib import Path
 
 from loadtest.soak.clients import FORBIDDEN, Crowd, Member
 from tests.cluster import ApiError
-from tests.system.replicas import Plane, Replica, constraint, template, until
+from tests.patience import until
+from tests.system.replicas import Plane, Replica, constraint, template
 
 OPERATIONS = ("--operation=webhook", "--operation=status", "--operation=generate")
 REPLICAS = 3

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 
 from loadtest.drill.drill import Bystander, Row, elsewhere, server
-from tests.behaviour.serving import PATIENCE_SECONDS, pod, read_all, review, unverified
+from tests.behaviour.serving import pod, read_all, review, unverified
+from tests.patience import PATIENCE_SECONDS
 
 CONNECTIONS = 64
 MEMORY_MIB_MAX = 256

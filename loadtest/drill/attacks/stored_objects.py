@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loadtest.drill.drill import Row
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.replicas import NAMESPACE, Plane, Replica, constraint, template, until
+from tests.system.replicas import NAMESPACE, Plane, Replica, constraint, template
 from tests.system.strange import CONFIG, Fuzz, try_apply, write_all
 
 FOLLOW_SECONDS_MAX = 15
