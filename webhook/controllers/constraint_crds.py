@@ -60,7 +60,7 @@ def overlay_crd(wanted: Json, current: Json) -> Json | None:
     """
     if _is_newer(current, wanted):
         return None
-    wanted = _with_columns_as_they_are(wanted, current)
+    wanted = _with_owner_as_it_is(_with_columns_as_they_are(wanted, current), current)
     changed = {
         **current,
         "metadata": _over(wanted["metadata"], current["metadata"]),
@@ -94,8 +94,24 @@ def _with_columns_as_they_are(wanted: Json, current: Json) -> Json:
 
 def _is_newer(current: Json, wanted: Json) -> bool:
     ours, theirs = wanted["metadata"], current["metadata"]
-    same_owner = ours.get("ownerReferences") == theirs.get("ownerReferences")
-    return same_owner and _generation(theirs) > _generation(ours)
+    return _owner(ours) == _owner(theirs) and _generation(theirs) > _generation(ours)
+
+
+def _owner(metadata: Mapping[str, Any]) -> str:
+    """The UID of the template that owns a CRD; empty where none does."""
+    owners = metadata.get("ownerReferences") or ()
+    return next((owner.get("uid", "") for owner in owners if owner.get("controller")), "")
+
+
+def _with_owner_as_it_is(wanted: Json, current: Json) -> Json:
+    """The wanted CRD with the current owners, where the template is among them already.
+
+    Gatekeeper names it by another version of its kind, and would do so again.
+    """
+    ours, theirs = wanted["metadata"], current["metadata"]
+    if _owner(ours) != _owner(theirs):
+        return wanted
+    return {**wanted, "metadata": {**ours, "ownerReferences": theirs["ownerReferences"]}}
 
 
 def _generation(metadata: Mapping[str, Any]) -> int:

@@ -163,6 +163,16 @@ def test_columns_that_somebody_took_away_are_not_put_back_again_and_again():
         assert overlay_crd(at(1), bare)["spec"] == at(1)["spec"]
 
 
+def test_a_template_named_as_owner_by_another_version_of_its_kind_is_the_owner():
+    current = at(1)
+    current["metadata"]["ownerReferences"][0]["apiVersion"] = "templates.gatekeeper.sh/v1beta1"
+    assert overlay_crd(at(1), current) is None
+    changed = overlay_crd(at(2), current)
+    assert changed["metadata"]["ownerReferences"] == current["metadata"]["ownerReferences"]
+    anew = overlay_crd(at(1, "made anew"), current)
+    assert [owner["uid"] for owner in anew["metadata"]["ownerReferences"]] == ["made anew"]
+
+
 def test_a_property_that_the_template_lost_goes():
     crd = wanted(templates()[0])
     current = yaml.safe_load(yaml.safe_dump(crd))
