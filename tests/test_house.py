@@ -107,3 +107,34 @@ def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
     )
     assert finished.returncode != 0
     assert "webhook.rego.code_cache -> os" in finished.stdout
+
+
+MADE_UP = {Path("tests/test_coverage_floors.py")}
+REFERENCE = re.compile(r":(?:mod|class|func|meth|data|attr|exc):`[~!]?(webhook\.[\w.]+)`")
+FILE = re.compile(r"(?<![\w/.-])((?:webhook|tests|loadtest)/[\w/]+\.py)\b")
+
+
+def is_there(dotted: str) -> bool:
+    """Whether a module of this name is there, or one that has this name in it."""
+    known, parts = modules(), dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        path = known.get(".".join(parts[:end]))
+        if path is not None:
+            rest = parts[end:]
+            return not rest or re.search(rf"\b{rest[0]}\b", path.read_text()) is not None
+    return False
+
+
+def test_what_docstrings_and_documents_refer_to_is_there():
+    """A module that moves takes along what is said of it."""
+    code = (
+        path for name in ("webhook", "tests", "loadtest") for path in (ROOT / name).rglob("*.py")
+    )
+    missing = []
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *code):
+        relative, text = path.relative_to(ROOT), path.read_text()
+        missing += [f"{relative}: {name}" for name in REFERENCE.findall(text) if not is_there(name)]
+        if relative not in MADE_UP and relative.name != "CHANGELOG.md":
+            files = set(FILE.findall(text))
+            missing += [f"{relative}: {one}" for one in files if not (ROOT / one).is_file()]
+    assert missing == []
