@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster compare-cluster bench bench-quick bench-rego bench-command-line bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster compare-cluster bench bench-quick bench-rego bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
 .PHONY: coverage coverage-generator mutants
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -123,6 +123,9 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 
 bench-command-line: setup ## CPU of `waddle` from start to end, beside gator, 1 minute
 	$(BIN)/python -m loadtest.command_line $(CONFORMANCE)/gatekeeper-library
+
+bench-configurations: setup ## `waddle conftest test` beside conftest: 1,000 files, 50 policies, 2 minutes
+	$(BIN)/python -m loadtest.configurations
 
 bench-bounds: setup ## what deadlines and budgets cost the Rego engine, 1 minute
 	$(BIN)/python -m loadtest.rego.bounds $(CONFORMANCE)/gatekeeper-library

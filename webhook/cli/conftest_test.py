@@ -50,7 +50,13 @@ document of each file.
 @click.option("--fail-on-warn", is_flag=True, help="Exit with 1 for warnings, 2 for failures.")
 @click.option("--no-fail", is_flag=True, help="Exit with 0 whatever the results.")
 @click.option("--suppress-exceptions", is_flag=True, help="Do not show exceptions.")
-@click.option("-u", "--update", multiple=True, hidden=True, help="Not supported.")
+@click.option(
+    "-u",
+    "--update",
+    multiple=True,
+    metavar="URL",
+    help="Policies to fetch before: a path, file://, http:// or https://.",
+)
 @click.option("--tls", is_flag=True, default=True, hidden=True, help="Of --update.")
 @SHOWING
 @CONFIG_FILE
@@ -58,8 +64,6 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     """Load, read, evaluate and report."""
     if not paths:
         raise Refused("missing required arguments")
-    if options["update"]:
-        raise Refused("running test: update policies: --update is not supported, fetch them before")
     # Here and not above: --help and a mistyped flag need none of it.
     from webhook.conftest.policies import PolicyError  # noqa: PLC0415
 
@@ -73,6 +77,10 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
     from webhook.conftest import output, result, run  # noqa: PLC0415  # as above
 
     asked = _asked(paths, options)
+    if options["update"]:
+        from webhook.conftest import fetched  # noqa: PLC0415  # as above
+
+        fetched.update(asked.policies[0], lists(options["update"]))
     outcome = run.test(asked)
     for fault in outcome.faults:
         complain(f"Error: running test: {fault}")

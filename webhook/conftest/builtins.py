@@ -70,6 +70,14 @@ TABLE: Final = {
 """The built-ins by name."""
 
 
+def named(error: Exception) -> str:
+    """An error with the names that policies call."""
+    text = str(error)
+    for name, private in _IN_FOLDER.items():
+        text = text.replace(f"{private}:", f"{name}:")
+    return text
+
+
 def placed(module: Module) -> Module:
     """The module with its folder in each call that reads files beside it."""
     if _FILE not in module.source and _FILES not in module.source:

@@ -164,14 +164,16 @@ def _bytes_of(path: str) -> bytes:
                 else:
                     raw = stream.read(min(os.fstat(stream.fileno()).st_size, FILE_BYTES_MAX) + 1)
         except OSError as error:
-            raise FileError(path, f"get configuration content: {_reason(error)}") from None
+            raise FileError(path, _reason(error)) from None
     if len(raw) > FILE_BYTES_MAX:
         raise FileError(path, f"larger than {FILE_BYTES_MAX} bytes")
     return raw
 
 
 def _reason(error: OSError) -> str:
-    return error.strerror or str(error)
+    """As Go says it."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def combined(configurations: Sequence[Configuration]) -> list[dict[str, Any]]:

@@ -260,8 +260,8 @@ class Policies:
             return entry(document, data, context), tuple(printed), tuple(lines)
         except EvaluationError as error:
             if self._options.builtin_errors and error.code == "eval_builtin_error":
-                raise PolicyError(f"{what}: built-in error: [{error}]") from None
-            raise PolicyError(f"{what}: evaluating policy: {error}") from None
+                raise PolicyError(f"{what}: built-in error: [{builtins.named(error)}]") from None
+            raise PolicyError(f"{what}: evaluating policy: {builtins.named(error)}") from None
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from webhook.conftest import tracing
+from webhook.conftest.builtins import named
 from webhook.conftest.policies import (
     PolicyError,
     PolicyOptions,
@@ -67,7 +68,9 @@ def verify(
         if namespaces and not matching([result.package.removeprefix("data.")], namespaces):
             continue
         if result.error is not None:
-            outcome.faults.append(f"run test: {result.package}.{result.name}: {result.error}")
+            outcome.faults.append(
+                f"run test: {result.package}.{result.name}: {named(result.error)}"
+            )
             continue
         outcome.tests.append((result, traced))
         outcome.results.append(_told(result, traced))

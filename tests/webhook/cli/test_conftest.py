@@ -308,3 +308,28 @@ def test_a_file_that_never_ends_is_not_waited_for_in_a_folder(folder):
     os.mkfifo(folder / "policy" / "pipe.yaml")
 
     assert conftest(folder, "test", "--ignore", "pod", "policy", "good.yaml").returncode == 0
+
+
+def test_policies_are_fetched_from_folders_and_files_before_a_run(folder):
+    (folder / "remote").mkdir()
+    (folder / "remote" / "r.rego").write_text(OTHER.replace("other", "main"))
+
+    for source in ("remote", f"file://{folder}/remote", "file::remote/r.rego"):
+        run = conftest(folder, "test", "-p", f"new-{len(source)}", "-u", source, "good.yaml")
+        assert "1 test, 0 passed" in run.stdout, run.stderr
+    refused = conftest(folder, "test", "-u", "oci://x/y", "good.yaml")
+    assert "oci is not supported" in refused.stderr
+    assert refused.returncode == 1
+
+
+def test_a_built_ins_complaint_is_told_where_that_is_asked_for(folder):
+    (folder / "policy" / "x_test.rego").write_text(
+        'package x_test\ntest_x if parse_config_file("none.yaml")\n'
+    )
+
+    told = conftest(folder, "verify", "--show-builtin-errors")
+
+    assert "parse_config_file: " in told.stderr
+    assert "conftest.parse" not in told.stderr
+    assert "none.yaml: no such file or directory" in told.stderr
+    assert "1 failure" in conftest(folder, "verify").stdout
