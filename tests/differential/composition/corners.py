@@ -13,8 +13,8 @@ from tests.differential.composition.places import EACH
 DEEP: Final = 24
 """Iterations in one body that are more than a Python function may nest."""
 
-_NESTED: Final = "; ".join(
-    f"some w{n} in {'v' if n % 9 == 0 else '[[v]]'}; w{n} != 7" for n in range(DEEP)
+_NESTED: Final = "c := [v]; " + "; ".join(
+    f"some w{n} in {'v' if n % 9 == 0 else 'c'}; w{n} != 7" for n in range(DEEP)
 )
 
 RULES: Final = (
@@ -38,9 +38,10 @@ RULES: Final = (
             ("v == [1]", "v == {1}"),
             ("v == 1", 'v == "1"'),
             ("v == {1}", 'v == {"a"}'),
-            ("v[x] == v[x]; x != 0", "some y; v[x] == v[y]; x != y"),
-            ("some x, y; v[x] == v[y]; x != y", "v[x] == v[x]; x != 0"),
-            ("v[_] == v[_]", "v[x] == v[x]"),
+            ('v == ["a", "b"]', 'v == ["a", "c"]'),
+            ("w := [v, 1, v]; w[x] == w[x]; x != 0", "w := [v, 1, v]; w[x] == w[y]; x != y"),
+            ("w := [v, 1, v]; w[x] == w[y]; x != y", "w := [v, 1, v]; w[x] == w[x]; x != 0"),
+            ("w := [v, 1, v]; w[_] == w[_]", "w := [v, 1, v]; w[x] == w[x]"),
         )
     ),
     # Below `not`: what is computed before must be defined.
@@ -63,6 +64,10 @@ RULES: Final = (
     "@ contains [i, x] if { EACH; x := [e | some e in input.review.xs; e != `a`] }",
     "@ contains [i, x] if { EACH; x := {e | some e in input.parameters.vs; is_string(e)} }",
     "@ contains [i, x] if { EACH; x := [input.review.a | true] }",
+    (
+        "@ contains [w, m] if { k := input.parameters.vs[13]; some w in input.review.xs; "
+        "m := [1 | w != k; k != 1] }"
+    ),
     '@ contains t if { EACH; t := $"<{v}>" }',
     '@ contains [t, upper(t)] if { EACH; t := $"<{v}>"; t in ["<a>", "<1>"]; t != ["<a>"] }',
     "@ contains [x == true, y in [false], {x, y}] if { EACH; x := v < 1; y := v >= 1 }",
@@ -139,6 +144,41 @@ RULES: Final = (
     "@ := {input.review.a: 1, `a`: 2, `b`: 3, input.review.k: 4}",
     "@ := x if { k := `a`; x := {k: 1, `a`: 2} }",
     "@ := x if { some k in [`a`]; some l in [`a`, `b`]; l != `b`; x := {`a`: 2, k: 1, l: 3} }",
+    "@ contains x if { x := input.parameters.vs[4][_] }",
+    "@ contains x if { input.parameters.vs[21][x] }",
+    "@ contains x if { input.parameters.vs[22][x] }",
+    "@ contains [x, y] if { x := object.get(input, `parameters`, {}).vs[13]; y := x }",
+    "@ contains [x, y] if { x := object.get(input, [`parameters`, `vs`], []); y := x[13] }",
+    "@ contains [i, x] if { EACH; x := object.get(input, v, 0) }",
+    "@ contains i if { EACH; walk(v) }",
+    # Members that there never are, or that any pattern meets, where nobody tells them apart.
+    "@ contains i if { EACH; not @f(v) }\n@f(y) if { @s[x]; x != y }\n@s contains 1 if { 1 == 2 }",
+    *(
+        f"@ contains i if {{ EACH; not @f(v) }}\n@f(v) if {{ {body} }}\n"
+        '@s contains {"a": y, "b": z} if { y := input.review.xs[z] }\n'
+        '@n contains {"a": y, "b": z} if { y := input.review.missing[z] }\n'
+        '@m contains {"a": y, "b": 1} if { some y in [1]; 1 == 2 }'
+        for body in (
+            '@s[{"a": x, "b": y}]; x == v; y != 7',
+            'y := 1; @s[{"a": v, "b": y}]',
+            '@m[{"a": v, "b": x}]; x != 7',
+            '@n[{"a": v, "b": x}]; x != 7',
+        )
+    ),
+    # What stands outside of loops and is dear.
+    "@ := [x | "
+    + "; ".join(f'x{n} := concat("-", [input.review.a, "{n}"])' for n in range(40))
+    + "; x := x39]",
+    "@ := x39 if { "
+    + "; ".join(f'x{n} := concat("-", [input.review.a, "{n}"])' for n in range(40))
+    + " }",
+    "@ := [x | "
+    + "; ".join(f'x{n} := sprintf("%s-%v", [input.review.a, {n}])' for n in range(40))
+    + "; x := x39]",
+    "@ contains [i, x] if { EACH; startswith(x, v[x]) }",
+    "@ contains [i, x] if { EACH; object.get(v, [x], v[x]) == v[x] }",
+    "@ contains [i, x] if { EACH; [x, v[x]] == [y, v[y]]; x != y }",
+    "@ contains [i, x] if { EACH; sprintf(`%v`, [v], x) }",
     # Texts.
     *(
         f"@ contains [i, x] if {{ EACH; x := {made} }}"
@@ -180,6 +220,7 @@ REPLACED: Final = (
     ),
     "@ contains [i, x] if { EACH; x := @d with @e as v }\n@d := [1 | @e == 1]\n@e := 2",
     "@ contains [i, x] if { EACH; x := @d[i] with @d as v }\n@d[k] := 1 if some k in [0, 3]",
+    "@ contains [i, x] if { EACH; x := @q with @d as v }\n@q := @d.b.c\n@d[k].a := 1 if some k in [`b`]",
     "@ contains [i, x] if { EACH; x := [y | @s[y]] with @s as {v} }\n@s contains 1 if input.review.a",
 )
 

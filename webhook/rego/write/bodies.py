@@ -311,22 +311,9 @@ class Bodies:
             args = [self._hoisted(arg) for arg in lit.args]
             out = None if lit.out is None else self._hoisted(lit.out)
             inner = ir.Call(lit.name, args, lit.location, out=out)
-        elif isinstance(lit, ir.Test):
-            inner = ir.Test(self._below(lit.term), lit.location)
-        elif isinstance(lit, ir.Every):
-            inner = ir.Every(lit.key, lit.value, self._hoisted(lit.domain), lit.body, lit.location)
-        elif isinstance(lit, ir.Not):
-            inner = ir.Not(lit.body, lit.explicit, lit.location)
         else:
-            assert isinstance(lit, ir.Logic), "a print is without its `not`"
-            inner = ir.Logic(
-                lit.operator,
-                lit.left,
-                lit.right,
-                lit.explicit_left,
-                lit.explicit_right,
-                lit.location,
-            )
+            assert isinstance(lit, ir.Test), "nothing else is negated but as a body"
+            inner = ir.Test(self._below(lit.term), lit.location)
         self._function.condition(negation(self.exists(lambda: self._literal(inner))))
 
     def _below(self, term: ir.Term) -> ir.Term:

@@ -22,26 +22,23 @@ def given_properties(
     names = property_names(pattern)
     if names is None or not node.rules:
         return None
+    members = []
     for rule in node.rules:
-        if not isinstance(rule.key, ir.Object):
-            return None
-        theirs = property_names(rule.key)
+        theirs = property_names(rule.key) if isinstance(rule.key, ir.Object) else None
         if theirs is None or theirs.keys() != names.keys():
             return None
+        members.append(theirs)
     given = [key for key, value in names.items() if bound(value)]
     if not given or len(given) == len(names):
         return None
-    for rule in node.rules:
-        theirs = property_names(rule.key)
-        if theirs and not all(isinstance(theirs[key], ir.Var | ir.Const) for key in given):
+    for theirs in members:
+        if not all(isinstance(theirs[key], ir.Var | ir.Const) for key in given):
             return None
     return given
 
 
-def property_names(term: ir.Term | None) -> dict[str, ir.Term] | None:
+def property_names(term: ir.Object) -> dict[str, ir.Term] | None:
     """The properties of an object term by name, if all names are constant strings."""
-    if not isinstance(term, ir.Object):
-        return None
     found: dict[str, ir.Term] = {}
     for key, value in term.items:
         if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in found:

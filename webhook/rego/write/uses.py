@@ -59,7 +59,8 @@ class Uses:
                 continue
             if isinstance(lit, (ir.Every, ir.Not)):
                 self._body(lit.body)
-            elif isinstance(lit, ir.Logic):
+            else:
+                assert isinstance(lit, ir.Logic)
                 self._body(lit.left)
                 self._body(lit.right)
 
