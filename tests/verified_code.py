@@ -20,12 +20,14 @@ Names = frozenset[str]
 ATTRIBUTES: Final = frozenset(
     [
         "append",
+        "charge",
         "check",
         "difference",
         "endswith",
         "found_in",
         "get",
         "items",
+        "keys",
         "left",
         "next_check",
         "pay",

@@ -14,13 +14,13 @@ from webhook.cel.errors import (
     InstantiationError,
     ParseError,
     Problem,
+    TimeUpError,
 )
 from webhook.cel.exact import exact_form
+from webhook.cel.fast import fast_form
 from webhook.cel.syntax.parser import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.exact import Run
@@ -35,12 +35,21 @@ class Expression:
     source: str
     type: Type
     exact: Run = field(repr=False)
+    fast: Run | None = field(default=None, repr=False)
 
-    def evaluate(self, variables: Mapping[str, Value], meter: Meter) -> Value:
+    def evaluate(self, variables: dict[str, Value], meter: Meter) -> Value:
         """Its value, or :class:`~webhook.cel.errors.EvaluationError`.
 
         ``variables`` is left as it is.
         """
+        if self.fast is not None:
+            left = meter.left
+            try:
+                return self.fast(variables, meter)
+            except TimeUpError:
+                raise
+            except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
+                meter.rewind(left)
         try:
             return self.exact(dict(variables), meter)
         except RecursionError:
@@ -60,7 +69,7 @@ def _compiled(source: str, environment: Environment) -> Expression:
     fault = fault_of_constants(checked)
     if fault is not None:
         raise InstantiationError(source, fault)
-    return Expression(source, checked.type, exact_form(checked))
+    return Expression(source, checked.type, exact_form(checked), fast_form(checked))
 
 
 def unchecked_expression(source: str, environment: Environment) -> Expression:

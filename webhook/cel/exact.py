@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
 
-Run: TypeAlias = "Callable[[dict[Any, Value], Meter], Value]"
+Run: TypeAlias = "Callable[[Any, Meter], Value]"
 """Computes a node: variables by name (those of macros by number), and what may be spent."""
 
 VARIABLES: Final = "kubernetes.variables"

@@ -46,6 +46,11 @@ class Meter:
         if left < self.next_look:
             self.check()
 
+    def rewind(self, left: int) -> None:
+        """Take back what has been paid since so much was left."""
+        self.left = left
+        self.next_look = left - CHECK_EVERY
+
     def check(self) -> None:
         """Look at what is left, and at the clock."""
         if self.left < 0:
