@@ -55,7 +55,7 @@ def _add(found: list[tuple[str, int, int, int, int]], path: str) -> None:
         found.append((path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
 
 
-class Subject:
+class Watched:
     """Some paths and what to do when they have changed."""
 
     def __init__(self, paths: Sequence[Path], reload: Callable[[], bool]) -> None:
@@ -74,7 +74,7 @@ class Subject:
             self._content = self._reload()
 
 
-def watch(subjects: Sequence[Subject], stop: threading.Event, *, interval_seconds: float) -> None:
+def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_seconds: float) -> None:
     """Look at each subject when something is reported, and every interval, until stopped."""
     from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
 
@@ -110,6 +110,6 @@ def watch(subjects: Sequence[Subject], stop: threading.Event, *, interval_second
                 _look(subjects, again=True)
 
 
-def _look(subjects: Sequence[Subject], *, again: bool) -> None:
+def _look(subjects: Sequence[Watched], *, again: bool) -> None:
     for subject in subjects:
         subject.look(again=again)

@@ -21,7 +21,7 @@ from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
-from webhook.app.files import Subject
+from webhook.app.files import Watched
 from webhook.app.isolation import isolation
 from webhook.app.priority import SWITCH_INTERVAL_SECONDS
 from webhook.app.specialisation import SpecialisingThread
@@ -142,7 +142,7 @@ class Process:
                 retries=settings.readiness_retries,
             )
             self._policies = loader
-            subjects.append(Subject(paths, loader.load))
+            subjects.append(Watched(paths, loader.load))
         self._decisions = self._decision_log(lines)
         self._admission = self._admission_port(lines)
         self._audit = self._audit_thread(lines)
@@ -165,10 +165,10 @@ class Process:
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
         if self._certificate is not None and self._certificate.paths:
-            subjects.insert(0, Subject(self._certificate.paths, self._certificate.load))
+            subjects.insert(0, Watched(self._certificate.paths, self._certificate.load))
         if self._decisions is not None:
             path = Path(settings.decision_log_config).absolute()
-            subjects.append(Subject((path,), self._decisions.reload))
+            subjects.append(Watched((path,), self._decisions.reload))
         self._reload = ReloadThread(subjects, self._log, settings.poll_interval_seconds)
 
     async def run(self) -> int:

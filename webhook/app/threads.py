@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from webhook.app.files import Subject, watch
+from webhook.app.files import Watched, watch
 from webhook.app.priority import stand_behind
 from webhook.metrics.registry import Registry
 from webhook.server.hub import Hub
@@ -90,7 +90,7 @@ class ProbeThread:
 class ReloadThread:
     """Loads each subject once, then whenever it changes, until stopped."""
 
-    def __init__(self, subjects: Sequence[Subject], log: Logger, interval_seconds: float) -> None:
+    def __init__(self, subjects: Sequence[Watched], log: Logger, interval_seconds: float) -> None:
         self._subjects = subjects
         self._log = log
         self._interval_seconds = interval_seconds

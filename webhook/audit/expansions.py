@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of
 from webhook.audit.pages import ListStatistics, Pages
-from webhook.audit.patience import FORBIDDEN
 from webhook.cluster.errors import ApiError
 from webhook.constraint.expansion import (
     CYCLE,
@@ -49,7 +48,7 @@ async def read_expansion(client: Client, kinds: Iterable[Resource], log: Logger)
                 except InvalidExpansion as error:
                     log.warning("ExpansionTemplate not used", name=name_of(item), error=str(error))
     except ApiError as error:
-        if error.status != FORBIDDEN and not error.is_absent:
+        if not error.is_forbidden and not error.is_absent:
             raise
         log.warning("ExpansionTemplates not used", error=str(error))
     for name in sorted(found.cyclic):

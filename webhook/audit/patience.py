@@ -22,8 +22,6 @@ refused for longer has not got the right."""
 
 _SERVER_FAULT: Final = 500
 _BUSY: Final = 429
-FORBIDDEN: Final = 403
-
 T = TypeVar("T")
 
 
@@ -51,8 +49,8 @@ async def patiently(
         try:
             return await ask()
         except ApiError as error:
-            limit = forbidden_seconds if error.status == FORBIDDEN else seconds
-            if not is_passing(error) and error.status != FORBIDDEN:
+            limit = forbidden_seconds if error.is_forbidden else seconds
+            if not is_passing(error) and not error.is_forbidden:
                 raise
             asked_seconds = error.retry_after_seconds or 0.0
             if time.monotonic() - begun + asked_seconds > limit:

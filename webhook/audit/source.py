@@ -10,7 +10,7 @@ from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.api.resource import Resource
 from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages
-from webhook.audit.patience import FORBIDDEN, FORBIDDEN_SECONDS, patiently
+from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, UnreachableError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ListSource:
             async for page in pages:
                 yield page
         except ApiError as error:
-            if error.status not in (FORBIDDEN, _METHOD_NOT_ALLOWED):
+            if not error.is_forbidden and error.status != _METHOD_NOT_ALLOWED:
                 raise
             self._refused.add(gvk)
             self._refused_at = time.monotonic()

@@ -43,6 +43,11 @@ class ApiError(Exception):
         return self.status == 404
 
     @property
+    def is_forbidden(self) -> bool:
+        """Whether the right is missing."""
+        return self.status == 403
+
+    @property
     def is_expired(self) -> bool:
         """Whether a resource version or a continue token is too old: list anew."""
         return self.status == 410

@@ -32,7 +32,7 @@ from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_index import StatusIndex
 from webhook.controllers.status_kinds import STATUS_KINDS, Subject, status_resource
-from webhook.controllers.turns import TURN_SECONDS
+from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
@@ -55,7 +55,6 @@ DEBOUNCE_SECONDS: Final = 0.2
 """From the first status of a change to the write: replicas follow one another within some
 10 ms, and one write shall hold them all."""
 
-WRITES_AT_ONCE: Final = 8
 
 EVERYTHING: Final = Subject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""

@@ -27,7 +27,7 @@ from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.turns import TURN_SECONDS
+from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ REFUSED_SECONDS: Final = 60.0
 PROBE_SECONDS: Final = 0.5
 """How often it is asked, at the start, whether the kind is served at all."""
 
-WRITES_AT_ONCE: Final = 8
 
-_FORBIDDEN: Final = 403
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 Key = tuple[str, str]
@@ -174,7 +172,7 @@ class RevisionKeeper:
         try:
             await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
         except ApiError as error:
-            if error.status == _FORBIDDEN:
+            if error.is_forbidden:
                 return str(error)
             # An API server that starts may not serve a kind that it has.
             if error.is_absent and await self._has_no_crd():
@@ -272,7 +270,7 @@ class RevisionKeeper:
         if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
             # Another made it, and the watch tells of it; or the kind itself is gone.
             seconds = REFUSED_SECONDS
-        elif isinstance(error, ApiError) and error.status == _FORBIDDEN:
+        elif isinstance(error, ApiError) and error.is_forbidden:
             seconds = REFUSED_SECONDS
             self._refused_until = now + seconds
         self._queue.add(key, seconds * random.uniform(1.0, 1.5))  # noqa: S311  # jitter

@@ -18,7 +18,7 @@ from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.events.counted import CountedEvents, event_name
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_name
 from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ QUEUE_MAX: Final = 1000
 PAUSE_SECONDS: Final = 0.2
 """How often what was noted is taken over."""
 
-MESSAGE_CHARACTERS_MAX: Final = 1024
-"""The API server's limit."""
 
 _WORDS: Final = {
     "dryrun": ("DryrunViolation", "Dryrun violation"),

@@ -17,6 +17,9 @@ KNOWN_MAX: Final = 10_000
 
 NAME_MAX: Final = 253
 
+MESSAGE_CHARACTERS_MAX: Final = 1024
+"""The API server's limit."""
+
 
 class CountedEvents:
     """Writes Events; used by one task."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import EVENTS
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +30,6 @@ NAMESPACE: Final = "default"
 
 COMPONENT: Final = "waddle"
 
-MESSAGE_CHARACTERS_MAX: Final = 1024
-"""The API server's limit."""
 
 _STEM_MAX: Final = 200
 _TRIES: Final = 3

@@ -40,7 +40,6 @@ RETRIES: Final = 5
 
 Loss = Literal["queue_full", "forbidden", "refused", "failed", "not_served"]
 
-_FORBIDDEN: Final = 403
 _REFUSED: Final = frozenset({400, 413, 422})
 """Answers to what is asked the same way again."""
 
@@ -167,7 +166,7 @@ class Refresher:
                 subject, "reports cannot be written: install their CRDs (manifests/reports)", error
             )
         except ApiError as error:
-            if error.status == _FORBIDDEN:
+            if error.is_forbidden:
                 self._lose(subject, "forbidden")
                 self._tell_once(
                     subject,

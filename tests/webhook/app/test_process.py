@@ -10,7 +10,7 @@ import pytest
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import gvk_of
-from webhook.app.files import Subject, fingerprint, watch
+from webhook.app.files import Watched, fingerprint, watch
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -73,7 +73,7 @@ class Loads:
 
 def test_a_look_reloads_only_what_has_changed_or_failed(tmp_path: Path) -> None:
     loads = Loads()
-    subject = Subject([tmp_path], loads)
+    subject = Watched([tmp_path], loads)
     subject.look()
     subject.look()
     subject.look(again=True)
@@ -94,7 +94,7 @@ def test_a_look_reloads_only_what_has_changed_or_failed(tmp_path: Path) -> None:
 def test_changes_are_noticed_until_stopped(tmp_path: Path, interval_seconds: float) -> None:
     loads = Loads()
     stop = threading.Event()
-    subject = Subject([tmp_path], loads)
+    subject = Watched([tmp_path], loads)
     subject.look()
     (tmp_path / "before-watching").write_text("x")
     thread = threading.Thread(

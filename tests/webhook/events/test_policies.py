@@ -9,7 +9,8 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import EVENTS
-from webhook.events.policies import MESSAGE_CHARACTERS_MAX, NAMESPACE, EventWriter, again, event
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX
+from webhook.events.policies import NAMESPACE, EventWriter, again, event
 
 OBJECT = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",
