@@ -76,7 +76,7 @@ WHOLE = (
 
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor"),
-    ("components/validate-policy",),
+    ("components/validate-policy", "components/mutation"),
     ("reports/audit", "reports/admission"),
     ("decisions/sidecar",),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
