@@ -109,7 +109,7 @@ def _with_owner_as_it_is(wanted: Json, current: Json) -> Json:
     Gatekeeper names it by another version of its kind, and would do so again.
     """
     ours, theirs = wanted["metadata"], current["metadata"]
-    if _owner(ours) != _owner(theirs):
+    if not _owner(ours) or _owner(ours) != _owner(theirs):
         return wanted
     return {**wanted, "metadata": {**ours, "ownerReferences": theirs["ownerReferences"]}}
 
