@@ -104,8 +104,8 @@ def test_a_pod_that_is_deleted_takes_its_statuses_and_entries_along(
         plane.delete_pod("waddle-deleted")
         finished.kill()
         plane.finish_pod("waddle-finished")
-        until(lambda: len(plane.by_pod(path)) == len(trio), "three entries are left")
-        assert len(plane.by_pod(f"{TEMPLATES}/leaving")) == len(trio)
+        for shown in (path, f"{TEMPLATES}/leaving"):
+            until(lambda shown=shown: len(plane.by_pod(shown)) == len(trio), "three are left")
 
         def has_statuses(pod: str) -> bool:
             selector = f"internal.gatekeeper.sh/pod={pod}"

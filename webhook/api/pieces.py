@@ -43,9 +43,6 @@ _BLANK: Final = re.compile(rb"[ \t\n\r]*+")
 # Every digit as 0 and everything else as a blank: finding a run of digits so takes a
 # tenth of the time of a regular expression.
 _DIGITS: Final = bytes(0x30 if chr(code) in "0123456789" else 0x20 for code in range(256))
-_NAME_BYTES_MAX: Final = 1024 * 1024
-"""A longer one would have to be decoded in one go; no API has names of a thousandth of that."""
-
 _LONG_RUN: Final = b"0" * 19
 """An integer of fewer digits fits 64 bits; a longer run may be inside a string, no matter."""
 
@@ -200,10 +197,8 @@ class _Decoder:
         elif not self._is_blank(run, start):
             name = self._name(run, start)
             frame.value[name] = self._text(start, end)
-        elif end - start > _NAME_BYTES_MAX:
-            raise BeyondBoundsError(f"a name is longer than {_NAME_BYTES_MAX} bytes")
         else:
-            return  # A name, which is decoded with its value.
+            return  # A name, which is decoded in one go, with its value.
         frame.filled = True
         self._run = self._members[0] = end
 

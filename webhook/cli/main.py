@@ -5,8 +5,9 @@ What it exits with stands in :mod:`webhook.cli.exit_codes`.
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
@@ -48,6 +49,7 @@ def waddle() -> None:
 
 def main() -> None:
     """Run the program and exit."""
+    sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     try:
         code = waddle.main(prog_name="waddle", standalone_mode=False)
     except click.UsageError as error:
@@ -59,3 +61,22 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _whole(stream: TextIO) -> TextIO:
+    """A stream whose writes are whole.
+
+    Where Python is told not to buffer (PYTHONUNBUFFERED, as in the image), what a
+    signal cuts short loses its rest.
+    """
+    raw = getattr(
+        stream, "buffer", None
+    )  # whoever calls this in a process of its own may have none
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=True,
+    )

@@ -111,6 +111,8 @@ def test_texts_longer_than_a_piece_are_decoded_as_the_whole_is(
         assert outcome(decode_in_pieces, broken) == outcome(decode_piece, broken), broken
 
 
-def test_a_name_of_megabytes_is_beyond_bounds() -> None:
-    with pytest.raises(BeyondBoundsError, match="a name is longer than 1048576 bytes"):
-        decode_in_pieces(b'{"' + b"x" * (1024 * 1024 + 1) + b'": 1}')
+def test_a_name_of_megabytes_is_decoded() -> None:
+    """The history of an object's fields has names as long as the object's."""
+    name = "<" * 1024 * 1024
+    raw = json.dumps({"f:data": {f"f:{name}": {}, "after": [name]}}).replace("<", "\\u003c")
+    assert decode_in_pieces(raw.encode()) == {"f:data": {f"f:{name}": {}, "after": [name]}}

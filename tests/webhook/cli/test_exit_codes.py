@@ -104,6 +104,11 @@ CLUSTER = ["--kubeconfig", "kubeconfig"]
 
 ENDS = [
     ("audit", 2, ["--once", "--kubeconfig", "none"]),
+    ("cel check", 0, ["1 + 1"]),
+    ("cel check", 1, ["1 + 'a'"]),
+    ("cel eval", 0, ["1 + 1"]),
+    ("cel eval", 1, ["1 + 'a'"]),
+    ("cel eval", 2, ["[1][2]"]),
     ("check", 0, ["-f", "denies.yaml"]),
     ("check", 1, ["-f", "broken.yaml"]),
     ("check", 2, ["-f", "pod.yaml"]),

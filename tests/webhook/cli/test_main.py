@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 
@@ -157,3 +158,30 @@ def test_a_cache_that_is_not_to_be_trusted_or_used_is_left_alone(checked, tmp_pa
         assert run.returncode == 1
         assert "Traceback" not in run.stderr
     assert list((tmp_path / "open").iterdir()) == []
+
+
+def test_what_a_signal_cuts_short_is_written_to_its_end_where_python_does_not_buffer():
+    """As in the image, which has PYTHONUNBUFFERED: half a report would be taken for the whole."""
+    script = (
+        "import atexit, signal, sys\n"
+        "from webhook.cli.main import main\n"
+        "atexit.register(lambda: signal.setitimer(signal.ITIMER_REAL, 0))\n"
+        "signal.signal(signal.SIGALRM, lambda *_: None)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+        "sys.argv = ['waddle', 'rego', 'eval', '--format', 'raw', 'concat(\"\", "
+        '[s | numbers.range(1, 300000)[_]; s := "x"])\']\n'
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        written = b""
+        # Slowly, so that it writes while it is interrupted.
+        while piece := os.read(process.stdout.fileno(), 4096):
+            written += piece
+            select.select([], [], [], 0.01)
+    assert process.returncode == 0
+    assert written == b"x" * 300_000 + b"\n"
