@@ -69,6 +69,40 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         keeps_every_field(plane, replicas)
 
 
+@pytest.mark.slow
+def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """Nobody asks for that; whoever applies the base beside Gatekeeper has it."""
+    with ExitStack() as stack:
+        peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"))
+        stack.enter_context(peer)
+        replicas = run(plane, stack, ["both-0"], "--operation=webhook,generate")
+        for name in ("Early", "Late"):
+            plane.put_template(template(name))
+            plane.put_constraint(constraint("words", name.lower(), name))
+            for each in (peer, *replicas):
+                until(lambda each=each, name=name: each.denies(name.lower()), "each denies")
+            changed = template(name)
+            schema = changed["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
+            schema["properties"]["more"] = {"type": "string"}
+            plane.put_template(changed)
+
+        def a_whole_window_is_empty() -> bool:
+            counts = [len(crd_writes(plane, agent)) for agent in ("waddle/", "gatekeeper/")]
+            time.sleep(QUIET_SECONDS)
+            return counts == [len(crd_writes(plane, agent)) for agent in ("waddle/", "gatekeeper/")]
+
+        until(a_whole_window_is_empty, "both leave the CRDs alone")
+        plane.delete_pod("both-0")
+        plane.delete_templates()
+
+
+def crd_writes(plane: Plane, agent: str) -> list[str]:
+    """Of constraints' CRDs, by one of both."""
+    return [line for line in plane.writes(agent) if "customresourcedefinitions" in line]
+
+
 AUDIT = "--audit-interval=2"
 
 

@@ -131,6 +131,22 @@ def _without_generation(crd: Json) -> Json:
     return {**crd, "metadata": {**metadata, "annotations": annotations}}
 
 
+def _means_the_same(one: Any, other: Any) -> bool:
+    """Whether schemas differ in their descriptions alone: Gatekeeper's are other words."""
+    return bool(_undescribed(one) == _undescribed(other))
+
+
+def _undescribed(schema: Any) -> Any:
+    """A schema without its descriptions; a property of that name is no text."""
+    if isinstance(schema, dict):
+        return {
+            name: _undescribed(value)
+            for name, value in schema.items()
+            if name != "description" or not isinstance(value, str)
+        }
+    return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema
+
+
 def _over(wanted: Any, current: Any) -> Any:
     """Wanted fields over current ones, except that a schema is taken whole.
 
@@ -140,7 +156,11 @@ def _over(wanted: Any, current: Any) -> Any:
     if isinstance(wanted, dict) and isinstance(current, dict):
         merged = dict(current)
         for name, value in wanted.items():
-            merged[name] = value if name == "schema" else _over(value, current.get(name))
+            before = current.get(name)
+            if name == "schema":
+                merged[name] = before if _means_the_same(value, before) else value
+            else:
+                merged[name] = _over(value, before)
         return merged
     if isinstance(wanted, list) and isinstance(current, list) and len(wanted) == len(current):
         return [_over(ours, theirs) for ours, theirs in zip(wanted, current, strict=True)]

@@ -173,6 +173,18 @@ def test_a_template_named_as_owner_by_another_version_of_its_kind_is_the_owner()
     assert [owner["uid"] for owner in anew["metadata"]["ownerReferences"]] == ["made anew"]
 
 
+def test_a_schema_in_other_words_is_no_difference_and_a_property_named_description_is():
+    current = at(1)
+    for version in current["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["match"]["description"] = "in other words"
+    assert overlay_crd(at(1), current) is None
+    for version in current["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["description"] = {"type": "string"}
+    assert overlay_crd(at(1), current)["spec"] == at(1)["spec"]
+
+
 def test_a_property_that_the_template_lost_goes():
     crd = wanted(templates()[0])
     current = yaml.safe_load(yaml.safe_dump(crd))
