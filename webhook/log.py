@@ -4,7 +4,8 @@ Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``.
 Text of users and policies is data: characters that a terminal would obey are
 escaped, C1 controls and line separators too, which JSON does not ask for.
 
-Any thread may log: a line is one write.
+structlog filters, binds and chains; what is ours is the form of a line and the
+write. Any thread may log: a line is one write.
 """
 
 from __future__ import annotations
@@ -21,7 +22,19 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, MutableMapping
+
+    from structlog.typing import FilteringBoundLogger
+
+if "rich" not in sys.modules:
+    # structlog's console for developers imports rich where it is installed: 17 MiB and up to a
+    # second, for something never used here. None stands for a package that is not there.
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    import structlog
+
+    del sys.modules["rich"]
+else:
+    import structlog
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 
@@ -105,10 +118,17 @@ def _plain(value: object) -> Any:
     return repr(value)
 
 
+class _Lines:
+    """The end of structlog's chain: takes a whole line and writes it."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self.debug = self.info = self.warning = self.error = write
+
+
 class Log:
     """Where events go, and from which level on."""
 
-    __slots__ = ("_level_key", "_names", "_write", "level")
+    __slots__ = ("_capital", "_level_key", "_root", "level")
 
     def __init__(
         self,
@@ -118,68 +138,54 @@ class Log:
         level_key: str = "level",
         encoder: str = "lower",
     ) -> None:
-        """``write`` takes a whole line."""
-        self._write = write
-        self._level_key = level_key
-        self._names = {
-            number: name if encoder == "capital" else name.lower()
-            for name, number in LEVELS.items()
-        }
         self.level = LEVELS[level]
+        self._level_key = level_key
+        self._capital = encoder == "capital"
+        self._root: FilteringBoundLogger = structlog.wrap_logger(
+            _Lines(write),
+            processors=[self._line],
+            wrapper_class=structlog.make_filtering_bound_logger(self.level),
+            context_class=dict,
+            cache_logger_on_first_use=True,
+        ).bind()
 
-    def logger(self, name: str, /, **fields: Any) -> Logger:
+    def logger(self, name: str, **fields: Any) -> Logger:
         """A logger with a name and fields that each of its events carries."""
-        return Logger(self, name, fields)
+        return Logger(self._root.bind(logger=name, **fields))
 
-    def write(self, level: int, logger: str, message: str, fields: Mapping[str, Any]) -> None:
+    def _line(self, _: object, level: str, event: MutableMapping[str, Any]) -> bytes:
         """An event as zap writes it: level, time, logger and message before everything else."""
-        if level < self.level:
-            return
         first = {
-            self._level_key: self._names[level],
+            self._level_key: level.upper() if self._capital else level,
             "ts": time.time(),
-            "logger": logger,
-            "msg": message,
+            "logger": event.pop("logger"),
+            "msg": event.pop("event"),
         }
-        self._write(encode_line({**first, **fields}))
+        return encode_line(first | dict(event))
 
 
 class Logger:
-    """A named source of events.
+    """A named source of events."""
 
-    Each level takes the message and the event's fields. ``debug`` is for developers; ``info`` is
-    what an operator may want to know, ``warning`` what one should look at, ``error`` what someone
-    must see to.
-    """
+    __slots__ = ("_bound", "debug", "error", "info", "warning")
 
-    __slots__ = ("_fields", "_log", "_name")
+    def __init__(self, bound: FilteringBoundLogger) -> None:
+        """Each level takes the message and the event's fields.
 
-    def __init__(self, log: Log, name: str, fields: Mapping[str, Any]) -> None:
-        self._log = log
-        self._name = name
-        self._fields = fields
+        ``debug`` is for developers; ``info`` is what an operator may want to know, ``warning``
+        what one should look at, ``error`` what someone must see to.
+        """
+        self._bound = bound
+        self.debug = bound.debug
+        self.info = bound.info
+        self.warning = bound.warning
+        self.error = bound.error
 
-    def log(self, level: int, message: str, /, **fields: Any) -> None:
+    def log(self, level: int, message: str, **fields: Any) -> None:
         """An event of a level by number."""
-        self._log.write(level, self._name, message, {**self._fields, **fields})
+        self._bound.log(level, message, **fields)
 
-    def debug(self, message: str, /, **fields: Any) -> None:
-        """An event for developers."""
-        self.log(LEVELS["DEBUG"], message, **fields)
-
-    def info(self, message: str, /, **fields: Any) -> None:
-        """An event that an operator may want to know of."""
-        self.log(LEVELS["INFO"], message, **fields)
-
-    def warning(self, message: str, /, **fields: Any) -> None:
-        """An event that one should look at."""
-        self.log(LEVELS["WARNING"], message, **fields)
-
-    def error(self, message: str, /, **fields: Any) -> None:
-        """An event that someone must see to."""
-        self.log(LEVELS["ERROR"], message, **fields)
-
-    def fault(self, message: str, error: BaseException, /, **fields: Any) -> None:
+    def fault(self, message: str, error: BaseException, **fields: Any) -> None:
         """A fault with its exception and traceback, each in one field."""
         self.error(
             message,
