@@ -369,8 +369,13 @@ class Plane:
             if before == written:
                 return written
 
-    def writes(self, agent: str = "waddle/", replica: str = "") -> list[str]:
-        """What the replicas, one of them, or another program wrote, by the API server's account."""
+    def writes(
+        self, agent: str = "waddle/", replica: str = "", *, taken: bool = False
+    ) -> list[str]:
+        """What the replicas, one of them, or another program wrote, by the API server's account.
+
+        ``taken`` leaves out what was refused: of an older version, or there already.
+        """
         found = []
         for line in self.audit_log.read_text().splitlines():
             event = json.loads(line)
@@ -378,6 +383,7 @@ class Plane:
             is_write = event["verb"] in ("create", "update", "patch", "delete")
             if (
                 is_write
+                and not (taken and event["responseStatus"]["code"] >= 400)
                 and user.startswith(agent)
                 and user.endswith(f"({replica})" * bool(replica))
             ):
