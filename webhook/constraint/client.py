@@ -173,7 +173,7 @@ class Client:
         return True
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Why a template that is well is not enforced: its engine is not here; or empty.
+        """Why a template that is well is not enforced: its engine is off; or empty.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.controllers.revisions import InForce
 
 ENGINE: Final = "engine"
-"""Code of the status error of a template whose engine is not here: waiting would not bring it."""
+"""Code of the status error of a template whose engine is off: waiting would not bring it."""
 
 UNFORESEEN: Final = "internal_error"
 """Code of the status error of what nobody foresaw."""

@@ -34,7 +34,7 @@ TEMPLATES_WITH_CEL: Final = Metric(
 CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
     "waddle_constraints_without_engine",
     "gauge",
-    "Constraints that are not enforced because the engine of their template (CEL) is not here: what "
+    "Constraints that are not enforced because the engine of their template (CEL) is off: what "
     "they would decide is warned about and recorded.",
 )
 

@@ -23,7 +23,7 @@ class SubmissionChecks(Protocol):
         """Make a template's CRD; raises ConstraintFrameworkError."""
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Why a template that is well is not enforced: its engine is not here; or empty."""
+        """Why a template that is well is not enforced: its engine is off; or empty."""
 
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
         """Check a constraint; raises ConstraintFrameworkError."""
