@@ -68,8 +68,8 @@ POLICY_FAULTS: Final = Metric(
 ENGINE_FAULTS: Final = Metric(
     "waddle_engine_faults",
     "counter",
-    "Evaluations that ended in a fault of the engine's own (a bug), by template kind; the policy is "
-    "treated as one that fails.",
+    "Evaluations and compilations that ended in a fault of the engine's own (a bug), by template "
+    "kind; the policy is treated as one that fails.",
     ("constraint_kind",),
 )
 

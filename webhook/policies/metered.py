@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.gvk import name_of
 from webhook.constraint.client import Client
 from webhook.constraint.errors import InvalidTemplate
-from webhook.metrics.policies import (
-    INGESTION_DURATION,
-    INGESTIONS,
-)
+from webhook.constraint.template import kind_of
+from webhook.metrics.admission import ENGINE_FAULTS
+from webhook.metrics.policies import INGESTION_DURATION, INGESTIONS
+from webhook.metrics.registry import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +48,7 @@ class MeteredClient(Client):
             self._count("error", began)
             if error.bug is not None:
                 name = name_of(document)
+                self._registry.count(ENGINE_FAULTS, kind_of(document) or OTHER)
                 self._log.fault("bug: a template cannot be compiled", error.bug, template=name)
             raise
         if changed:

@@ -15,6 +15,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
+from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.policies import CONSTRAINTS, INGESTIONS, SNAPSHOT, TEMPLATES
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader, excluded_namespaces
@@ -159,6 +160,20 @@ def test_loading_publishes_and_counts(tmp_path: Path) -> None:
     assert parts.loader.load() is True
     assert parts.registry.counters[INGESTIONS] == {("active",): 2}
     assert parts.messages == ["policies in force"]
+
+
+def test_a_fault_of_the_compiler_is_counted_as_the_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("a bug that a test has planted")
+
+    monkeypatch.setattr(RegoDriver, "compile", broken)
+    write_policies(tmp_path, REQUIRED_LABELS)
+    parts = Loader(tmp_path)
+    parts.loader.load()
+    assert parts.registry.counters[ENGINE_FAULTS] == {("RequiredLabel",): 1}
+    assert "bug: a template cannot be compiled" in parts.messages
 
 
 def test_what_is_mended_is_in_force_before_that_is_said(tmp_path: Path) -> None:
