@@ -10,6 +10,7 @@ from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.api.resource import Resource
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import NAMESPACE
 from webhook.server.validation import PATH, Access
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 ASK_SECONDS: Final = 5.0
 """For all questions to the API server about one caller."""
-
-NAMESPACES: Final = GroupVersionKind("", "v1", "Namespace")
 
 TOKEN_REVIEWS: Final = Resource(
     GroupVersionKind("authentication.k8s.io", "v1", "TokenReview"),
@@ -98,7 +97,7 @@ class ClusterCallers:
         revision = self._serving.revision
         synced = () if revision is None else _kinds_of(revision.snapshot.inventory)
         # Policies see the Namespace of what is reviewed, too.
-        return sorted({NAMESPACES, *synced})
+        return sorted({NAMESPACE, *synced})
 
 
 def _kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
