@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +36,9 @@ class LoopThread:
         """Cancel what runs, and wait a moment for the thread."""
         loop, task = self.loop, self._task
         if loop is not None and task is not None and self._thread.is_alive():
-            loop.call_soon_threadsafe(task.cancel)
+            # The loop may be closed by now: what ran has come to its end by itself.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(task.cancel)
             self._thread.join(timeout=STOP_SECONDS)
 
     def _run(self) -> None:

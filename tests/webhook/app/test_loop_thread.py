@@ -86,6 +86,32 @@ def test_one_that_never_began_or_has_ended_is_stopped_at_once() -> None:
     thread.stop()
 
 
+def test_one_whose_loop_is_closed_while_it_is_stopped_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has ended by itself, and its thread is not gone yet."""
+    closed, released = threading.Event(), threading.Event()
+
+    class Lingering(EventLoop):
+        def close(self) -> None:
+            super().close()
+            closed.set()
+            assert released.wait(PATIENCE_SECONDS)
+
+    async def nothing() -> None:
+        """End at once."""
+
+    monkeypatch.setattr(loop_thread, "EventLoop", Lingering)
+    monkeypatch.setattr(loop_thread, "STOP_SECONDS", 0.01)
+    thread = LoopThread("audit", nothing)
+    thread.start()
+    assert closed.wait(PATIENCE_SECONDS)
+    try:
+        thread.stop()
+    finally:
+        released.set()
+
+
 def test_a_fault_that_leaves_the_coroutine_ends_the_thread_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
