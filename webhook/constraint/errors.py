@@ -99,10 +99,6 @@ class ReviewError(Exception):
     """A thing that a target understands but cannot review."""
 
 
-class Deferred(Exception):  # noqa: N818  # named by what it is
-    """A review that takes too long where it was begun, to be begun anew where it may."""
-
-
 class PolicyError(Exception):
     """A template's evaluation that failed; the message is the engine's.
 

@@ -6,8 +6,15 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.constraint import enforcement, isolation
-from webhook.constraint.errors import Deferred, MatchError, PolicyError
-from webhook.constraint.result import Fault, Responses, Result, Undecided, answer_order
+from webhook.constraint.errors import MatchError, PolicyError
+from webhook.constraint.result import (
+    DEFERRED,
+    Fault,
+    Responses,
+    Result,
+    Undecided,
+    answer_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -60,6 +67,7 @@ class Findings:
     __slots__ = (
         "_watches",
         "deadline_exceeded",
+        "deferred",
         "evaluated",
         "faults",
         "guard",
@@ -79,11 +87,12 @@ class Findings:
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.deadline_exceeded = False
+        self.deferred = False
         self.evaluated = 0
         self._watches = False
 
     def review(self, review: Review) -> None:
-        """Add what a review finds; raises :class:`~webhook.constraint.errors.Deferred`."""
+        """Add what a review finds, or find that it takes too long here (``deferred``)."""
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
@@ -97,21 +106,28 @@ class Findings:
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
         matching = selection.matching
         if self.guard is not None and self.guard.breakers:
+            if self._is_slow(self.guard, matching, review):
+                self.deferred = True
+                return
             matching = self._admitted(self.guard, matching, review)
         deadline = self.limits.deadline
         for step in matching:
             entry, groups = step
             left = self._evaluate(entry, groups, review)
+            if left is None:
+                self.deferred = True
+                return
             if deadline is not None and (left or time.monotonic() > deadline):
                 self._run_out(review, entry, left)
                 for later, groups_later in matching[matching.index(step) + 1 :]:
                     self._run_out(review, later, groups_later)
                 return
 
-    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> _Groups:
+    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
         """Evaluate one template for its matching constraints.
 
-        Gives those for which the request's time was too short.
+        Gives those for which the request's time was too short; None for what
+        takes too long here and may elsewhere.
         """
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
@@ -130,7 +146,8 @@ class Findings:
                     left = groups[groups.index(group) :]
                     break
                 if error.overrun:
-                    self._overran(entry, group, review, error)
+                    if not self._overran(entry, group, review, error):
+                        return None
                 else:
                     self._failed(entry, group, review, error)
                     failure = failure or error
@@ -186,32 +203,42 @@ class Findings:
 
     def _overran(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
-    ) -> None:
-        """An evaluation took more than it may; raises :class:`Deferred` if it may elsewhere."""
+    ) -> bool:
+        """An evaluation took more than it may; False if it may elsewhere, and is answered there."""
         budget, guard, size = self.limits.budget, self.guard, review.size
         # What is nested too deeply is so for any budget, and says nothing of the policy.
         if guard is not None and budget is not None and not error.too_deep:
             if budget.deferrable:
                 for constraint in group:
                     guard.slowed(entry, constraint, size)
-                raise Deferred
+                return False
             if guard.is_usual(review.key, size):
                 for constraint in group:
                     guard.overran(entry, constraint, str(error), size)
         self._undecide(review, entry, group, "overrun", str(error))
+        return True
+
+    def _is_slow(
+        self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
+    ) -> bool:
+        """Whether something here took too long before, so that all is evaluated elsewhere."""
+        budget = self.limits.budget
+        return (
+            budget is not None
+            and budget.deferrable
+            and any(
+                guard.is_slow(entry, item, review.size)
+                for entry, groups in matching
+                for group in groups
+                for item in group
+            )
+        )
 
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """What may be evaluated now; raises :class:`Deferred` if some may only elsewhere."""
+        """What is not suspended; the rest is answered for."""
         self._watches = True
-        budget = self.limits.budget
-        if budget is not None and budget.deferrable:
-            for entry, groups in matching:
-                if any(
-                    guard.is_slow(entry, item, review.size) for group in groups for item in group
-                ):
-                    raise Deferred
         admitted = []
         for entry, groups in matching:
             kept = []
@@ -289,6 +316,8 @@ class Findings:
 
     def responses(self) -> Responses:
         """Everything found, in the order of an answer."""
+        if self.deferred:
+            return DEFERRED
         # A stable sort: a constraint's violations of one message keep their own order.
         self.results.sort(key=answer_order)
         if self.undecided:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import with_implied
 from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.result import DEFERRED
 
 if TYPE_CHECKING:
     from webhook.constraint.expansion import Resultant
@@ -43,13 +44,16 @@ class WithImplied:
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """What is found of all; raises as a snapshot does."""
+        """What is found of all; deferred if one of them is, and raises as a snapshot does."""
         own = self.snapshot.review(value, enforcement_point=enforcement_point, limits=limits)
-        found = [
-            (
-                resultant,
-                self.snapshot.review(subject, enforcement_point=enforcement_point, limits=limits),
+        if own is DEFERRED:
+            return DEFERRED
+        of_implied = []
+        for resultant, subject in self.implied:
+            found = self.snapshot.review(
+                subject, enforcement_point=enforcement_point, limits=limits
             )
-            for resultant, subject in self.implied
-        ]
-        return with_implied(own, found)
+            if found is DEFERRED:
+                return DEFERRED
+            of_implied.append((resultant, found))
+        return with_implied(own, of_implied)

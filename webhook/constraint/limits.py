@@ -24,8 +24,8 @@ class Budget:
     the work. ``rest`` is told about twice for each millisecond of work how many
     seconds that was, so that what may wait lets others go first. ``guard`` is told of overruns and
     says what is suspended. With ``deferrable`` an evaluation that takes more is
-    no overrun yet: the review ends with
-    :class:`~webhook.constraint.errors.Deferred`, to be done elsewhere with more.
+    no overrun yet: the review ends as :data:`~webhook.constraint.result.DEFERRED`,
+    to be done elsewhere with more.
     """
 
     seconds: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from webhook.constraint.causes import UndecidedCause
@@ -99,6 +99,11 @@ class Responses:
     def by_constraint(self) -> tuple[Result, ...]:
         """The results sorted by constraint kind and name."""
         return tuple(sorted(self.results, key=_constraint_order))
+
+
+DEFERRED: Final = Responses(deadline_exceeded=True)
+"""What a review answers, told by identity, that takes too long where it was begun: nothing was
+decided, and it is to be begun anew where it may take more (``Budget.deferrable``)."""
 
 
 def _constraint_order(result: Result) -> tuple[str, str]:

@@ -114,8 +114,8 @@ class Snapshot:
     ) -> Responses:
         """Review a thing (see :mod:`webhook.constraint.review`) against every constraint.
 
-        Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`, and
-        :class:`~webhook.constraint.errors.Deferred` where the limits say so.
+        Gives :data:`~webhook.constraint.result.DEFERRED` where the limits say so. Raises
+        :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
         """
         if enforcement_point != enforcement.ALL and (
             enforcement_point not in self.enforcement_points
@@ -134,7 +134,7 @@ class Snapshot:
                 continue
             if review is not None:
                 found.review(review)
-                if found.deadline_exceeded:
+                if found.deadline_exceeded or found.deferred:
                     break
         return found.responses()
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
-from webhook.constraint.errors import Deferred
 from webhook.constraint.limits import Limits
+from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import (
     EVALUATION_ERRORS,
@@ -233,15 +233,14 @@ class Admission:
             return Unanswerable(503, "not_ready", message, retry=True), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
-        try:
-            submission.check(request, revision.checks, any_action=self._options.any_action)
-            if prepared.compiled is not None:
-                if not prepared.compiled.done():
-                    message = "the template was not compiled in time"
-                    return Unanswerable(504, "deadline", message), None
-                submission.check_compiled(prepared.compiled.result())
-        except submission.Refused as refusal:
-            return verdict.errored(request.uid, refusal.code, str(refusal)), None
+        refusal = submission.check(request, revision.checks, any_action=self._options.any_action)
+        if refusal is None and prepared.compiled is not None:
+            if not prepared.compiled.done():
+                message = "the template was not compiled in time"
+                return Unanswerable(504, "deadline", message), None
+            refusal = submission.check_compiled(prepared.compiled.result())
+        if refusal is not None:
+            return verdict.errored(request.uid, refusal.code, refusal.message), None
         status = "error"
         try:
             until = received_at + seconds
@@ -308,15 +307,12 @@ class Admission:
             return None  # Of many constraints each would take a part of its time here.
         subject = _subject(request, prepared)
         reviewing, unexpanded = self._reviewing(revision, subject, until)
-        try:
-            responses = reviewing.review(
-                subject,
-                enforcement_point=enforcement.WEBHOOK,
-                limits=Limits(until, budget=self._options.budget),
-            )
-        except Deferred:
-            return None
-        return responses, unexpanded
+        responses = reviewing.review(
+            subject,
+            enforcement_point=enforcement.WEBHOOK,
+            limits=Limits(until, budget=self._options.budget),
+        )
+        return None if responses is DEFERRED else (responses, unexpanded)
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str

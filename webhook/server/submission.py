@@ -8,7 +8,7 @@ here. Gatekeeper does not compile: a fault appears in the template's status alon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, expansion, schema, template
@@ -42,47 +42,56 @@ NAME_MAX: Final = 63
 TOO_DEEP: Final = "it is nested too deeply for a policy"
 
 
-class Refused(Exception):  # noqa: N818  # named by what it is
-    """A resource that must not be admitted; ``code`` is the answer's."""
+class Refusal(NamedTuple):
+    """Why a resource must not be admitted; ``code`` is the answer's."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    code: int
+    message: str
 
 
-def check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False) -> None:
-    """Refuse a resource of Gatekeeper's that cannot work; raises :class:`Refused`.
+NOTHING_SENT: Final = Refusal(
+    500, "couldn't get version/kind; json parse error: unexpected end of JSON input"
+)
+"""What the API machinery says of nothing at all."""
+
+
+def check(
+    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False
+) -> Refusal | None:
+    """Why a resource of Gatekeeper's cannot work and is refused; None if it is not.
 
     ``any_action`` leaves enforcement actions unchecked.
     """
     if request.kind.group not in GROUPS:
-        return
+        return None
     try:
-        _check(request, checks, any_action=any_action)
+        return _check(request, checks, any_action=any_action)
     except RecursionError:
         # What nests so deep that it cannot be looked through; it can be deleted.
-        if request.operation != "DELETE":
-            raise Refused(422, TOO_DEEP) from None
+        return None if request.operation == "DELETE" else Refusal(422, TOO_DEEP)
 
 
-def _check(request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool) -> None:
+def _check(
+    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
+) -> Refusal | None:
     if request.operation == "DELETE" and not request.name:
-        return  # The deletion of a collection.
+        return None  # The deletion of a collection.
     group, kind = request.kind.group_kind
     if group != "status.gatekeeper.sh" and len(request.name.encode()) > NAME_MAX:
         length = len(request.name.encode())
-        raise Refused(
+        return Refusal(
             500,
             f"resource cannot have metadata.name larger than {NAME_MAX} char; length: {length}",
         )
     if group == template.GROUP and kind == template.KIND:
-        _check_template(request, checks)
-    elif group == constraint.GROUP:
-        _check_constraint(request, checks, any_action=any_action)
-    elif group in (mutator.GROUP, expansion.GROUP):
-        _check_extension(request)
-    elif group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
-        raise Refused(422, "config resource must have name 'config'")
+        return _check_template(request, checks)
+    if group == constraint.GROUP:
+        return _check_constraint(request, checks, any_action=any_action)
+    if group in (mutator.GROUP, expansion.GROUP):
+        return _check_extension(request)
+    if group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
+        return Refusal(422, "config resource must have name 'config'")
+    return None
 
 
 def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
@@ -119,10 +128,9 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     return "" if document is None else checks.missing_engine(document)
 
 
-def check_compiled(fault: str) -> None:
-    """Refuse a policy that does not compile, or did not end; raises :class:`Refused`."""
-    if fault:
-        raise Refused(422, fault)
+def check_compiled(fault: str) -> Refusal | None:
+    """Refuse a policy that does not compile, or did not end."""
+    return Refusal(422, fault) if fault else None
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
@@ -130,46 +138,38 @@ def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
     return request.old_object if request.operation == "DELETE" else request.object
 
 
-def _object(request: AdmissionRequest) -> dict[str, Any]:
-    found = submitted(request)
-    if found is None:
-        # What the API machinery says of nothing at all.
-        raise Refused(
-            500, "couldn't get version/kind; json parse error: unexpected end of JSON input"
-        )
-    return found
-
-
-def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> None:
-    document = _object(request)
+def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Refusal | None:
+    document = submitted(request)
+    if document is None:
+        return NOTHING_SENT
     for operations in _operations(document):
         if "*" in operations and len(operations) > 1:
-            raise Refused(500, "if '*' is present, must not specify other operations")
+            return Refusal(500, "if '*' is present, must not specify other operations")
     try:
         crd = checks.create_crd(document)
     except ConstraintFrameworkError as error:
-        raise Refused(422, str(error)) from None
+        return Refusal(422, str(error))
     fault = schema.unsatisfiable_fault(crd) if policy_to_try(request) is not None else ""
-    if fault:
-        raise Refused(422, fault)
+    return Refusal(422, fault) if fault else None
 
 
-def _check_extension(request: AdmissionRequest) -> None:
+def _check_extension(request: AdmissionRequest) -> Refusal | None:
     """Refuse a mutator or an ExpansionTemplate that cannot be used; it remains deletable."""
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
-        return
+        return None
     if before is not None and _are_equal(before.get("spec"), document.get("spec")):
-        return
+        return None
     try:
         if request.kind.group_kind == (expansion.GROUP, expansion.KIND):
             expansion.read_expansion_template(document)
         elif reading.is_mutator(document):
-            found = reading.read_mutator(reading.with_defaults(document))
-            if fault := reading.empty_location_fault(found):
-                raise Refused(422, fault)
+            read = reading.read_mutator(reading.with_defaults(document))
+            if fault := reading.empty_location_fault(read):
+                return Refusal(422, fault)
     except (InvalidMutator, expansion.InvalidExpansion) as error:
-        raise Refused(422, str(error)) from None
+        return Refusal(422, str(error))
+    return None
 
 
 def _operations(document: dict[str, Any]) -> list[list[Any]]:
@@ -185,15 +185,18 @@ def _operations(document: dict[str, Any]) -> list[list[Any]]:
 
 def _check_constraint(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
-) -> None:
-    document = _object(request)
+) -> Refusal | None:
+    document = submitted(request)
+    if document is None:
+        return NOTHING_SENT
     try:
         checks.validate_constraint(document)
         action = enforcement.action_of(document)
     except ConstraintFrameworkError as error:
-        raise Refused(422, str(error)) from None
+        return Refusal(422, str(error))
     if action and not any_action:
         try:
             enforcement.validate(document, action)
         except InvalidEnforcementAction as error:
-            raise Refused(500, str(error)) from None
+            return Refusal(500, str(error))
+    return None
