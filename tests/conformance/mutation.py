@@ -37,7 +37,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
 }
 
 
-class Disagreement(Exception):  # noqa: N818  # named by what it is
+class Disagreement(Exception):
     """What a case wants and what came of it."""
 
 

@@ -20,7 +20,7 @@ VERSIONS: Final = {"admission.k8s.io/v1": "v1", "admission.k8s.io/v1beta1": "v1b
 OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
-class InvalidReview(ValueError):  # noqa: N818  # named by what it is, as InvalidTemplate is
+class InvalidReview(ValueError):
     """The body is no AdmissionReview that can be answered; the message says what is wrong."""
 
 

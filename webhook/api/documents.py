@@ -53,7 +53,7 @@ _TIMESTAMP: Final = re.compile(
 )
 
 
-class InvalidDocument(ValueError):  # noqa: N818  # named by what it is, as InvalidReview is
+class InvalidDocument(ValueError):
     """A file that is no YAML or JSON of objects; the message names the line where it can."""
 
 

@@ -23,7 +23,7 @@ LABEL_PREFIX: Final = "internal.gatekeeper.sh/"
 POD_LABEL: Final = f"{LABEL_PREFIX}pod"
 
 
-class InvalidName(ValueError):  # noqa: N818  # named as the field's other refusals are
+class InvalidName(ValueError):
     """A part that cannot be packed into a status object's name."""
 
 

@@ -47,7 +47,7 @@ NAME_STEM_MAX: Final = 200
 _DIGEST_DIGITS: Final = 16
 
 
-class InvalidRevision(ValueError):  # noqa: N818  # named as the field's other refusals are
+class InvalidRevision(ValueError):
     """A PolicyRevision that cannot be read, or is not what its digest says."""
 
 

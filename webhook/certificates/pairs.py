@@ -32,7 +32,7 @@ SELF_SIGNED_DAYS: Final = 365
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
-class InvalidCertificate(ValueError):  # noqa: N818  # named by what it is
+class InvalidCertificate(ValueError):
     """A certificate, key or authority that cannot be used; the message says which and why."""
 
 

@@ -42,7 +42,7 @@ REVIEW_SECONDS: Final = 10.0
 """As much as an admission may have by default."""
 
 
-class CannotAudit(Exception):  # noqa: N818  # named by what it says
+class CannotAudit(Exception):
     """Why there is nothing to audit by, a line for each reason."""
 
     def __init__(self, *lines: str) -> None:

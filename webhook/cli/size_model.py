@@ -27,7 +27,7 @@ REPLICAS_MAX: Final = 10_000
 Curve = tuple[tuple[float, float], ...]
 
 
-class NoPlan(ValueError):  # noqa: N818  # named by what it is
+class NoPlan(ValueError):
     """No number of replicas does what is asked for; the message says why."""
 
 

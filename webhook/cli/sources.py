@@ -39,7 +39,7 @@ _PATIENCE_SECONDS: Final = 3.0
 """Longer than a producer in a pipeline usually takes to write its first bytes."""
 
 
-class CannotTest(Exception):  # noqa: N818  # named by what it says
+class CannotTest(Exception):
     """Why a check could not be made, a line for each reason."""
 
     def __init__(self, *lines: str) -> None:

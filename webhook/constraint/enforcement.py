@@ -29,7 +29,7 @@ ACTIONS: Final = ("deny", "dryrun", "warn", "scoped")
 SCOPED_ACTIONS: Final = ("deny", "dryrun", "warn")
 
 
-class InvalidEnforcementAction(ConstraintFrameworkError):  # noqa: N818  # as InvalidConstraint
+class InvalidEnforcementAction(ConstraintFrameworkError):
     """An action or point that nobody knows; the constraint would not be enforced there."""
 
 

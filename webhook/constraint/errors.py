@@ -21,7 +21,7 @@ class ConstraintFrameworkError(ValueError):
     bug: Exception | None = None
 
 
-class InvalidTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+class InvalidTemplate(ConstraintFrameworkError):
     """A ConstraintTemplate that cannot be used; ``code`` is that of its status error."""
 
     stage: Stage = "template"
@@ -67,7 +67,7 @@ class OutOfMemory(PassingFault):
         super().__init__("policy needs more memory than there is")
 
 
-class InvalidConstraint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+class InvalidConstraint(ConstraintFrameworkError):
     """A constraint that cannot be used."""
 
 
@@ -75,7 +75,7 @@ class SchemaViolation(InvalidConstraint):
     """A constraint that its template's schema refuses."""
 
 
-class MissingTemplate(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+class MissingTemplate(ConstraintFrameworkError):
     """A constraint whose template is not there."""
 
 
@@ -83,11 +83,11 @@ class BrokenTemplate(MissingTemplate):
     """A constraint whose template is there and has no revision that can be used."""
 
 
-class UnsupportedEnforcementPoint(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+class UnsupportedEnforcementPoint(ConstraintFrameworkError):
     """A review for a point the client does not serve."""
 
 
-class InvalidData(ConstraintFrameworkError):  # noqa: N818  # the field's own name
+class InvalidData(ConstraintFrameworkError):
     """An object that cannot be referential data."""
 
 

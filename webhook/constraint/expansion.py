@@ -25,7 +25,7 @@ CYCLE: Final = "template forms expansion cycle"
 """What the status of each template of a circle says."""
 
 
-class InvalidExpansion(ConstraintFrameworkError):  # noqa: N818  # as InvalidTemplate
+class InvalidExpansion(ConstraintFrameworkError):
     """An ExpansionTemplate that cannot be used, or a resource that it cannot expand."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class InvalidMutator(ValueError):  # noqa: N818  # named by what it is, as InvalidTemplate
+class InvalidMutator(ValueError):
     """A mutator that cannot be used; the message is Gatekeeper's."""
 
 

@@ -129,7 +129,7 @@ class MutationSnapshot:
         return _Run(plan, gvk, context, on_error, until, self._count + 1).mutate(obj)
 
 
-class _Restart(Exception):  # noqa: N818  # named by what it asks for
+class _Restart(Exception):
     """A mutator that was applied already failed: its changes must go, too."""
 
 

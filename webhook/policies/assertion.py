@@ -17,7 +17,7 @@ _WRONG_COUNT = (
 )
 
 
-class AssertionFailure(Exception):  # noqa: N818  # the word of the field
+class AssertionFailure(Exception):
     """What an assertion found instead; or why it cannot be run."""
 
 

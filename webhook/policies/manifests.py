@@ -70,7 +70,7 @@ class PolicyFault:
         )
 
 
-class UnreadableFile(ValueError):  # noqa: N818  # named by what it is
+class UnreadableFile(ValueError):
     """A file that cannot be read as manifests; carries the :class:`PolicyFault`."""
 
     def __init__(self, fault: PolicyFault) -> None:

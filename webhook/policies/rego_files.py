@@ -32,7 +32,7 @@ _DATA_NAMES: Final = ("data.json", "data.yaml", "data.yml")
 _YAML: Final = (".yaml", ".yml")
 
 
-class LoadErrors(Exception):  # noqa: N818  # OPA's own name
+class LoadErrors(Exception):
     """What could not be loaded, each line with its file; all of it is in ``messages``."""
 
     def __init__(self, messages: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ KIND: Final = "Suite"
 _EXTENSIONS: Final = frozenset({".yaml", ".yml"})
 
 
-class InvalidSuite(ValueError):  # noqa: N818  # named by what it is
+class InvalidSuite(ValueError):
     """A suite that cannot be read; the message names its file."""
 
 

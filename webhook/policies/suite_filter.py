@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.policies.suite import SuiteTest
 
 
-class InvalidFilter(ValueError):  # noqa: N818  # named by what it is
+class InvalidFilter(ValueError):
     """A filter that cannot be understood."""
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _REVIEW_GROUP: Final = "admission.k8s.io"
 
 
-class _Failure(Exception):  # noqa: N818  # caught here, never seen outside
+class _Failure(Exception):
     """Why a test or case cannot go on."""
 
 

@@ -80,7 +80,7 @@ class RegoLoadError(RegoError):
         return "".join([super().__str__(), *(f"\n\t{line}" for line in self.details)])
 
 
-class RegoErrors(Exception):  # noqa: N818  # OPA's own name for the collection
+class RegoErrors(Exception):
     """Every fault found in a set of sources, in order of place."""
 
     def __init__(self, errors: Sequence[RegoLoadError]) -> None:
@@ -108,7 +108,7 @@ class EvaluationError(RegoError):
         self.code = code
 
 
-class EngineFault(EvaluationError):  # noqa: N818  # a fault, of ours: no error of the policy's
+class EngineFault(EvaluationError):
     """An evaluation that ended in an exception of Python's: a fault of this engine.
 
     ``cause`` is the exception, ``place`` where in the generated code, or in the engine, it was

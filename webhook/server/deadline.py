@@ -18,7 +18,7 @@ whole seconds."""
 MARGIN_SECONDS_MIN: Final = 0.05
 
 
-class InvalidTimeout(ValueError):  # noqa: N818  # named by what it is
+class InvalidTimeout(ValueError):
     """A ``timeout`` that is no duration."""
 
 

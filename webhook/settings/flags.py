@@ -30,7 +30,7 @@ _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|
 _PART: Final = re.compile(r"([0-9.]+)([a-zµ]+)", re.ASCII)
 
 
-class InvalidFlag(ValueError):  # noqa: N818  # named by what it is
+class InvalidFlag(ValueError):
     """An argument that cannot be accepted; the message names it and says why."""
 
 

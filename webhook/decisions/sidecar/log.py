@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.decisions.sidecar.disk import AppendFile, Disk
 
 
-class LogFull(Exception):  # noqa: N818  # a state of the log, not a mistake of its caller
+class LogFull(Exception):
     """There is no room within the limits; the message says which limit."""
 
 

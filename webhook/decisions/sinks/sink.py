@@ -25,7 +25,7 @@ EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
 """Types whose packages are installed only when asked for."""
 
 
-class SinkUnavailable(Exception):  # noqa: N818  # named for the state it reports
+class SinkUnavailable(Exception):
     """Nothing can be delivered now; the same batch is worth another try.
 
     ``retry_after_seconds`` is what the sink asked for, 0 where it did not say.
@@ -36,7 +36,7 @@ class SinkUnavailable(Exception):  # noqa: N818  # named for the state it report
         self.retry_after_seconds = retry_after_seconds
 
 
-class RecordsRefused(Exception):  # noqa: N818  # named for what happened to the records
+class RecordsRefused(Exception):
     """The sink will never take this batch as it is; fewer records of it may pass."""
 
 

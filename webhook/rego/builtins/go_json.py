@@ -68,7 +68,7 @@ def _replace_surrogates(value: Value) -> Value:
     return value
 
 
-class _Fault(Exception):  # noqa: N818  # a position, not a fault of ours
+class _Fault(Exception):
     """The scan met something that is no JSON."""
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
 
-class RefFault(Exception):  # noqa: N818  # becomes a RegoLoadError where the place is known
+class RefFault(Exception):
     """A reference to what cannot exist: the message, then OPA's lines of detail."""
 
     def __init__(self, message: str, *details: str) -> None:

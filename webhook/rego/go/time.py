@@ -185,7 +185,7 @@ class TimeParseError(ValueError):
     """The value is no time of this layout; the message is Go's."""
 
 
-class _BadPart(Exception):  # noqa: N818  # a state of reading, turned into an error above
+class _BadPart(Exception):
     """A part of the value does not fit; ``rest`` is where Go stands when it complains."""
 
     def __init__(self, out_of_range: str = "") -> None:
@@ -283,7 +283,7 @@ def _cannot(layout: str, value: str, rest: str, part: str) -> TimeParseError:
     )
 
 
-class _Skipped(Exception):  # noqa: N818  # it carries where reading stopped
+class _Skipped(Exception):
     def __init__(self, rest: str, prefix: str) -> None:
         super().__init__()
         self.rest = rest

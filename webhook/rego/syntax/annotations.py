@@ -67,7 +67,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-class _Invalid(Exception):  # noqa: N818  # becomes a RegoLoadError where the place is known
+class _Invalid(Exception):
     """What is wrong with a block."""
 
 

@@ -389,7 +389,7 @@ class _Statements(Rules):
         return message
 
 
-class _NoRule(Exception):  # noqa: N818  # caught where it is raised for
+class _NoRule(Exception):
     """The literals at the top of a file are no rule; the argument says why."""
 
 

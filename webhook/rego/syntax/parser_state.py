@@ -33,7 +33,7 @@ variables take half a second to be refused by a later stage, and ten thousand a 
 DEPTH_EXCEEDED: Final = "max parsing recursion depth exceeded"
 
 
-class Refused(Exception):  # noqa: N818  # a reading that did not work out, often no error at all
+class Refused(Exception):
     """The tokens cannot be read this way; carries the errors to report if no other way works."""
 
     def __init__(self, errors: list[RegoLoadError]) -> None:

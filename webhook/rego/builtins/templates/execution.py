@@ -38,7 +38,7 @@ class Budget(Protocol):
         """Pay; raises when the budget is spent."""
 
 
-class _Jump(Exception):  # noqa: N818  # control flow
+class _Jump(Exception):
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.kind = kind
