@@ -8,7 +8,7 @@ from typing import Any
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 
 BODIES = Path(__file__).resolve().parent.parent / "bodies"
@@ -31,7 +31,7 @@ def fill(kubeconfig: Path, first: int, last: int) -> None:
 
 async def _fill(kubeconfig: Path, first: int, last: int) -> None:
     bodies = [_pod(name) for name in ("pod", "pod_bad")]
-    async with Client(load_credentials(kubeconfig)) as client:
+    async with ClusterClient(load_credentials(kubeconfig)) as client:
         for number in range(SPACES):
             await client.apply(NAMESPACES, _object("v1", "Namespace", _space(number)))
             account = _object("v1", "ServiceAccount", "default", _space(number))

@@ -14,7 +14,7 @@ from typing import Any
 from tests.json_patch import apply_patch
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
-from webhook.mutation.external import Answer, Answers, resolved, wanted
+from webhook.mutation.external import Answers, ProviderAnswer, resolved, wanted
 from webhook.mutation.location import Field, canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -117,7 +117,7 @@ def _answers(case: dict[str, Any]) -> dict[str, Answers]:
         else:
             fault = ""
         items = {
-            item.get("key", ""): Answer(item.get("value"), item.get("error") or "")
+            item.get("key", ""): ProviderAnswer(item.get("value"), item.get("error") or "")
             for item in said.get("items") or ()
         }
         answers[name] = Answers(items, fault)

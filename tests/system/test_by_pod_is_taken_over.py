@@ -24,11 +24,11 @@ from tests.system.replicas import (
 )
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
-from webhook.controllers.aggregation import TURN_SECONDS, Subject
+from webhook.controllers.aggregation import TURN_SECONDS, LabelledSubject
 from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"
-SUBJECT = Subject(pod_status.CONSTRAINT.kind, "Hung", "words")
+SUBJECT = LabelledSubject(pod_status.CONSTRAINT.kind, "Hung", "words")
 QUIET_SECONDS = TURN_SECONDS + 1.0
 """Longer than every debounce, tick and turn: what is not written by then is not going to be."""
 

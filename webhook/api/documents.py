@@ -58,32 +58,32 @@ class InvalidDocument(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FileDocument:
     """One document of a file: its value and the line it begins on, from 1."""
 
     value: Any
     line: int
 
 
-def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[Document]:
+def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """Every YAML document of a text that is not empty; raises :class:`InvalidDocument`."""
     return list(_documents(text, dialect))
 
 
-def read_json(text: str) -> list[Document]:
+def read_json(text: str) -> list[FileDocument]:
     """One JSON document; raises :class:`InvalidDocument`."""
     try:
-        return [Document(decode(text), 1)]
+        return [FileDocument(decode(text), 1)]
     except DecodeError as error:
         raise InvalidDocument(str(error)) from None
 
 
-def read_objects(text: str, dialect: Dialect = "kubernetes") -> list[Document]:
+def read_objects(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """As :func:`read_documents`, of objects only."""
     return only_objects(read_documents(text, dialect))
 
 
-def only_objects(documents: list[Document]) -> list[Document]:
+def only_objects(documents: list[FileDocument]) -> list[FileDocument]:
     """The documents, all of which must be objects; raises :class:`InvalidDocument`."""
     for document in documents:
         if type(document.value) is not dict:
@@ -92,7 +92,7 @@ def only_objects(documents: list[Document]) -> list[Document]:
     return documents
 
 
-def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
+def _documents(text: str, dialect: Dialect) -> Iterator[FileDocument]:
     loader = (_KubernetesLoader if dialect == "kubernetes" else _SuiteLoader)(text)
     try:
         while loader.check_node():
@@ -102,7 +102,7 @@ def _documents(text: str, dialect: Dialect) -> Iterator[Document]:
             if "&" in text:
                 _measure(value, line)
             if value is not None and value != {}:
-                yield Document(value, line)
+                yield FileDocument(value, line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}: " if mark else ""

@@ -86,7 +86,7 @@ EXPANSION: Final = StatusKind(
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class StatusSubject:
     """The object that a status is about."""
 
     status: StatusKind
@@ -96,13 +96,13 @@ class Subject:
     generation: int
 
 
-def template_subject(document: Mapping[str, Any]) -> Subject:
+def template_subject(document: Mapping[str, Any]) -> StatusSubject:
     """A ConstraintTemplate as the subject of a status."""
     name = document["metadata"]["name"]
     return _subject(TEMPLATE, document, (name,), {"constrainttemplate-name": name})
 
 
-def constraint_subject(document: Mapping[str, Any]) -> Subject:
+def constraint_subject(document: Mapping[str, Any]) -> StatusSubject:
     """A constraint as the subject of a status."""
     name, kind = document["metadata"]["name"], document["kind"]
     labels = {
@@ -113,21 +113,21 @@ def constraint_subject(document: Mapping[str, Any]) -> Subject:
     return _subject(CONSTRAINT, document, (kind.lower(), name), labels)
 
 
-def config_subject(document: Mapping[str, Any]) -> Subject:
+def config_subject(document: Mapping[str, Any]) -> StatusSubject:
     """A Config as the subject of a status."""
     metadata = document["metadata"]
     parts = (metadata["namespace"], metadata["name"])
     return _subject(CONFIG, document, parts, {"config-name": metadata["name"]})
 
 
-def mutator_subject(document: Mapping[str, Any]) -> Subject:
+def mutator_subject(document: Mapping[str, Any]) -> StatusSubject:
     """A mutator as the subject of a status."""
     name, kind = document["metadata"]["name"], document["kind"]
     labels = {"mutator-name": name, "mutator-kind": kind}
     return _subject(MUTATOR, document, (kind.lower(), name), labels)
 
 
-def expansion_subject(document: Mapping[str, Any]) -> Subject:
+def expansion_subject(document: Mapping[str, Any]) -> StatusSubject:
     """An ExpansionTemplate as the subject of a status."""
     name = document["metadata"]["name"]
     return _subject(EXPANSION, document, (name,), {"expansiontemplate-name": name})
@@ -138,9 +138,9 @@ def _subject(
     document: Mapping[str, Any],
     parts: tuple[str, ...],
     labels: Mapping[str, str],
-) -> Subject:
+) -> StatusSubject:
     metadata = document["metadata"]
-    return Subject(
+    return StatusSubject(
         status,
         parts,
         {f"{LABEL_PREFIX}{name}": value for name, value in labels.items()},
@@ -151,7 +151,7 @@ def _subject(
 
 def pod_status(
     pod: Pod,
-    subject: Subject,
+    subject: StatusSubject,
     *,
     errors: Iterable[StatusError] = (),
     enforced: bool | None = None,

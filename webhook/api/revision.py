@@ -52,7 +52,7 @@ class InvalidRevision(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class PolicyRevision:
     """A kept generation. ``content`` is packed as ``encoding`` says: ``""`` or ``gzip``."""
 
     name: str
@@ -143,12 +143,12 @@ def revision_object(document: Mapping[str, Any], digest: str) -> Json:
     }
 
 
-def read_revision(item: Mapping[str, Any]) -> Revision:
+def read_revision(item: Mapping[str, Any]) -> PolicyRevision:
     """A PolicyRevision as the API server has it; raises :class:`InvalidRevision`."""
     metadata = item["metadata"]
     try:
         spec = item["spec"]
-        return Revision(
+        return PolicyRevision(
             name=metadata["name"],
             uid=spec["subject"]["uid"],
             generation=int(spec["generation"]),

@@ -18,7 +18,7 @@ from webhook.audit.limits import PatientLimits
 from webhook.audit.shares import Shares
 from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.backoff import Backoff
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.metrics.audit import AUDIT_SWEEPS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
     from webhook.app.decisions import DecisionLog
-    from webhook.audit.sink import Sink
+    from webhook.audit.sink import AuditSink
     from webhook.audit.tally import ConstraintKey
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -93,7 +93,7 @@ class AuditThread:
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
-                client = Client(
+                client = ClusterClient(
                     self._credentials,
                     replica=self._settings.pod_name,
                     log=self._log,
@@ -109,7 +109,7 @@ class AuditThread:
                 self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
             await asyncio.sleep(backoff.next_seconds())
 
-    def _sweeps(self, client: Client, tasks: asyncio.TaskGroup) -> Sweeps:
+    def _sweeps(self, client: ClusterClient, tasks: asyncio.TaskGroup) -> Sweeps:
         """The sweeps of one session, and what goes on beside them."""
         settings = self._settings
         shares = Shares(client, settings.pod_namespace, settings.pod_uid)
@@ -118,7 +118,7 @@ class AuditThread:
             settings.evaluation_budget_seconds,
             rest=give_way if settings.serves_admission else None,
         )
-        sinks: list[Sink] = []
+        sinks: list[AuditSink] = []
         if self._decisions is not None and (records := self._decisions.audit_sink()) is not None:
             sinks.append(records)
         if settings.reports:
@@ -145,7 +145,7 @@ class AuditThread:
             tell=self._tell,
         )
 
-    def _events(self, client: Client) -> AuditEvents:
+    def _events(self, client: ClusterClient) -> AuditEvents:
         settings = self._settings
         return AuditEvents(
             client,
@@ -155,8 +155,8 @@ class AuditThread:
         )
 
     def _reports(
-        self, client: Client, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
-    ) -> Sink:
+        self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
+    ) -> AuditSink:
         """What tells reports of the audit."""
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.reports.audited import AuditReports  # noqa: PLC0415

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.app.cluster import ClusterThread
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.serving.revision import Serving
 
 ASK_SECONDS: Final = 5.0
@@ -57,7 +57,7 @@ class ClusterCallers:
         """What a caller with this token may; called by any thread."""
         return self._cluster.ask(lambda client: self._ask(client, token))
 
-    async def _ask(self, client: Client, token: str) -> Access:
+    async def _ask(self, client: ClusterClient, token: str) -> Access:
         if not token:
             return Access(401, "a bearer token is needed")
         try:
@@ -67,7 +67,7 @@ class ClusterCallers:
             why = str(error) or "no answer in time"
             return Access(503, f"who you are, and what you may, could not be asked: {why}")
 
-    async def _access(self, client: Client, token: str) -> Access:
+    async def _access(self, client: ClusterClient, token: str) -> Access:
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -83,7 +83,7 @@ class ClusterCallers:
             return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
         return Access(200, reads=await self._reads(client, user))
 
-    async def _reads(self, client: Client, user: Mapping[str, Any]) -> bool:
+    async def _reads(self, client: ClusterClient, user: Mapping[str, Any]) -> bool:
         """Whether a user may list, everywhere, each kind that policies can read."""
         discovery = Discovery(client)
         for gvk in self._kinds():
@@ -108,7 +108,9 @@ def _kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
                 yield GroupVersionKind(*split_group_version(api_version), kind)
 
 
-async def _may(client: Client, user: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
+async def _may(
+    client: ClusterClient, user: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> bool:
     """Whether the API server allows a user this."""
     body = {
         "apiVersion": "authorization.k8s.io/v1",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.certificates.loader import CertificateOptions
-from webhook.certificates.place import Place
+from webhook.certificates.place import CertificatePlace
 
 if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
@@ -23,9 +23,9 @@ def certificate_options(settings: ServeSettings) -> CertificateOptions:
     )
 
 
-def certificate_place(settings: ServeSettings) -> Place:
+def certificate_place(settings: ServeSettings) -> CertificatePlace:
     """Where the cluster keeps it."""
-    return Place(
+    return CertificatePlace(
         settings.pod_namespace,
         settings.cert_secret_name,
         settings.validating_webhook_configuration_name,

@@ -16,7 +16,7 @@ from webhook.app.certificate_options import certificate_place
 from webhook.app.loop_thread import LoopThread
 from webhook.backoff import Backoff
 from webhook.certificates.session import ClusterCertificate
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
     from webhook.certificates.loader import CertificateLoader
-    from webhook.constraint.client import Client as PolicyClient
+    from webhook.constraint.client import Client
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.events.admissions import AdmissionEvents
     from webhook.log import Logger
@@ -49,7 +49,7 @@ class ClusterThread:
     def __init__(
         self,
         settings: ServeSettings,
-        make_client: Callable[[], PolicyClient],
+        make_client: Callable[[], Client],
         serving: Serving,
         registry: Registry,
         log: Logger,
@@ -134,7 +134,9 @@ class ClusterThread:
             return answer
         return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
-    def ask(self, question: Callable[[Client], Coroutine[Any, Any, Answer]]) -> Future[Answer]:
+    def ask(
+        self, question: Callable[[ClusterClient], Coroutine[Any, Any, Answer]]
+    ) -> Future[Answer]:
         """Ask the API server something; any thread may. The error is an UnreachableError."""
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
@@ -164,7 +166,7 @@ class ClusterThread:
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
-        client = Client(
+        client = ClusterClient(
             self._credentials,
             replica=self._settings.pod_name,
             log=self._log,
@@ -180,7 +182,7 @@ class ClusterThread:
                 tasks.create_task(self.events.run(client))
             tasks.create_task(self._follow_policies(client))
 
-    async def _follow_policies(self, client: Client) -> None:
+    async def _follow_policies(self, client: ClusterClient) -> None:
         following = Following(
             client,
             await self._own_pod(client),
@@ -201,7 +203,7 @@ class ClusterThread:
         finally:
             self._following = None
 
-    async def _own_pod(self, client: Client) -> Pod:
+    async def _own_pod(self, client: ClusterClient) -> Pod:
         """Our Pod; read once where the environment does not have its UID."""
         settings = self._settings
         uid, backoff = settings.pod_uid, Backoff()

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.audit.ledger import Ledger
+    from webhook.audit.ledger import AuditLedger
     from webhook.audit.reviewer import Reviewer
     from webhook.audit.scope import Scope
-    from webhook.audit.sink import Sink
+    from webhook.audit.sink import AuditSink
     from webhook.audit.watches import Changed, ObjectWatches
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
@@ -39,8 +39,8 @@ class Continuous:
         scope: Scope,
         reviewer: Reviewer,
         watches: ObjectWatches,
-        ledger: Ledger,
-        sink: Sink,
+        ledger: AuditLedger,
+        sink: AuditSink,
         log: Logger,
     ) -> None:
         self._scope = scope

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.decisions.exporter.admission import Outcome, audit_record
+from webhook.decisions.exporter.admission import ReviewOutcome, audit_record
 from webhook.decisions.exporter.record import audit_finished, audit_started
 from webhook.decisions.exporter.recorder import generations_of
 
@@ -122,7 +122,7 @@ class DecisionRecords:
 
     def _record(self, audited: Audited) -> dict[str, Any]:
         snapshot = audited.snapshot
-        outcome = Outcome(
+        outcome = ReviewOutcome(
             policy_digest=snapshot.digest,
             policy_revision=snapshot.revision,
             duration_ns=audited.duration_ns,

@@ -21,7 +21,7 @@ from webhook.events.counted import CountedEvents, event_name
 
 if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.result import Result
     from webhook.log import Logger
 
@@ -40,7 +40,7 @@ class AuditEvents:
     """A sink that makes Events; :meth:`run` writes them in a task of its own."""
 
     def __init__(
-        self, client: Client, namespace: str, log: Logger, *, in_violating_namespace: bool
+        self, client: ClusterClient, namespace: str, log: Logger, *, in_violating_namespace: bool
     ) -> None:
         """``namespace`` is the audit's own, for Events of cluster-scoped objects at least."""
         self._events = CountedEvents(client)

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 
 _PAGE_OBJECTS: Final = 500
 
 
-async def read_expansion(client: Client, kinds: Iterable[Resource], log: Logger) -> Expansion:
+async def read_expansion(
+    client: ClusterClient, kinds: Iterable[Resource], log: Logger
+) -> Expansion:
     """The templates there are, if ``kinds`` has them: those that the API server lists.
 
     A broken one, those of a circle, and all of them where they may not be

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.api.gvk import GroupKind
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
@@ -31,7 +31,7 @@ _ACCEPT: Final = ",".join(
 )
 
 
-async def listable(client: Client) -> tuple[Resource, ...]:
+async def listable(client: ClusterClient) -> tuple[Resource, ...]:
     """Every kind that the API server lists, in order of group and kind.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and

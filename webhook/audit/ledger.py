@@ -31,7 +31,7 @@ _Entry = tuple[int, tuple[tuple[int, int], ...]]
 """A hash of the results, and how many violations of each constraint, by its number."""
 
 
-class Ledger:
+class AuditLedger:
     """A sink, and a receiver of totals. Used by one task."""
 
     def __init__(self, limit: int) -> None:

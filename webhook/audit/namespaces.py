@@ -11,7 +11,7 @@ from webhook.cluster.kinds import NAMESPACES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
 
     Namespace = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ ASKED_MAX: Final = 1024
 class Namespaces:
     """Finds Namespaces for one sweep."""
 
-    def __init__(self, client: Client, known: Mapping[str, Any]) -> None:
+    def __init__(self, client: ClusterClient, known: Mapping[str, Any]) -> None:
         self._client = client
         self._known = known
         self._asked: dict[str, Namespace | None] = {}

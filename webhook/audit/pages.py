@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
 
 FIRST_OBJECTS: Final = 100
 """Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the
@@ -55,7 +55,7 @@ class Pages:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         resource: Resource,
         *,
         page_objects: int,

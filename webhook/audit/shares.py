@@ -11,13 +11,13 @@ from webhook.replicas.pods import AUDIT_PODS
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
 
 
 class Shares:
     """The members as of the last look. Used by one task."""
 
-    def __init__(self, client: Client, namespace: str, uid: str) -> None:
+    def __init__(self, client: ClusterClient, namespace: str, uid: str) -> None:
         """Namespace and UID are those of our own Pod; without a UID this audit is alone."""
         self._client = client
         self._namespace = namespace

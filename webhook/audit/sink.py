@@ -124,7 +124,7 @@ class SweepEnd:
     duration_ns: int = 0
 
 
-class Sink(Protocol):
+class AuditSink(Protocol):
     """Who takes what an audit finds.
 
     Awaited in turn, so that a slow sink slows the sweep and nothing piles up; a
@@ -148,7 +148,7 @@ class Sink(Protocol):
 class Sinks:
     """Several sinks as one: each is told in turn."""
 
-    def __init__(self, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[AuditSink]) -> None:
         self._sinks = tuple(sinks)
 
     async def start(self, start: SweepStart) -> None:

@@ -16,7 +16,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.constraint.snapshot import Snapshot
 
 CHUNK_OBJECTS: Final = 500
@@ -33,7 +33,7 @@ class UnreadableKindError(Exception):
     """The audit has no right to list a kind, or nobody has."""
 
 
-class Source(Protocol):
+class AuditSource(Protocol):
     """Gives kinds and their objects; for one sweep after the other."""
 
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
@@ -55,7 +55,11 @@ class ListSource:
     """Lists from the API server. Used by one task."""
 
     def __init__(
-        self, client: Client, page_objects: int, *, forbidden_seconds: float = FORBIDDEN_SECONDS
+        self,
+        client: ClusterClient,
+        page_objects: int,
+        *,
+        forbidden_seconds: float = FORBIDDEN_SECONDS,
     ) -> None:
         """``page_objects`` is the most in a page, 0 for everything in one.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.audit.sink import SweepEnd
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.constraint.constraint import Constraint
     from webhook.log import Logger
 
@@ -44,7 +44,7 @@ UNAUDITED: Final = "unauditedObjects"
 class ConstraintStatuses:
     """Writes totals into constraints. Used by one task."""
 
-    def __init__(self, client: Client, log: Logger) -> None:
+    def __init__(self, client: ClusterClient, log: Logger) -> None:
         self._client = client
         self._log = log
         self.writes = 0

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
-    from webhook.audit.sink import Sink
-    from webhook.audit.source import Source
+    from webhook.audit.sink import AuditSink
+    from webhook.audit.source import AuditSource
     from webhook.cluster.client import Object
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
@@ -48,9 +48,9 @@ class Sweep:
         self,
         audit_id: str,
         scope: Scope,
-        source: Source,
+        source: AuditSource,
         namespaces: Namespaces,
-        sink: Sink,
+        sink: AuditSink,
         log: Logger,
         *,
         limits: Callable[[], Limits],

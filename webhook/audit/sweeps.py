@@ -11,7 +11,7 @@ from webhook.api import timestamp
 from webhook.audit.continuous import Continuous
 from webhook.audit.events import AuditEvents
 from webhook.audit.kinds import is_matchable
-from webhook.audit.ledger import Ledger
+from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.results import Results
 from webhook.audit.reviewer import Reviewer
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.audit.events import AuditEvents
     from webhook.audit.shares import Shares
-    from webhook.audit.sink import Sink
+    from webhook.audit.sink import AuditSink
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.audit.totals import Receiver
-    from webhook.cluster.client import Client
+    from webhook.audit.totals import TotalsReceiver
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -77,7 +77,7 @@ class Sweeps:
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
-        client: Client,
+        client: ClusterClient,
         serving: Serving,
         options: SweepOptions,
         shares: Shares,
@@ -85,7 +85,7 @@ class Sweeps:
         *,
         registry: Registry,
         log: Logger,
-        sinks: Sequence[Sink],
+        sinks: Sequence[AuditSink],
         events: AuditEvents | None,
         tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
     ) -> None:
@@ -107,9 +107,9 @@ class Sweeps:
         limit = options.violations_limit
         self._results = Results(self._statuses, tell, shares.is_current, limit)
         violations = ViolationLog(log)
-        receivers: list[Receiver] = [violations, self._metrics, self._results]
-        every: list[Sink] = [violations, self._metrics, *sinks]
-        self._ledger = Ledger(limit) if options.continuous else None
+        receivers: list[TotalsReceiver] = [violations, self._metrics, self._results]
+        every: list[AuditSink] = [violations, self._metrics, *sinks]
+        self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
         # What changed is told to all but the totals: those are the ledger's then.

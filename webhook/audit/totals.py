@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webhook.audit.tally import ConstraintKey, Count
 
 
-class Receiver(Protocol):
+class TotalsReceiver(Protocol):
     """Who gets the totals of each sweep."""
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
@@ -28,7 +28,7 @@ class Totals:
     not wholly told of, or that is no more, are dropped.
     """
 
-    def __init__(self, limit: int, receivers: Sequence[Receiver]) -> None:
+    def __init__(self, limit: int, receivers: Sequence[TotalsReceiver]) -> None:
         """``limit`` is the most violations kept of each constraint."""
         self._limit = limit
         self._receivers = receivers

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
 
@@ -72,7 +72,7 @@ class Changed(NamedTuple):
 class _Watch:
     """One kind; receives its reflector's changes."""
 
-    def __init__(self, client: Client, resource: Resource, owner: ObjectWatches) -> None:
+    def __init__(self, client: ClusterClient, resource: Resource, owner: ObjectWatches) -> None:
         self.resource = resource
         self._owner = owner
         self._is_synced = False
@@ -109,7 +109,7 @@ class _Watch:
 class ObjectWatches:
     """Watches kinds, and queues what changed; :meth:`run` owns the tasks."""
 
-    def __init__(self, client: Client, *, settings: Settings | None = None) -> None:
+    def __init__(self, client: ClusterClient, *, settings: Settings | None = None) -> None:
         self.settings = settings
         self._client = client
         self._watches: dict[GroupVersionKind, _Watch] = {}

@@ -27,7 +27,7 @@ from webhook.certificates import plan as planning
 from webhook.certificates.plan import Lifetimes
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
-    from webhook.certificates.place import Place
-    from webhook.cluster.client import Client
-    from webhook.cluster.reflector import Settings, Statistics
+    from webhook.certificates.place import CertificatePlace
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import ReflectorStatistics, Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
 
@@ -58,8 +58,8 @@ class Install(Protocol):
 class CertificateStatistics:
     """What has been done about the certificate since the start, and the watches' own counts."""
 
-    secret: Statistics
-    configuration: Statistics
+    secret: ReflectorStatistics
+    configuration: ReflectorStatistics
     secret_writes: int = 0
     bundle_writes: int = 0
     conflicts: int = 0
@@ -90,7 +90,7 @@ class _Configuration:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         resource: Resource,
         name: str,
         wake: Callable[[], object],
@@ -103,7 +103,7 @@ class _Configuration:
             client,
             resource,
             self.seen,
-            selection=Selection(fields=f"metadata.name={name}"),
+            selection=ObjectSelection(fields=f"metadata.name={name}"),
             settings=settings,
         )
 
@@ -118,8 +118,8 @@ class ServingCertificate:
 
     def __init__(
         self,
-        client: Client,
-        place: Place,
+        client: ClusterClient,
+        place: CertificatePlace,
         install: Install,
         log: Logger,
         *,
@@ -133,7 +133,7 @@ class ServingCertificate:
         self._log = log
         self._lifetimes = lifetimes or Lifetimes()
         self._check_seconds = check_seconds
-        self._queue: WorkQueue[Place] = WorkQueue(
+        self._queue: WorkQueue[CertificatePlace] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
         )
         self._secret_seen = _Seen(self._wake)
@@ -141,7 +141,7 @@ class ServingCertificate:
             client,
             SECRETS,
             self._secret_seen,
-            selection=Selection(place.namespace, fields=f"metadata.name={place.secret}"),
+            selection=ObjectSelection(place.namespace, fields=f"metadata.name={place.secret}"),
             settings=settings,
         )
         named = [(WEBHOOK_CONFIGURATIONS, place.configuration)]
@@ -194,7 +194,7 @@ class ServingCertificate:
     def _wake(self) -> None:
         self._queue.add(self._place)
 
-    async def _settle(self, place: Place) -> None:
+    async def _settle(self, place: CertificatePlace) -> None:
         """Look again when something changed, or time may have changed the plan."""
         try:
             await self._step()

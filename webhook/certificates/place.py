@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CertificatePlace:
     """Where the certificate is kept, and the DNS names that it is for."""
 
     namespace: str

@@ -67,7 +67,7 @@ class Lifetimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CertificatePlan:
     """What to write, and why; ``secret`` is None where the Secret is right."""
 
     secret: SecretData | None
@@ -89,7 +89,7 @@ def plan(
     *,
     trusted_seconds: float,
     lifetimes: Lifetimes = Lifetimes(),
-) -> Plan:
+) -> CertificatePlan:
     """What the Secret and the bundle should be.
 
     ``trusted_seconds`` is for how long the webhook configuration has been seen
@@ -98,22 +98,22 @@ def plan(
     authority = _read_authority(secret, CA_CERTIFICATE, CA_KEY, now)
     if authority is None:
         data, reason = _anew(names, now, lifetimes), "there is no authority that can be used"
-        return Plan(data, reason, bundle(data, now))
+        return CertificatePlan(data, reason, bundle(data, now))
     coming = _read_authority(secret, NEXT_CA_CERTIFICATE, NEXT_CA_KEY, now)
     if coming is not None and trusted_seconds >= lifetimes.trust_seconds:
         data = _promoted(secret, coming, names, now, lifetimes)
-        return Plan(data, "the new authority is trusted", bundle(data, now))
+        return CertificatePlan(data, "the new authority is trusted", bundle(data, now))
     if not _serves(secret, authority, names, now, lifetimes):
         data = dict(secret) | _serving_pair(authority, names, now, lifetimes)
         reason = "the serving certificate ends soon, or is not for these names"
-        return Plan(data, reason, bundle(data, now))
+        return CertificatePlan(data, reason, bundle(data, now))
     ends = authority.certificate.not_valid_after_utc
     if coming is None and ends - now <= lifetimes.lookahead:
         data = dict(secret) | _authority_data(
             _make_authority(now, lifetimes), NEXT_CA_CERTIFICATE, NEXT_CA_KEY
         )
-        return Plan(data, "the authority ends soon", bundle(data, now))
-    return Plan(None, "", bundle(secret, now))
+        return CertificatePlan(data, "the authority ends soon", bundle(data, now))
+    return CertificatePlan(None, "", bundle(secret, now))
 
 
 def bundle(secret: Mapping[str, bytes], now: dt.datetime) -> bytes:

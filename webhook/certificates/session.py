@@ -8,15 +8,15 @@ from webhook.certificates.keeper import ServingCertificate
 
 if TYPE_CHECKING:
     from webhook.certificates.loader import CertificateLoader
-    from webhook.certificates.place import Place
-    from webhook.cluster.client import Client
+    from webhook.certificates.place import CertificatePlace
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 
 
 class ClusterCertificate:
     """Hands the Secret's pair to the listener, and holds readiness back until it is trusted."""
 
-    def __init__(self, place: Place, loader: CertificateLoader, log: Logger) -> None:
+    def __init__(self, place: CertificatePlace, loader: CertificateLoader, log: Logger) -> None:
         self._place = place
         self._loader = loader
         self._log = log
@@ -45,7 +45,7 @@ class ClusterCertificate:
         found = self._keeper.statistics()
         return found.secret_writes + found.bundle_writes, found.failures
 
-    async def run(self, client: Client) -> None:
+    async def run(self, client: ClusterClient) -> None:
         """Keep the certificate by this session until cancelled."""
         self._keeper = ServingCertificate(client, self._place, self._loader.install, self._log)
         await self._keeper.run()

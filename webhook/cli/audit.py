@@ -15,7 +15,7 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, listed, write
 
 if TYPE_CHECKING:
-    from webhook.cli.audit_run import Outcome, Request
+    from webhook.cli.audit_run import AuditOutcome, Request
 
 _HELP = """Review what is in a cluster by its policies, or by those of a directory.
 
@@ -112,13 +112,13 @@ def command(  # noqa: PLR0913  # each is an option
     return exit_codes.NO if outcome.denied else 0
 
 
-async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> Outcome:
+async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:
     from webhook.cli.audit_progress import Progress  # noqa: PLC0415  # brings rich
     from webhook.cli.audit_run import audit  # noqa: PLC0415  # see command
-    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
 
-    async with Client(load_credentials(kubeconfig, context=context)) as client:
+    async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
         if not sys.stderr.isatty():
             return await audit(client, request)
         with Progress() as progress:

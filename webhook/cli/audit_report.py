@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json, as_yaml
-from webhook.cli.formats.finding import Finding, Report, level_of
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
@@ -15,10 +15,10 @@ from webhook.cli.terminal import one_line, printable, styled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.cli.audit_run import Found, Outcome
+    from webhook.cli.audit_run import AuditOutcome, Found
 
 
-def missing(outcome: Outcome) -> list[str]:
+def missing(outcome: AuditOutcome) -> list[str]:
     """What could not be audited, a line for each."""
     lines = [f"policy not used: {fault}" for fault in outcome.faults]
     end = outcome.ended
@@ -30,7 +30,7 @@ def missing(outcome: Outcome) -> list[str]:
     return lines
 
 
-def as_table(outcome: Outcome, limit: int) -> str:
+def as_table(outcome: AuditOutcome, limit: int) -> str:
     """For people: the violations by constraint, then each constraint's total."""
     lines: list[str] = []
     for key, findings in _by_constraint(outcome):
@@ -49,7 +49,7 @@ def as_table(outcome: Outcome, limit: int) -> str:
     return "\n".join([*lines, summary(outcome)])
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: AuditOutcome) -> str:
     """How much was found, in how much."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
@@ -61,7 +61,7 @@ def summary(outcome: Outcome) -> str:
     )
 
 
-def document_of(outcome: Outcome) -> dict[str, Any]:
+def document_of(outcome: AuditOutcome) -> dict[str, Any]:
     """Everything: totals of each constraint, and each violation whole."""
     end = outcome.ended
     assert end is not None
@@ -82,7 +82,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def report(outcome: Outcome) -> Report:
+def report(outcome: AuditOutcome) -> Report:
     """As SARIF, JUnit and annotations tell it."""
     assert outcome.ended is not None
     rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
@@ -93,10 +93,10 @@ def report(outcome: Outcome) -> Report:
     )
 
 
-def _finding(item: Found) -> Finding:
+def _finding(item: Found) -> ShownFinding:
     identity, result = item.identity, item.result
     path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
-    return Finding(
+    return ShownFinding(
         rule="/".join(result.constraint.key),
         level=level_of(result.actions),
         label=",".join(result.actions),
@@ -106,7 +106,7 @@ def _finding(item: Found) -> Finding:
     )
 
 
-def _by_constraint(outcome: Outcome) -> list[tuple[tuple[str, str], list[Found]]]:
+def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Found]]]:
     """The findings by constraint; they are in this order."""
     return [
         (key, list(findings))
@@ -140,7 +140,7 @@ def _document(finding: Found) -> dict[str, Any]:
     }
 
 
-FORMATS: Final[dict[str, Callable[[Outcome], str]]] = {
+FORMATS: Final[dict[str, Callable[[AuditOutcome], str]]] = {
     "json": lambda outcome: as_json(document_of(outcome)),
     "yaml": lambda outcome: as_yaml(document_of(outcome)),
     "sarif": lambda outcome: as_sarif(report(outcome)),

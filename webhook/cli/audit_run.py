@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.audit.sink import Audited, Identity, Sink, SweepEnd, SweepStart
+    from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.cluster.client import Client, Object
-    from webhook.constraint.client import Client as PolicyClient
+    from webhook.cluster.client import ClusterClient, Object
+    from webhook.constraint.client import Client
     from webhook.constraint.result import Result
 
 AUDIT_PROCESS: Final = "audit"
@@ -69,7 +69,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Outcome:
+class AuditOutcome:
     """What an audit found. Also the sink that collects it."""
 
     findings: list[Found] = field(default_factory=list)
@@ -114,13 +114,15 @@ class Outcome:
         self.totals = totals
 
 
-async def audit(client: Client, request: Request, progress: Sink | None = None) -> Outcome:
+async def audit(
+    client: ClusterClient, request: Request, progress: AuditSink | None = None
+) -> AuditOutcome:
     """Read policies, sweep the cluster and say what was found.
 
     Raises :class:`CannotAudit`, :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.UnreachableError`.
     """
-    outcome = Outcome()
+    outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")
     policies = new_client(disabled_builtins=request.disabled_builtins)
     configuration = await _read_policies(client, request, policies, outcome)
@@ -138,7 +140,7 @@ async def audit(client: Client, request: Request, progress: Sink | None = None) 
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
     expansion = await read_expansion(client, await source.look(), logger)
     scope = Scope(snapshot, wildcard.any_of(patterns), expansion)
-    sinks: list[Sink] = [outcome, Totals(0, [outcome])]
+    sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]
     if progress is not None:
         sinks.append(progress)
     sweep = Sweep(
@@ -160,7 +162,7 @@ def _nowhere(line: bytes) -> None:
 
 
 async def _read_policies(
-    client: Client, request: Request, policies: PolicyClient, outcome: Outcome
+    client: ClusterClient, request: Request, policies: Client, outcome: AuditOutcome
 ) -> list[Mapping[str, Any]]:
     """Fill the client; the Config and SyncSets that belong to the policies."""
     if request.policies:
@@ -180,7 +182,7 @@ async def _read_policies(
     return await _configuration(client, request.namespace)
 
 
-async def _configuration(client: Client, namespace: str) -> list[Mapping[str, Any]]:
+async def _configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:
     """The cluster's Config and SyncSets."""
     found: list[Mapping[str, Any]] = []
     for gvk in (config.CONFIG, config.SYNC_SET):
@@ -195,7 +197,7 @@ async def _configuration(client: Client, namespace: str) -> list[Mapping[str, An
     return found
 
 
-async def _list(client: Client, gvk: GroupVersionKind) -> list[Object]:
+async def _list(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:
     """Every object of a kind; none where it is not served."""
     try:
         resource = await Discovery(client).resource(gvk)
@@ -205,10 +207,10 @@ async def _list(client: Client, gvk: GroupVersionKind) -> list[Object]:
 
 
 async def _read_data(
-    client: Client,
-    policies: PolicyClient,
+    client: ClusterClient,
+    policies: Client,
     configuration: Iterable[Mapping[str, Any]],
-    outcome: Outcome,
+    outcome: AuditOutcome,
 ) -> None:
     """What policies may read of the cluster."""
     kinds: frozenset[GroupVersionKind] = frozenset().union(
@@ -231,7 +233,7 @@ async def _read_data(
         _add(documents, policies.add_data, outcome)
 
 
-def _add(documents: Iterable[Object], add: Any, outcome: Outcome) -> None:
+def _add(documents: Iterable[Object], add: Any, outcome: AuditOutcome) -> None:
     """Add each; what is refused is a fault, and costs only itself."""
     for document in documents:
         try:

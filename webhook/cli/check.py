@@ -131,13 +131,13 @@ def _with_cluster(
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cli import check_run  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
 
     async def run() -> Checked:
         checked = check_run.Checked()
-        async with Client(load_credentials(kubeconfig, context=context)) as client:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             before = await check_run.read_policies(client)
             policies = check_run.prepare(manifests, before, seconds, checked)
             if decisions is not None:

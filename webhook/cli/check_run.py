@@ -14,7 +14,7 @@ from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
-from webhook.decisions.source import Source
+from webhook.decisions.source import RecordSource
 from webhook.policies.effect import Effect, concerned, only
 from webhook.policies.replay import replay
 from webhook.policies.validation import is_policy, validate
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.cluster.client import Client
-    from webhook.constraint.client import Client as PolicyClient
+    from webhook.cluster.client import ClusterClient
+    from webhook.constraint.client import Client
     from webhook.constraint.result import Result
     from webhook.constraint.snapshot import Snapshot
     from webhook.policies.manifests import Manifest
@@ -56,29 +56,29 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Policies:
+class BeforeAndAfter:
     """The policies in force, and what they become with those to check."""
 
-    before: PolicyClient
-    after: PolicyClient
+    before: Client
+    after: Client
     keys: frozenset[tuple[str, str]]
     """The constraints that change, or whose template does."""
 
 
 def prepare(
-    manifests: Sequence[Manifest], base: PolicyClient, budget_seconds: float, checked: Checked
-) -> Policies:
+    manifests: Sequence[Manifest], base: Client, budget_seconds: float, checked: Checked
+) -> BeforeAndAfter:
     """Validate the policies among the manifests on top of those in force."""
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
     after = base.copy()
     checked.problems = validate(after, documents, budget_seconds)
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
-    return Policies(base, after, concerned(documents, keys))
+    return BeforeAndAfter(base, after, concerned(documents, keys))
 
 
 def effect_on_manifests(
-    policies: Policies, manifests: Iterable[Manifest], checked: Checked
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: Checked
 ) -> Effect | None:
     """What changes for the objects among the manifests, if any; they are the data, too."""
     objects = []
@@ -121,12 +121,12 @@ def _shown(document: Mapping[str, Any]) -> str:
     return f"{gvk_of(document).kind} {name}"
 
 
-def effect_on_decisions(policies: Policies, source: Path, checked: Checked) -> None:
+def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked) -> None:
     """Review again what was recorded with its object, by the policies to come.
 
     ``source`` is a file of records, a sidecar's queue, or ``-`` for standard input.
     """
-    found = checked.decisions = replay(Source(source), policies.after.snapshot)
+    found = checked.decisions = replay(RecordSource(source), policies.after.snapshot)
     # What other policies once said, and are not here to say again, is no effect of these.
     changes = [
         replace(
@@ -144,7 +144,7 @@ def effect_on_decisions(policies: Policies, source: Path, checked: Checked) -> N
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-async def read_policies(client: Client) -> PolicyClient:
+async def read_policies(client: ClusterClient) -> Client:
     """What is in force in a cluster, as far as it can be used.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
@@ -202,7 +202,7 @@ class _Comparison:
 
 
 async def effect_on_cluster(
-    client: Client, policies: Policies, checked: Checked, page_objects: int
+    client: ClusterClient, policies: BeforeAndAfter, checked: Checked, page_objects: int
 ) -> Effect:
     """What changes for what is in the cluster, listed page by page as an audit does it.
 

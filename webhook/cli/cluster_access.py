@@ -14,7 +14,7 @@ from webhook.controllers.convergence import TEMPLATE_KIND
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
 
 NAMESPACE: Final = "waddle-system"
 PAGE_OBJECTS: Final = 500
@@ -57,7 +57,10 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def list_objects(
-    client: Client, resource: Resource, namespace: str = "", query: Mapping[str, str] | None = None
+    client: ClusterClient,
+    resource: Resource,
+    namespace: str = "",
+    query: Mapping[str, str] | None = None,
 ) -> list[Object]:
     """All objects of a kind, page by page, each with its kind; none where the kind is not served.
 

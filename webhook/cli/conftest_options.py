@@ -31,7 +31,7 @@ class Flags(click.Command):
         try:
             found = settings.settings(file)
         except settings.SettingsError as error:
-            raise Refused(f"read in config: error reading config: {error}") from None
+            raise ConftestExit(f"read in config: error reading config: {error}") from None
         defaults = {}
         for option in self.params:
             name = (option.name or "").replace("_", "-")
@@ -43,7 +43,7 @@ class Flags(click.Command):
         try:
             return super().make_context(info_name, args, parent, default_map=defaults, **extra)
         except click.UsageError as error:
-            raise Refused(error.format_message(), error.ctx) from None
+            raise ConftestExit(error.format_message(), error.ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click's, of flags in Go's spelling."""
@@ -56,7 +56,7 @@ class Flags(click.Command):
         return super().parse_args(ctx, list(_spelled(args, switches)))
 
 
-class Refused(click.ClickException):
+class ConftestExit(click.ClickException):
     """What conftest ends with ``Error: …`` and exit code 1 for."""
 
     exit_code = exit_codes.NO

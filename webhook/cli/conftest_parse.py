@@ -7,7 +7,7 @@ import sys
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.conftest_options import CONFIG_FILE, Flags, Refused
+from webhook.cli.conftest_options import CONFIG_FILE, ConftestExit, Flags
 from webhook.cli.terminal import complain
 
 _HELP = """Show what policies see of configuration files, as JSON.
@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: 
     """Read and print."""
     del config_file
     if not files:
-        raise Refused("must supply path to at least one file")
+        raise ConftestExit("must supply path to at least one file")
     from webhook.conftest.configurations import (  # noqa: PLC0415  # --help needs none of it
         FileError,
         combined,

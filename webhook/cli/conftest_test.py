@@ -10,7 +10,7 @@ import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
-from webhook.cli.conftest_options import CONFIG_FILE, LOADING, SHOWING, Flags, Refused, lists
+from webhook.cli.conftest_options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
 from webhook.cli.terminal import complain
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ document of each file.
 def command(paths: tuple[str, ...], **options: Any) -> int:
     """Load, read, evaluate and report."""
     if not paths:
-        raise Refused("missing required arguments")
+        raise ConftestExit("missing required arguments")
     # Here and not above: --help and a mistyped flag need none of it.
-    from webhook.conftest.policies import PolicyError  # noqa: PLC0415
+    from webhook.conftest.policies import ConftestPolicyError  # noqa: PLC0415
 
     try:
         return _run(list(paths), options)
-    except PolicyError as error:
-        raise Refused(f"running test: {error}") from None
+    except ConftestPolicyError as error:
+        raise ConftestExit(f"running test: {error}") from None
 
 
 def _run(paths: list[str], options: dict[str, Any]) -> int:
@@ -139,11 +139,11 @@ def _asked(paths: list[str], options: dict[str, Any]) -> TestRun:
 def policy_options(options: dict[str, Any]) -> Any:
     """How policies are to be loaded."""
     from webhook.cli.rego_context import runtime  # noqa: PLC0415  # as above
-    from webhook.conftest.policies import PolicyError, PolicyOptions  # noqa: PLC0415  # as above
+    from webhook.conftest.policies import ConftestPolicyError, PolicyOptions  # noqa: PLC0415  # as above
 
     version = options["rego_version"].lower()
     if version not in {"v0", "v1"}:
-        raise PolicyError(
+        raise ConftestPolicyError(
             f"load: loading policies: invalid Rego version: {options['rego_version']}"
         )
     return PolicyOptions(
@@ -165,6 +165,6 @@ def _ignored(pattern: str) -> Callable[[str], bool]:
     try:
         return compiled(pattern).found_in
     except (BuiltinError, re.error) as error:
-        raise Refused(
+        raise ConftestExit(
             f"running test: parse files: given regexp couldn't be parsed: {error}"
         ) from None

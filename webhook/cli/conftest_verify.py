@@ -9,7 +9,7 @@ import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
-from webhook.cli.conftest_options import CONFIG_FILE, LOADING, SHOWING, Flags, Refused, lists
+from webhook.cli.conftest_options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
 from webhook.cli.conftest_test import policy_options, printed, tell
 from webhook.cli.terminal import complain
 
@@ -35,12 +35,12 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     """Load, run and report."""
     del paths  # conftest takes them, and has no use for them
     # Here and not above: --help and a mistyped flag need none of it.
-    from webhook.conftest.policies import PolicyError  # noqa: PLC0415
+    from webhook.conftest.policies import ConftestPolicyError  # noqa: PLC0415
 
     try:
         return _run(options)
-    except PolicyError as error:
-        raise Refused(f"running verification: load: {error}") from None
+    except ConftestPolicyError as error:
+        raise ConftestExit(f"running verification: load: {error}") from None
 
 
 def _run(options: dict[str, Any]) -> int:
@@ -62,7 +62,7 @@ def _run(options: dict[str, Any]) -> int:
     if code or not options["quiet"]:
         if kind in report.KINDS:
             if options["output"] != "stdout":
-                raise Refused("report flag is supported with stdout only")
+                raise ConftestExit("report flag is supported with stdout only")
             sys.stdout.write(printed(report.report(outcome.tests, kind)))
         else:
             shown = output.OutputOptions(

@@ -11,12 +11,12 @@ from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, listed, printable, styled, write
-from webhook.decisions.source import Source
+from webhook.decisions.source import RecordSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.policies.replay import Change, Replay
+    from webhook.policies.replay import ChangedReview, Replay
 
 _COLOURS = {"deny": "red", "error": "magenta", "warn": "yellow", "dryrun": "cyan", "allow": "green"}
 
@@ -173,13 +173,13 @@ def _one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
-def _open(source: Path, *, follow: bool = False) -> Source:
+def _open(source: Path, *, follow: bool = False) -> RecordSource:
     if str(source) != "-" and not source.exists():
         raise _NoAnswer(f"no such file or directory: {source}")
-    return Source(source, follow=follow)
+    return RecordSource(source, follow=follow)
 
 
-def _complain_of_unreadable(records: Source) -> None:
+def _complain_of_unreadable(records: RecordSource) -> None:
     if records.unreadable:
         complain(f"{records.unreadable} lines were no records")
 
@@ -232,7 +232,7 @@ def _replay_document(found: Replay) -> dict[str, Any]:
     }
 
 
-def _change_document(change: Change) -> dict[str, Any]:
+def _change_document(change: ChangedReview) -> dict[str, Any]:
     def listed(violations: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
         return [
             {"kind": kind, "name": name, "message": message} for kind, name, message in violations

@@ -12,10 +12,10 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.reports.confirmation import Confirmation
     from webhook.reports.report_api import ReportApi
-    from webhook.reports.summary import Summary
+    from webhook.reports.summary import ReportSummary
 
 _HELP = """Show the top violations by policy, namespace and resource.
 
@@ -68,15 +68,15 @@ def command(  # each is an option
     """Read the reports once and show what they say."""
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
     from webhook.reports.report_api import APIS  # noqa: PLC0415
 
     apis = [APIS[report_api]] if report_api else list(APIS.values())
 
-    async def look() -> tuple[Summary | None, list[Confirmation]]:
-        async with Client(load_credentials(kubeconfig, context=context)) as client:
+    async def look() -> tuple[ReportSummary | None, list[Confirmation]]:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             found = await summarize(client, apis, namespace, all_sources=all_sources)
             return found, await confirmations(client)
 
@@ -97,8 +97,8 @@ def command(  # each is an option
 
 
 async def summarize(
-    client: Client, apis: list[ReportApi], namespace: str, *, all_sources: bool
-) -> Summary | None:
+    client: ClusterClient, apis: list[ReportApi], namespace: str, *, all_sources: bool
+) -> ReportSummary | None:
     """What the reports of the first API that has any say; None where none is served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
@@ -108,9 +108,9 @@ async def summarize(
     from webhook.reports.known import results_by_subject  # noqa: PLC0415
     from webhook.reports.reading import pages  # noqa: PLC0415
     from webhook.reports.report import of_source  # noqa: PLC0415
-    from webhook.reports.summary import Summary  # noqa: PLC0415
+    from webhook.reports.summary import ReportSummary  # noqa: PLC0415
 
-    found: Summary | None = None
+    found: ReportSummary | None = None
     for api in apis:
         if found is not None and found.total:
             break
@@ -118,7 +118,7 @@ async def summarize(
         try:
             for resource in kinds:
                 async for page in pages(client, resource, namespace):
-                    found = found or Summary()
+                    found = found or ReportSummary()
                     for document in page:
                         shown = document if all_sources else of_source(document)
                         for subject, findings in results_by_subject(shown):
@@ -129,7 +129,7 @@ async def summarize(
     return found
 
 
-async def confirmations(client: Client) -> list[Confirmation]:
+async def confirmations(client: ClusterClient) -> list[Confirmation]:
     """What audits say of their last sweeps; none where the caller may not read Leases.
 
     Raises :class:`~webhook.cluster.errors.UnreachableError`.

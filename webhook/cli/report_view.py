@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.reports.confirmation import Confirmation
-    from webhook.reports.finding import Policy, Subject
-    from webhook.reports.summary import Counts, Summary
+    from webhook.reports.finding import Policy, ReportSubject
+    from webhook.reports.summary import Counts, ReportSummary
 
     Rows = list[tuple[str, Counts]]
 
 CLUSTER: Final = "(cluster-wide)"
 
 
-def as_tables(summary: Summary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
+def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
     """The totals, how old they are, and the worst policies, namespaces and resources."""
     counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
     lines = [f"{counts}, of {len(summary.resources)} resources"]
@@ -77,13 +77,13 @@ def policy_name(policy: Policy) -> str:
     return f"{policy.kind}/{policy.name}" if policy.name else policy.kind
 
 
-def resource_name(subject: Subject) -> str:
+def resource_name(subject: ReportSubject) -> str:
     """A resource as people name it."""
     place = f"{subject.namespace}/" if subject.namespace else ""
     return f"{subject.gvk.kind} {place}{subject.name}"
 
 
-def as_json(summary: Summary, confirmed: Sequence[Confirmation] = ()) -> str:
+def as_json(summary: ReportSummary, confirmed: Sequence[Confirmation] = ()) -> str:
     """Everything, for programs; the worst first."""
     document = {
         "total": in_order(summary.total),

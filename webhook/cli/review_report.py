@@ -7,19 +7,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_yaml as yaml_of
-from webhook.cli.formats.finding import Finding, Report, level_of
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.terminal import one_line, printable, printable_json, styled
 from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.cli.review_run import Outcome, Violation
+    from webhook.cli.review_run import CheckedViolation, CheckOutcome
 
 _COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def as_table(outcome: Outcome) -> str:
+def as_table(outcome: CheckOutcome) -> str:
     """What violates, by place, each with its violations below; then how much was looked at."""
     lines = []
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
@@ -40,7 +40,7 @@ def as_table(outcome: Outcome) -> str:
     return "\n".join([*lines, summary(outcome)])
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: CheckOutcome) -> str:
     """How many violations there are, in how much."""
     counts: dict[str, int] = {}
     for item in outcome.violations:
@@ -52,11 +52,11 @@ def summary(outcome: Outcome) -> str:
     return f"{found} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
 
 
-def _constraint(item: Violation) -> str:
+def _constraint(item: CheckedViolation) -> str:
     return "/".join(item.result.constraint.key)
 
 
-def as_text(outcome: Outcome) -> str:
+def as_text(outcome: CheckOutcome) -> str:
     """A line for each violation, as gator writes it."""
     return "\n".join(
         f"{printable(item.subject)}: [{quote(item.result.constraint.name)}] "
@@ -65,21 +65,21 @@ def as_text(outcome: Outcome) -> str:
     )
 
 
-def as_json(outcome: Outcome) -> str:
+def as_json(outcome: CheckOutcome) -> str:
     """An array of results; ``null`` where there are none, as gator writes it."""
     documents = [_result(item) for item in outcome.shown]
     return printable_json(json.dumps(documents or None, indent=4, ensure_ascii=False))
 
 
-def as_yaml(outcome: Outcome) -> str:
+def as_yaml(outcome: CheckOutcome) -> str:
     """The same as YAML, with the names that gator's encoder makes of them."""
     return yaml_of([_yaml_result(item) for item in outcome.shown])
 
 
-def report(outcome: Outcome) -> Report:
+def report(outcome: CheckOutcome) -> Report:
     """As SARIF, JUnit and annotations tell it."""
     findings = [
-        Finding(
+        ShownFinding(
             rule=_constraint(item),
             level=level_of(item.result.actions),
             label=",".join(item.result.actions),
@@ -93,25 +93,25 @@ def report(outcome: Outcome) -> Report:
     return Report(outcome.constraints, findings)
 
 
-def _as_sarif(outcome: Outcome) -> str:
+def _as_sarif(outcome: CheckOutcome) -> str:
     from webhook.cli.formats.sarif import as_sarif  # noqa: PLC0415  # each format for itself
 
     return as_sarif(report(outcome))
 
 
-def _as_junit(outcome: Outcome) -> str:
+def _as_junit(outcome: CheckOutcome) -> str:
     from webhook.cli.formats.junit import as_junit  # noqa: PLC0415  # each format for itself
 
     return as_junit(report(outcome))
 
 
-def _as_github(outcome: Outcome) -> str:
+def _as_github(outcome: CheckOutcome) -> str:
     from webhook.cli.formats.github import as_github  # noqa: PLC0415  # each format for itself
 
     return "\n".join(filter(None, (as_github(report(outcome)), summary(outcome))))
 
 
-def _result(item: Violation) -> dict[str, Any]:
+def _result(item: CheckedViolation) -> dict[str, Any]:
     result = item.result
     document: dict[str, Any] = {"target": result.target}
     if result.msg:
@@ -125,7 +125,7 @@ def _result(item: Violation) -> dict[str, Any]:
     return {**document, "violatingObject": item.value, "trace": None}
 
 
-def _yaml_result(item: Violation) -> dict[str, Any]:
+def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
     result = item.result
     return {
         "result": {
@@ -141,7 +141,7 @@ def _yaml_result(item: Violation) -> dict[str, Any]:
     }
 
 
-FORMATS: Final[Mapping[str, Callable[[Outcome], str]]] = {
+FORMATS: Final[Mapping[str, Callable[[CheckOutcome], str]]] = {
     "table": as_table,
     "text": as_text,
     "json": as_json,

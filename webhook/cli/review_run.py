@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class CheckedViolation:
     """A violation with what violates: ``subject`` as texts show it, ``value`` as it is."""
 
     result: Result
@@ -50,10 +50,10 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
 
-    violations: Sequence[Violation]
+    violations: Sequence[CheckedViolation]
     constraints: Sequence[str]
     reviewed: int
     documents: bool = False
@@ -61,7 +61,7 @@ class Outcome:
     deny_only: bool = False
 
     @property
-    def shown(self) -> Sequence[Violation]:
+    def shown(self) -> Sequence[CheckedViolation]:
         """The violations to report one by one."""
         return (
             [item for item in self.violations if item.denies] if self.deny_only else self.violations
@@ -83,7 +83,7 @@ class Outcome:
         return f"nothing was checked: there is no {what}"
 
 
-def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outcome:
+def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
     Raises :class:`CannotTest`.
@@ -123,7 +123,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outc
         ]
         responses = with_implied(responses, implied) if implied else responses
         findings += [
-            Violation(result, _subject(obj), obj, manifest.file, manifest.line)
+            CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line)
             for result in responses.results
         ]
     # Policies are objects, too, for policies about policies; nobody else means to review them.
@@ -131,7 +131,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Outc
     reviewed = sum(
         id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
     )
-    return Outcome(_ordered(findings), _constraints(client), reviewed)
+    return CheckOutcome(_ordered(findings), _constraints(client), reviewed)
 
 
 def _constraints(client: Client) -> list[str]:
@@ -171,7 +171,7 @@ def _subject(obj: dict[str, Any]) -> str:
     return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
 
 
-def review_documents(client: Client, sources: Sources, printed: list[str]) -> Outcome:
+def review_documents(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every document by the templates of the target ``json``.
 
     Raises :class:`CannotTest`.
@@ -182,10 +182,12 @@ def review_documents(client: Client, sources: Sources, printed: list[str]) -> Ou
         document = item.document
         responses = _review(client, document, document.name, printed, sources.warnings)
         findings += [
-            Violation(result, document.name, document.value, item.file, item.line)
+            CheckedViolation(result, document.name, document.value, item.file, item.line)
             for result in responses.results
         ]
-    return Outcome(_ordered(findings), _constraints(client), len(sources.documents), documents=True)
+    return CheckOutcome(
+        _ordered(findings), _constraints(client), len(sources.documents), documents=True
+    )
 
 
 def _add_policies(client: Client, manifests: Sequence[Manifest]) -> None:
@@ -242,6 +244,6 @@ def _review(
     return responses
 
 
-def _ordered(findings: list[Violation]) -> list[Violation]:
+def _ordered(findings: list[CheckedViolation]) -> list[CheckedViolation]:
     """By enforcement action and message, as gator orders them over all objects."""
     return sorted(findings, key=lambda item: (item.result.enforcement_action, item.result.msg))

@@ -45,7 +45,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SizePlan:
     """How many replicas, and what each of them does then."""
 
     replicas: int
@@ -85,7 +85,7 @@ class Figures:
         waits = self.p99_waiting * utilisation / (1 - utilisation)
         return cpu_ms * (self.p99_alone + waits)
 
-    def plan(self, load: Load) -> Plan:
+    def plan(self, load: Load) -> SizePlan:
         """The fewest replicas that do it; raises :class:`NoPlan`."""
         cpu_ms = self.request_cpu_ms(load.constraints, load.speed)
         alone = self.latency_ms(cpu_ms, 0)
@@ -103,7 +103,7 @@ class Figures:
         if replicas > REPLICAS_MAX:
             raise NoPlan(f"more than {REPLICAS_MAX} replicas would be needed")
         used = cores / replicas
-        return Plan(
+        return SizePlan(
             replicas,
             cpu_ms,
             used,

@@ -31,7 +31,7 @@ from webhook.policies.manifests import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.api.documents import Document as Text
+    from webhook.api.documents import FileDocument
 
 STDIN: Final = Path("-")
 
@@ -80,7 +80,7 @@ def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
     read; of what lies in a folder, the inputs of test suites are not.
     """
     sources = Sources()
-    texts: list[tuple[str, Text, bool]] = []
+    texts: list[tuple[str, FileDocument, bool]] = []
     for path in [*paths, *_standard_input(paths)]:
         try:
             if path == STDIN:
@@ -116,7 +116,7 @@ def _standard_input(paths: Sequence[Path]) -> list[Path]:
     return [] if stat.S_ISCHR(mode) else [STDIN]
 
 
-def _read_standard_input() -> list[Text]:
+def _read_standard_input() -> list[FileDocument]:
     """All of it; says so when it waits, for a pipe that was inherited may stay open for ever."""
     try:
         waits = not select.select([sys.stdin.fileno()], [], [], _PATIENCE_SECONDS)[0]
@@ -127,7 +127,7 @@ def _read_standard_input() -> list[Text]:
     return parse(text_of(sys.stdin.buffer.read(), "stdin"), "stdin")
 
 
-def _read_path(path: Path, sources: Sources) -> list[tuple[str, Text, bool]]:
+def _read_path(path: Path, sources: Sources) -> list[tuple[str, FileDocument, bool]]:
     """The documents of a file, or of those below a folder, each with whether its file was named."""
     named = path.is_file()
     if named and path.suffix not in EXTENSIONS:
@@ -138,7 +138,7 @@ def _read_path(path: Path, sources: Sources) -> list[tuple[str, Text, bool]]:
     return [(str(file), text, named) for file in files for text in read_values(file)]
 
 
-def _sort(sources: Sources, text: Text, file: str, *, any_value: bool) -> None:
+def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -> None:
     value = text.value
     if type(value) is dict:
         manifests = list(expand_lists([Manifest(value, file, text.line)]))

@@ -19,7 +19,7 @@ from webhook.controllers.status_kinds import status_resource
 from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.controllers.convergence import Convergence
 
 _HELP = """Show templates and constraints, and which of Waddle's replicas enforce them.
@@ -36,12 +36,12 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     """Read the cluster once and report."""
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
 
     async def look() -> tuple[list[Replica], list[Convergence]]:
-        async with Client(load_credentials(kubeconfig, context=context)) as client:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             return await read(client, namespace)
 
     try:
@@ -56,7 +56,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     return 0
 
 
-async def read(client: Client, namespace: str) -> tuple[list[Replica], list[Convergence]]:
+async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], list[Convergence]]:
     """The replicas, and what they do about each template and constraint."""
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json, as_yaml
-from webhook.cli.formats.finding import Finding, Report
+from webhook.cli.formats.finding import Report, ShownFinding
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import written, xml_text
 from webhook.cli.formats.sarif import as_sarif
@@ -16,7 +16,7 @@ from webhook.cli.terminal import printable, styled
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult, Summary
+    from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteSummary, SuiteTestResult
 
 
 def suite_text(suite: SuiteResult, *, verbose: bool) -> str:
@@ -66,7 +66,7 @@ def _indented(text: str, margin: str) -> str:
     return "\n".join(f"{margin}{line}" for line in printable(text).rstrip("\n").split("\n"))
 
 
-def summary_text(summary: Summary) -> str:
+def summary_text(summary: SuiteSummary) -> str:
     """The closing lines: the verdict, then how much was run."""
     failures = f"{summary.failed} failed"
     if summary.tests_failed:
@@ -80,7 +80,7 @@ def summary_text(summary: Summary) -> str:
     )
 
 
-def document_of(results: Sequence[SuiteResult], summary: Summary) -> dict[str, Any]:
+def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[str, Any]:
     """Everything."""
     return {
         "summary": {**asdict(summary), "ok": summary.ok},
@@ -97,7 +97,7 @@ def report(results: Sequence[SuiteResult]) -> Report:
             if test.error:
                 failures.insert(0, (test.name, test.error))
             findings += [
-                Finding(test.name, "error", "FAIL", subject, message, suite.path)
+                ShownFinding(test.name, "error", "FAIL", subject, message, suite.path)
                 for subject, message in failures
             ]
     rules = dict.fromkeys(
@@ -106,7 +106,7 @@ def report(results: Sequence[SuiteResult]) -> Report:
     return Report(list(rules), findings)
 
 
-def as_junit(results: Sequence[SuiteResult], summary: Summary) -> str:
+def as_junit(results: Sequence[SuiteResult], summary: SuiteSummary) -> str:
     """JUnit's XML: a testsuite for each test of a suite, a testcase for each case."""
     cases = summary.passed + summary.failed + summary.skipped
     root = ET.Element(
@@ -154,7 +154,7 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
             ET.SubElement(item, "system-out").text = xml_text("\n".join(case.printed))
 
 
-FORMATS: Final[Mapping[str, Callable[[Sequence[SuiteResult], Summary], str]]] = {
+FORMATS: Final[Mapping[str, Callable[[Sequence[SuiteResult], SuiteSummary], str]]] = {
     "json": lambda results, summary: as_json(document_of(results, summary)),
     "yaml": lambda results, summary: as_yaml(document_of(results, summary)),
     "junit": as_junit,

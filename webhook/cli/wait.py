@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change
     from webhook.controllers.convergence import Convergence
@@ -74,11 +74,11 @@ def command(
         return exit_codes.UNKNOWN
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import Client  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
 
     async def run() -> int:
-        async with Client(load_credentials(kubeconfig, context=context)) as client:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             return await _wait_for_all(client, wanted, namespace, seconds)
 
     try:
@@ -100,7 +100,7 @@ def _named(text: str) -> tuple[Resource, str]:
 
 
 async def _wait_for_all(
-    client: Client, wanted: Sequence[tuple[Resource, str]], namespace: str, seconds: float
+    client: ClusterClient, wanted: Sequence[tuple[Resource, str]], namespace: str, seconds: float
 ) -> int:
     """The exit code; each object's last state has been told."""
     waits = [_Wait(client, resource, name, namespace) for resource, name in wanted]
@@ -117,7 +117,9 @@ async def _wait_for_all(
 class _Wait:
     """One object, followed until it is enforced."""
 
-    def __init__(self, client: Client, resource: Resource, name: str, namespace: str) -> None:
+    def __init__(
+        self, client: ClusterClient, resource: Resource, name: str, namespace: str
+    ) -> None:
         self._client = client
         self._resource = resource
         self._name = name
@@ -182,17 +184,17 @@ class _Wait:
                 return None
 
     def _make_watches(self) -> dict[str, Reflector]:
-        from webhook.cluster.reflector import Reflector, Selection  # noqa: PLC0415  # see command
+        from webhook.cluster.reflector import ObjectSelection, Reflector  # noqa: PLC0415  # see command
 
         template = self._resource is TEMPLATES
         statuses = status_resource(pod_status.TEMPLATE if template else pod_status.CONSTRAINT)
         label = "constrainttemplate-name" if template else "constraint-name"
         selections = {
-            "object": (self._resource, Selection(fields=f"metadata.name={self._name}")),
-            "pods": (PODS, Selection(self._namespace, labels=WEBHOOK_PODS)),
+            "object": (self._resource, ObjectSelection(fields=f"metadata.name={self._name}")),
+            "pods": (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS)),
             "statuses": (
                 statuses,
-                Selection(self._namespace, labels=f"{LABEL_PREFIX}{label}={self._name}"),
+                ObjectSelection(self._namespace, labels=f"{LABEL_PREFIX}{label}={self._name}"),
             ),
         }
         return {

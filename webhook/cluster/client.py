@@ -55,7 +55,7 @@ _MERGE: Final = "application/merge-patch+json"
 Object = dict[str, Any]
 
 
-class Client:
+class ClusterClient:
     """A session at one API server; use it as an async context manager."""
 
     def __init__(

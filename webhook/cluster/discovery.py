@@ -13,7 +13,7 @@ from webhook.api.resource import Resource, group_path
 from webhook.cluster.errors import ApiError
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
 
 FRESH_SECONDS: Final = 600.0
 """How long a list of resources is believed; what it lacks is looked up anew, at most each second."""
@@ -36,7 +36,7 @@ class _Served:
 class Discovery:
     """Looks kinds up, group by group, and remembers them."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._groups: dict[tuple[str, str], _Served] = {}
         self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _GONE: Final = 410
@@ -69,7 +69,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ObjectSelection:
     """Which objects of the kind: of one namespace, with these fields and labels; or all."""
 
     namespace: str = ""
@@ -83,7 +83,7 @@ class Selection:
         return {name: text for name, text in selectors.items() if text}
 
 
-class Receiver(Protocol):
+class ChangeReceiver(Protocol):
     """Who gets the changes; called on the event loop, and must not wait or fail."""
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -94,7 +94,7 @@ class Receiver(Protocol):
 
 
 @dataclass(slots=True)
-class Statistics:
+class ReflectorStatistics:
     """What a reflector has seen: counts since its start, and how it is now."""
 
     lists: int = 0
@@ -125,16 +125,16 @@ class Reflector:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         resource: Resource,
-        receiver: Receiver,
+        receiver: ChangeReceiver,
         *,
-        selection: Selection | None = None,
+        selection: ObjectSelection | None = None,
         settings: Settings | None = None,
         transform: Callable[[Object], Object] = slim,
         source: random.Random | None = None,
     ) -> None:
-        selection = selection or Selection()
+        selection = selection or ObjectSelection()
         self._client = client
         self._resource = resource
         self._receiver = receiver
@@ -152,11 +152,11 @@ class Reflector:
         self._resource_version = ""
         self._wake = asyncio.Event()
         self._was_synced = asyncio.Event()
-        self._statistics = Statistics()
+        self._statistics = ReflectorStatistics()
         self._told: dict[str, float] = {}
         self.store = Store()
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> ReflectorStatistics:
         """The counts, with the number of objects as it is now."""
         self._statistics.objects = len(self.store)
         return self._statistics

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from webhook.conftest.policies import PolicyError
+from webhook.conftest.policies import ConftestPolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +22,12 @@ _WEB: Final = ("http", "https")
 
 
 def update(folder: str, urls: Sequence[str]) -> None:
-    """Bring what the URLs name into the folder; raises :class:`PolicyError`."""
+    """Bring what the URLs name into the folder; raises :class:`ConftestPolicyError`."""
     for url in urls:
         try:
             _fetch(Path(folder), url)
         except (OSError, ValueError) as error:
-            raise PolicyError(f"update policies: {url}: {error}") from None
+            raise ConftestPolicyError(f"update policies: {url}: {error}") from None
 
 
 def _fetch(folder: Path, url: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.conftest import builtins, tracing
-from webhook.conftest.result import CheckResult, Finding, QueryResult, finding_of
+from webhook.conftest.result import CheckResult, QueryResult, RuleResult, finding_of
 from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
@@ -35,7 +35,7 @@ _STEPS_MAX: Final = 1 << 62
 """A query is bounded by its time alone."""
 
 
-class PolicyError(Exception):
+class ConftestPolicyError(Exception):
     """Policies that cannot be loaded, or that failed over a file; the message says all."""
 
 
@@ -56,27 +56,27 @@ class PolicyOptions:
 def load_files(
     policies: Sequence[str], documents: Sequence[str], version: RegoVersion
 ) -> RegoFiles:
-    """The modules and data at these paths; raises :class:`PolicyError`."""
+    """The modules and data at these paths; raises :class:`ConftestPolicyError`."""
     try:
         sources = [path for path in policies if path.endswith(".rego") or not Path(path).is_file()]
         modules = load(sources, version=version, documents=False).modules
     except LoadErrors as errors:
-        raise PolicyError(f"loading policies: load: {errors}") from None
+        raise ConftestPolicyError(f"loading policies: load: {errors}") from None
     if not modules:
-        raise PolicyError(f"loading policies: no policies found in [{' '.join(policies)}]")
+        raise ConftestPolicyError(f"loading policies: no policies found in [{' '.join(policies)}]")
     data: dict[str, Any] = {}
     if documents:
         try:
             data = load(documents, version=version).data
         except LoadErrors as errors:
-            raise PolicyError(f"load documents: {errors}") from None
+            raise ConftestPolicyError(f"load documents: {errors}") from None
     return RegoFiles(modules, data)
 
 
 def compile_options(options: PolicyOptions) -> CompileOptions:
     """The options with conftest's built-ins, less those that a file of capabilities leaves out.
 
-    Raises :class:`PolicyError`.
+    Raises :class:`ConftestPolicyError`.
     """
     disabled: frozenset[str] = frozenset()
     if options.capabilities:
@@ -97,27 +97,27 @@ def _allowed(path: str) -> set[str]:
         document = json.loads(Path(path).read_bytes())
         return {one["name"] for one in document["builtins"]} | builtins.PRIVATE
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise PolicyError(f"load capabilities: {path}: {error}") from None
+        raise ConftestPolicyError(f"load capabilities: {path}: {error}") from None
 
 
 def compiled(files: RegoFiles, options: PolicyOptions) -> Program:
-    """The program of all modules; raises :class:`PolicyError`."""
+    """The program of all modules; raises :class:`ConftestPolicyError`."""
     check_heads(files.modules)
     try:
         program = compile_modules(
             prepared(files.modules, options), options=compile_options(options)
         )
     except RegoErrors as errors:
-        raise PolicyError(f"loading policies: get compiler: {errors}") from None
+        raise ConftestPolicyError(f"loading policies: get compiler: {errors}") from None
     return program
 
 
 def check_heads(modules: Iterable[Module]) -> None:
-    """Refuse rules that make objects where sets are meant; raises :class:`PolicyError`."""
+    """Refuse rules that make objects where sets are meant; raises :class:`ConftestPolicyError`."""
     for module in modules:
         for rule in module.rules:
             if _is_problematic(rule):
-                raise PolicyError(
+                raise ConftestPolicyError(
                     "loading policies: rule is using 'if' keyword without 'contains' keyword: "
                     f"rule in {module.file} at line {rule.location.row}"
                 )
@@ -147,8 +147,8 @@ class _Rules:
     exceptions: Entrypoint | None
 
 
-class Policies:
-    """Loaded policies, compiled once for all files. Raises :class:`PolicyError`."""
+class ConftestPolicies:
+    """Loaded policies, compiled once for all files. Raises :class:`ConftestPolicyError`."""
 
     def __init__(self, files: RegoFiles, options: PolicyOptions) -> None:
         self._modules = files.modules
@@ -164,7 +164,7 @@ class Policies:
         return list(dict.fromkeys(map(namespace_of, self._modules)))
 
     def check(self, path: str, documents: Iterable[Value], namespace: str) -> CheckResult:
-        """What the rules of a namespace say of a file; raises :class:`PolicyError`."""
+        """What the rules of a namespace say of a file; raises :class:`ConftestPolicyError`."""
         rules = self._of(namespace)
         data = {**self._data, "conftest": _with_file(self._data.get("conftest"), path)}
         found = CheckResult(path, namespace)
@@ -205,7 +205,7 @@ class Policies:
         for name, entry in rules.entries.items():
             query = f'data.{namespace}.{_EXCEPTION}[_][_] == "{without_prefix(name)}"'
             count = excused.get(without_prefix(name), 0)
-            exceptions = [Finding(query)] * count
+            exceptions = [RuleResult(query)] * count
             found.queries.append(QueryResult(query, tuple(exceptions), lines, printed))
             found.exceptions += exceptions
             asked = f"data.{namespace}.{name}"
@@ -260,8 +260,12 @@ class Policies:
             return entry(document, data, context), tuple(printed), tuple(lines)
         except EvaluationError as error:
             if self._options.builtin_errors and error.code == "eval_builtin_error":
-                raise PolicyError(f"{what}: built-in error: [{builtins.named(error)}]") from None
-            raise PolicyError(f"{what}: evaluating policy: {builtins.named(error)}") from None
+                raise ConftestPolicyError(
+                    f"{what}: built-in error: [{builtins.named(error)}]"
+                ) from None
+            raise ConftestPolicyError(
+                f"{what}: evaluating policy: {builtins.named(error)}"
+            ) from None
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:
@@ -302,8 +306,8 @@ def without_prefix(name: str) -> str:
     return name
 
 
-def findings_of(value: Value, query: str) -> list[Finding]:
-    """What a rule's value means; raises :class:`PolicyError` for an object without a message."""
+def findings_of(value: Value, query: str) -> list[RuleResult]:
+    """What a rule's value means; raises :class:`ConftestPolicyError` for an object without a message."""
     if value is UNDEFINED:
         return []
     elements: list[Value] = []
@@ -312,16 +316,16 @@ def findings_of(value: Value, query: str) -> list[Finding]:
     elif type(value) is list:
         elements = value
     if not elements:
-        return [Finding()]
+        return [RuleResult()]
     found = []
     for element in elements:
         if type(element) is str:
-            found.append(Finding(element, None, {"query": query}))
+            found.append(RuleResult(element, None, {"query": query}))
         elif isinstance(element, dict | RegoObject):
             try:
                 found.append(finding_of(element, query))
             except ValueError as error:
-                raise PolicyError(f"query rule: {error}") from None
+                raise ConftestPolicyError(f"query rule: {error}") from None
     return found
 
 

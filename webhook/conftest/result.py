@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PolicyPlace:
     """Where a policy says (``_loc``) that something is wrong; ``line`` is a number's text."""
 
     file: str = ""
@@ -26,11 +26,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleResult:
     """One result of a rule; without a message it passed."""
 
     message: str = ""
-    place: Place | None = None
+    place: PolicyPlace | None = None
     metadata: Mapping[str, Value] = field(default_factory=dict)
 
     @property
@@ -44,7 +44,7 @@ class QueryResult:
     """What one query gave, with its trace and what it printed, line by line."""
 
     query: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RuleResult, ...] = ()
     traces: tuple[str, ...] = ()
     prints: tuple[str, ...] = ()
 
@@ -55,7 +55,7 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ConftestTotals:
     """How many results of each kind."""
 
     successes: int = 0
@@ -89,10 +89,10 @@ class CheckResult:
     file: str
     namespace: str = ""
     successes: int = 0
-    skipped: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
-    failures: list[Finding] = field(default_factory=list)
-    exceptions: list[Finding] = field(default_factory=list)
+    skipped: list[RuleResult] = field(default_factory=list)
+    warnings: list[RuleResult] = field(default_factory=list)
+    failures: list[RuleResult] = field(default_factory=list)
+    exceptions: list[RuleResult] = field(default_factory=list)
     queries: list[QueryResult] = field(default_factory=list)
 
     def add(self, other: CheckResult) -> None:
@@ -105,9 +105,9 @@ class CheckResult:
         self.queries += other.queries
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> ConftestTotals:
         """How many of each kind."""
-        return Totals(
+        return ConftestTotals(
             self.successes,
             len(self.failures),
             len(self.warnings),
@@ -116,10 +116,10 @@ class CheckResult:
         )
 
 
-def totals(results: Iterable[CheckResult]) -> Totals:
+def totals(results: Iterable[CheckResult]) -> ConftestTotals:
     """The sums of all."""
     found = [result.totals for result in results]
-    return Totals(
+    return ConftestTotals(
         sum(one.successes for one in found),
         sum(one.failures for one in found),
         sum(one.warnings for one in found),
@@ -140,7 +140,7 @@ class UnusableResultError(ValueError):
     """A rule gave an object that says no message."""
 
 
-def finding_of(value: Value, query: str) -> Finding:
+def finding_of(value: Value, query: str) -> RuleResult:
     """The finding that an object of a rule means: ``msg``, ``_loc``, and all else as metadata.
 
     Raises :class:`UnusableResultError`.
@@ -150,15 +150,15 @@ def finding_of(value: Value, query: str) -> Finding:
     if not isinstance(message, str):
         raise UnusableResultError('new result: "msg" field must be present and a string')
     place = _place(items.pop("_loc", None))
-    return Finding(message, place, {**items, "query": query})
+    return RuleResult(message, place, {**items, "query": query})
 
 
-def _place(value: Any) -> Place | None:
+def _place(value: Any) -> PolicyPlace | None:
     if not isinstance(value, dict | RegoObject):
         return None
     items = dict(value.items())
     file, line = items.get("file"), items.get("line")
     is_number = isinstance(line, int | float) and not isinstance(line, bool)
     text = number_text(line) if is_number else ""  # type: ignore[arg-type]  # just asked
-    found = Place(file if isinstance(file, str) else "", text)
+    found = PolicyPlace(file if isinstance(file, str) else "", text)
     return found if found.file or found.line else None

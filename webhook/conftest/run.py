@@ -16,7 +16,12 @@ from webhook.conftest.configurations import (
     find,
     read,
 )
-from webhook.conftest.policies import Policies, PolicyError, PolicyOptions, load_files
+from webhook.conftest.policies import (
+    ConftestPolicies,
+    ConftestPolicyError,
+    PolicyOptions,
+    load_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,24 +48,26 @@ class TestRun:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ConftestOutcome:
     """Results by namespace and file, and what could not be read or evaluated."""
 
     results: list[CheckResult] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
-def test(run: TestRun) -> Outcome:
-    """Check every file; raises :class:`PolicyError` for policies that cannot be loaded."""
-    outcome = Outcome()
+def test(run: TestRun) -> ConftestOutcome:
+    """Check every file; raises :class:`ConftestPolicyError` for policies that cannot be loaded."""
+    outcome = ConftestOutcome()
     unreadable: list[FileError] = []
     files = find(run.paths, run.ignored, unreadable)
     if not files and not unreadable:
-        raise PolicyError("parse files: no files found")
+        raise ConftestPolicyError("parse files: no files found")
     try:
-        policies = Policies(load_files(run.policies, run.data, run.options.version), run.options)
-    except PolicyError as error:
-        raise PolicyError(f"load: {error}") from None
+        policies = ConftestPolicies(
+            load_files(run.policies, run.data, run.options.version), run.options
+        )
+    except ConftestPolicyError as error:
+        raise ConftestPolicyError(f"load: {error}") from None
     namespaces = _namespaces(run, policies.namespaces)
     found: dict[str, list[CheckResult]] = {namespace: [] for namespace in namespaces}
     configurations: Iterable[Configuration] = _named(read(files, run.parser, unreadable), run)
@@ -68,13 +75,15 @@ def test(run: TestRun) -> Outcome:
         # A file less would be another input: rules about all of them could pass for want of it.
         whole = list(configurations)
         if unreadable:
-            return Outcome(faults=[f"parse configurations: {fault}" for fault in unreadable])
+            return ConftestOutcome(
+                faults=[f"parse configurations: {fault}" for fault in unreadable]
+            )
         configurations = [Configuration(COMBINED, [combined(whole)])]
     for configuration in configurations:
         for namespace in namespaces:
             try:
                 result = policies.check(configuration.path, configuration.documents, namespace)
-            except PolicyError as error:
+            except ConftestPolicyError as error:
                 outcome.faults.append(f"query rule: {error}, path: {configuration.path}")
             else:
                 found[namespace].append(result)

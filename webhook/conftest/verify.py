@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from webhook.conftest import tracing
 from webhook.conftest.builtins import named
 from webhook.conftest.policies import (
-    PolicyError,
+    ConftestPolicyError,
     PolicyOptions,
     check_heads,
     compile_options,
@@ -16,7 +16,7 @@ from webhook.conftest.policies import (
     prepared,
     services,
 )
-from webhook.conftest.result import CheckResult, Finding, QueryResult
+from webhook.conftest.result import CheckResult, QueryResult, RuleResult
 from webhook.conftest.run import matching
 from webhook.rego.errors import RegoErrors
 from webhook.rego.tester import UnitTests
@@ -44,7 +44,7 @@ def verify(
     namespaces: Sequence[str] = (),
     trace: bool = False,
 ) -> Verified:
-    """Run all tests; those of other ``namespaces`` are not told. Raises :class:`PolicyError`."""
+    """Run all tests; those of other ``namespaces`` are not told. Raises :class:`ConftestPolicyError`."""
     options = replace(options, trace=options.trace or trace)
     files = load_files(policies, data, options.version)
     check_heads(files.modules)
@@ -53,7 +53,7 @@ def verify(
             prepared(files.modules, options), files.data, options=compile_options(options)
         )
     except RegoErrors as errors:
-        raise PolicyError(f"loading policies: get compiler: {errors}") from None
+        raise ConftestPolicyError(f"loading policies: get compiler: {errors}") from None
     outcome = Verified()
     lines: list[str] = []
     lent = services(files.modules)
@@ -79,7 +79,7 @@ def verify(
 
 def _told(result: Result, traced: list[str]) -> CheckResult:
     wrong = result.failed or result.skipped
-    finding = Finding(f"{result.package}.{result.name}" if wrong else "")
+    finding = RuleResult(f"{result.package}.{result.name}" if wrong else "")
     told = CheckResult(result.location.file)
     told.queries = [QueryResult(result.name, (finding,), tuple(traced))]
     if result.failed:

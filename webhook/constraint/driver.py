@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Code, Template
 
 
-class Violation(NamedTuple):
+class DriverViolation(NamedTuple):
     """What a template reports: a message and free details."""
 
     msg: str
@@ -28,7 +28,7 @@ class Evaluator(Protocol):
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> Any:
         """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
 
-    def evaluate(self, parameters: Any, review: Any, state: Any) -> Iterable[Violation]:
+    def evaluate(self, parameters: Any, review: Any, state: Any) -> Iterable[DriverViolation]:
         """The violations of constraints with these parameters, in the order to be shown.
 
         They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.

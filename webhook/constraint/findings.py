@@ -38,7 +38,7 @@ _NONE: Final[list[Undecided]] = []
 _Groups = tuple[tuple["Constraint", ...], ...]
 
 
-class Policies(Protocol):
+class PlannedSnapshot(Protocol):
     """What is reviewed by: a snapshot."""
 
     @property
@@ -78,7 +78,7 @@ class Findings:
         "undecided",
     )
 
-    def __init__(self, snapshot: Policies, point: str, limits: Limits) -> None:
+    def __init__(self, snapshot: PlannedSnapshot, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
         self.limits = limits

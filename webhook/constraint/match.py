@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.constraint.review import Review, Source
     from webhook.constraint.target import Matcher
 
-    Criterion = Callable[["View", "Subject"], bool]
+    Criterion = Callable[["View", "MatchSubject"], bool]
 
 
 class View:
@@ -59,7 +59,7 @@ class View:
 
 
 @dataclass(slots=True)
-class Subject:
+class MatchSubject:
     """What matching looks at in one review.
 
     ``namespace`` is the Namespace that the review concerns, None where there is
@@ -101,11 +101,11 @@ def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
     )
 
 
-def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, Subject], bool]:
+def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject], bool]:
     """Compile all of a ``spec.match`` into a test of one object; it raises :class:`MatchError`."""
     criteria = (_of_kinds(compile_kinds(match)), *_criteria(match))
 
-    def matches(view: View, subject: Subject) -> bool:
+    def matches(view: View, subject: MatchSubject) -> bool:
         return all(criterion(view, subject) for criterion in criteria)
 
     return matches
@@ -126,13 +126,13 @@ def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
     return lambda name: inside(name) and not outside(name)
 
 
-def place_of(subject: Subject) -> str | None:
+def place_of(subject: MatchSubject) -> str | None:
     """The name that lists of namespaces are compared with; None where it differs or is none."""
     places = {_place(view, subject) for view in subject.views}
     return places.pop() if len(places) == 1 and not subject.fault else None
 
 
-def _place(view: View, subject: Subject) -> str | None:
+def _place(view: View, subject: MatchSubject) -> str | None:
     if view.is_namespace:
         return view.name
     if subject.namespace is not None:
@@ -144,7 +144,7 @@ def _place(view: View, subject: Subject) -> str | None:
 
 def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
     def matches(review: Review) -> bool:
-        subject: Subject = review.subject
+        subject: MatchSubject = review.subject
         if subject.fault:
             raise MatchError(subject.fault)
         for view in subject.views:
@@ -211,11 +211,11 @@ def _of_kinds(kinds: Callable[[Hashable], bool]) -> Criterion:
     return lambda view, _: kinds((view.group, view.kind))
 
 
-def _cluster_scoped(view: View, subject: Subject) -> bool:
+def _cluster_scoped(view: View, subject: MatchSubject) -> bool:
     return view.is_namespace or not (view.namespace or subject.namespace is not None)
 
 
-def _namespaced(view: View, subject: Subject) -> bool:
+def _namespaced(view: View, subject: MatchSubject) -> bool:
     return not view.is_namespace and (bool(view.namespace) or subject.namespace is not None)
 
 
@@ -226,7 +226,7 @@ _SCOPES: Final[dict[Any, Criterion]] = {"Cluster": _cluster_scoped, "Namespaced"
 def _namespaces(patterns: Sequence[str], *, included: bool) -> Criterion:
     test = wildcard.any_of(patterns)
 
-    def criterion(view: View, subject: Subject) -> bool:
+    def criterion(view: View, subject: MatchSubject) -> bool:
         name = _place(view, subject)
         return name is None or test(name) is included
 
@@ -241,7 +241,7 @@ def _label_selector(selector: Mapping[str, Any]) -> Criterion:
 def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
     holds = compile_selector(selector)
 
-    def criterion(view: View, subject: Subject) -> bool:
+    def criterion(view: View, subject: MatchSubject) -> bool:
         if view.is_namespace:
             return holds(view.labels)
         if subject.namespace is None:
@@ -254,7 +254,7 @@ def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
 
 
 def _name(pattern: str) -> Criterion:
-    def criterion(view: View, _: Subject) -> bool:
+    def criterion(view: View, _: MatchSubject) -> bool:
         return wildcard.matches(pattern, view.name) or wildcard.matches_generate_name(
             pattern, view.generate_name
         )
@@ -263,7 +263,7 @@ def _name(pattern: str) -> Criterion:
 
 
 def _source(wanted: str) -> Criterion:
-    def criterion(view: View, subject: Subject) -> bool:
+    def criterion(view: View, subject: MatchSubject) -> bool:
         if not subject.source:
             raise MatchError(f"source field not specified for resource {view.name}")
         return subject.source == wanted

@@ -31,7 +31,7 @@ in a tenth of the time that it takes to make."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """What a plan does for one template: constraints, each with its matcher's number or -1."""
 
     entry: Entry
@@ -49,7 +49,7 @@ class BrokenStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Planned:
     """What is to be done for one outcome of the matchers.
 
     ``matching`` are the constraints to evaluate, template by template and those
@@ -69,11 +69,11 @@ class Plan:
     """The distinct matchers and the templates that may apply, with selections made before."""
 
     matchers: tuple[Matcher, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     broken: tuple[BrokenStep, ...]
     denying: frozenset[tuple[str, str]]
     """Kind and name of each constraint that may deny here."""
-    selections: dict[tuple[Any, ...], Selection] = field(default_factory=dict)
+    selections: dict[tuple[Any, ...], Planned] = field(default_factory=dict)
     places: dict[str, Plan] = field(default_factory=dict)
 
     def at(self, place: str | None) -> Plan:
@@ -100,7 +100,7 @@ class Plan:
                 if _may_match(constraint, place)
             )
             if chosen:
-                steps.append(Step(step.entry, chosen))
+                steps.append(PlanStep(step.entry, chosen))
         broken = tuple(
             replace(item, number=numbers.setdefault(item.number, len(numbers) - 1))
             for item in self.broken
@@ -109,7 +109,7 @@ class Plan:
         matchers = tuple(self.matchers[number] for number in numbers if number >= 0)
         return Plan(matchers, tuple(steps), broken, self.denying)
 
-    def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Selection:
+    def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Planned:
         """The selection for these outcomes of the matchers; reviews mostly repeat a few."""
         selection = self.selections.get((operation, outcomes))
         if selection is None:
@@ -121,7 +121,7 @@ class Plan:
                 self.selections[operation, outcomes] = selection
         return selection
 
-    def _select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Selection:
+    def _select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Planned:
         matching = []
         unmatchable: list[tuple[Constraint, str]] = []
         for step in self.steps:
@@ -147,7 +147,7 @@ class Plan:
                 broken.append(item)
             else:
                 unmatchable.append((item.constraint, outcome))
-        return Selection(tuple(matching), tuple(unmatchable), tuple(broken))
+        return Planned(tuple(matching), tuple(unmatchable), tuple(broken))
 
     def _allows(self, group: tuple[Constraint, ...]) -> bool:
         return not any(constraint.key in self.denying for constraint in group)
@@ -174,7 +174,7 @@ def make_plan(
     points = client_points if point == enforcement.ALL else (point,)
     numbers: dict[str, int] = {}
     matchers: list[Matcher] = []
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     broken: list[BrokenStep] = []
     denying = set()
     for entry in entries:
@@ -200,7 +200,7 @@ def make_plan(
             else:
                 broken.append(BrokenStep(entry, constraint, number, fault))
         if chosen:
-            steps.append(Step(entry, tuple(chosen)))
+            steps.append(PlanStep(entry, tuple(chosen)))
     return Plan(tuple(matchers), tuple(steps), tuple(broken), frozenset(denying))
 
 

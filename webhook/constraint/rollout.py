@@ -94,7 +94,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """A stage that was begun."""
 
     action: str
@@ -103,11 +103,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RolloutRecord:
     """What happened: the steps of one generation so far, the last one being in force."""
 
     generation: int
-    steps: tuple[Step, ...]
+    steps: tuple[RolloutStep, ...]
     state: str
     total: int | None = None
     """How many violations the audit found last, while steps were still to come."""
@@ -197,7 +197,7 @@ def _flag(annotations: Mapping[str, Any], name: str) -> bool:
     return bool(value == "true")
 
 
-def read_record(status: object) -> Record | None:
+def read_record(status: object) -> RolloutRecord | None:
     """The record in a constraint's status; None where there is none that can be read.
 
     Anyone who may write the status may have written it: what makes no sense is
@@ -205,10 +205,12 @@ def read_record(status: object) -> Record | None:
     """
     found: Any = object_of(status).get("rollout")
     try:
-        steps = tuple(Step(item["action"], seconds_of(item["since"])) for item in found["steps"])
+        steps = tuple(
+            RolloutStep(item["action"], seconds_of(item["since"])) for item in found["steps"]
+        )
         increased = seconds_of(found["increasedAt"]) if "increasedAt" in found else None
         total = found.get("auditedViolations")
-        record = Record(found["observedGeneration"], steps, found["state"], total, increased)
+        record = RolloutRecord(found["observedGeneration"], steps, found["state"], total, increased)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if not all(type(step.action) is str for step in steps):
@@ -265,7 +267,7 @@ def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Map
     }
 
 
-def effective_action(rollout: Rollout, record: Record | None, generation: int) -> str:
+def effective_action(rollout: Rollout, record: RolloutRecord | None, generation: int) -> str:
     """The action in force: the last step's, and the first stage's where nothing is recorded.
 
     A step that the annotation no longer has is as strict as the strictest stage
@@ -286,8 +288,8 @@ def _position(rollout: Rollout, action: str) -> int:
 
 
 def next_record(
-    rollout: Rollout, record: Record | None, generation: int, evidence: Evidence, now: float
-) -> Record:
+    rollout: Rollout, record: RolloutRecord | None, generation: int, evidence: Evidence, now: float
+) -> RolloutRecord:
     """The record that there should be; the same one where nothing is to be said.
 
     At most one step is taken: the next is considered once this one is in force
@@ -295,21 +297,27 @@ def next_record(
     """
     began = math.floor(now)
     if record is None or record.generation != generation:
-        record = Record(generation, (Step(rollout.actions[0], began),), "", evidence.total)
+        record = RolloutRecord(
+            generation, (RolloutStep(rollout.actions[0], began),), "", evidence.total
+        )
     elif rollout.aborted and record.state != ABORTED:
-        record = replace(record, steps=(Step(rollout.actions[0], began),))
+        record = replace(record, steps=(RolloutStep(rollout.actions[0], began),))
     position = _position(rollout, record.steps[-1].action)
     if rollout.actions[position] != record.steps[-1].action:
-        record = replace(record, steps=(*record.steps, Step(rollout.actions[position], began)))
+        record = replace(
+            record, steps=(*record.steps, RolloutStep(rollout.actions[position], began))
+        )
     if position < len(rollout.stages):
         record = _audited(record, evidence)
     if not rollout.aborted and not rollout.paused and _wait(rollout, record, evidence, now) == 0:
         position += 1
-        record = replace(record, steps=(*record.steps, Step(rollout.actions[position], began)))
+        record = replace(
+            record, steps=(*record.steps, RolloutStep(rollout.actions[position], began))
+        )
     return replace(record, steps=record.steps[-STEPS_MAX:], state=_state(rollout, position))
 
 
-def _audited(record: Record, evidence: Evidence) -> Record:
+def _audited(record: RolloutRecord, evidence: Evidence) -> RolloutRecord:
     """The record with what the audit found; what it found first is not new."""
     if evidence.total is None or evidence.total == record.total:
         return record
@@ -328,14 +336,16 @@ def _state(rollout: Rollout, position: int) -> str:
     return PROGRESSING if rollout.stages[position].ends else HOLDING
 
 
-def seconds_to_next(rollout: Rollout, record: Record, evidence: Evidence, now: float) -> float:
+def seconds_to_next(
+    rollout: Rollout, record: RolloutRecord, evidence: Evidence, now: float
+) -> float:
     """When to look again if nothing happens meanwhile; infinity where time alone changes nothing."""
     if rollout.aborted or rollout.paused:
         return math.inf
     return _wait(rollout, record, evidence, now)
 
 
-def _wait(rollout: Rollout, record: Record, evidence: Evidence, now: float) -> float:
+def _wait(rollout: Rollout, record: RolloutRecord, evidence: Evidence, now: float) -> float:
     """Seconds until the present stage may be left; 0 when it may."""
     position = _position(rollout, record.steps[-1].action)
     if position == len(rollout.stages) or not evidence.enforced:

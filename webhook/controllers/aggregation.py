@@ -21,7 +21,7 @@ from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
-from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import audit_keeper, by_pod, extensions
 from webhook.controllers.condition_keeper import ConditionKeeper
@@ -31,7 +31,7 @@ from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_index import StatusIndex
-from webhook.controllers.status_kinds import STATUS_KINDS, Subject, status_resource
+from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, status_resource
 from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.replicas import pods, rendezvous
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change, Key
     from webhook.controllers.rollout_keeper import RecordEvent
@@ -56,7 +56,7 @@ DEBOUNCE_SECONDS: Final = 0.2
 10 ms, and one write shall hold them all."""
 
 
-EVERYTHING: Final = Subject("", "", "")
+EVERYTHING: Final = LabelledSubject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
 
 _ALWAYS: Final = (TEMPLATE, CONFIG, *extensions.KINDS)
@@ -87,7 +87,7 @@ class Aggregation:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         manager: Manager,
         pod: Pod,
         log: Logger,
@@ -106,7 +106,7 @@ class Aggregation:
         self._registrar: Registrar = manager.registrar("status")
         self._pod = pod
         self._log = log
-        selection = Selection(pod.namespace)
+        selection = ObjectSelection(pod.namespace)
         self._indexes = [StatusIndex(kind, self, self.spoiled) for kind in STATUS_KINDS]
         self._pods = Reflector(
             client, PODS, _Pods(self._pods_changed), selection=selection, settings=settings
@@ -117,12 +117,12 @@ class Aggregation:
             )
             for index in self._indexes
         ]
-        self._queue: WorkQueue[Subject] = WorkQueue()
+        self._queue: WorkQueue[LabelledSubject] = WorkQueue()
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas)
         self._pods_known: tuple[frozenset[str], frozenset[str]] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
-        self._since: dict[Subject, tuple[float, Any]] = {}
-        self._swapped: dict[Subject, str] = {}
+        self._since: dict[LabelledSubject, tuple[float, Any]] = {}
+        self._swapped: dict[LabelledSubject, str] = {}
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record)
@@ -133,7 +133,7 @@ class Aggregation:
 
     # --- what might differ ---------------------------------------------------------------------
 
-    def touch(self, subject: Subject) -> None:
+    def touch(self, subject: LabelledSubject) -> None:
         """Something about a subject changed: look at it, in a moment."""
         self._queue.add(subject, DEBOUNCE_SECONDS)
 
@@ -162,16 +162,16 @@ class Aggregation:
             self._swapped.pop(subject, None)
         self.touch(subject)
 
-    def _subject(self, gvk: GroupVersionKind, key: Key) -> Subject:
+    def _subject(self, gvk: GroupVersionKind, key: Key) -> LabelledSubject:
         if gvk == TEMPLATE:
-            return Subject(pod_status.TEMPLATE.kind, "", key.name)
+            return LabelledSubject(pod_status.TEMPLATE.kind, "", key.name)
         if gvk == CONFIG:
-            return Subject(pod_status.CONFIG.kind, "", key.name)
+            return LabelledSubject(pod_status.CONFIG.kind, "", key.name)
         if gvk == EXPANSION:
-            return Subject(pod_status.EXPANSION.kind, "", key.name)
+            return LabelledSubject(pod_status.EXPANSION.kind, "", key.name)
         if gvk in MUTATORS:
-            return Subject(pod_status.MUTATOR.kind, gvk.kind, key.name)
-        return Subject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
+            return LabelledSubject(pod_status.MUTATOR.kind, gvk.kind, key.name)
+        return LabelledSubject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Aggregation:
         """The replicas that carry out the operation, by the UIDs of their Pods."""
         return self.replicas().writers
 
-    async def _settle(self, subject: Subject) -> None:
+    async def _settle(self, subject: LabelledSubject) -> None:
         if subject is EVERYTHING:
             for index in self._indexes:
                 for known in index.subjects:
@@ -222,7 +222,7 @@ class Aggregation:
         with self.spoiled.object("by_pod", *subject):
             await self._write(subject, self.replicas())
 
-    async def _write(self, subject: Subject, replicas: Replicas) -> None:
+    async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""
         gvk, namespace = self._place(subject)
         document = self._manager.get(gvk, namespace, subject.name)
@@ -286,7 +286,7 @@ class Aggregation:
                 await self.conditions.written(subject, document, wanted, written)
                 await self.rollouts.written(subject, document, written)
 
-    def _place(self, subject: Subject) -> tuple[GroupVersionKind, str]:
+    def _place(self, subject: LabelledSubject) -> tuple[GroupVersionKind, str]:
         if subject.kind == pod_status.TEMPLATE.kind:
             return TEMPLATE, ""
         if subject.kind == pod_status.CONFIG.kind:

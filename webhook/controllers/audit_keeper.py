@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
-    from webhook.controllers.status_kinds import Subject
+    from webhook.controllers.status_kinds import LabelledSubject
 
 AUDIT_OPERATION: Final = "audit"
 
 
 def merged(
-    subject: Subject,
+    subject: LabelledSubject,
     document: Mapping[str, Any],
     status: Json | None,
     statuses: Sequence[Mapping[str, Any]],

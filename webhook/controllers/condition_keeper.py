@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.controllers.status_kinds import Subject
+    from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
     from webhook.log import Logger
 
@@ -42,15 +42,15 @@ class ConditionKeeper:
         self.events = events
         self._pod = pod
         self._log = log
-        self._states: dict[Subject, str] = {}
-        self._behind: dict[Subject, tuple[int, float]] = {}
+        self._states: dict[LabelledSubject, str] = {}
+        self._behind: dict[LabelledSubject, tuple[int, float]] = {}
         self._pruned_until: dict[str, float] = {}
         self._kinds: frozenset[str] = frozenset()
         self._counts: dict[tuple[str, ...], float] | None = None
 
     # --- what there is -------------------------------------------------------------------------
 
-    def seen(self, subject: Subject, document: Mapping[str, Any] | None) -> None:
+    def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
         """An object as it is now; None when it is gone."""
         state, _ = state_of(conditions_of(status_of(document)))
         if state != self._states.get(subject, ""):
@@ -87,7 +87,7 @@ class ConditionKeeper:
 
     def merged(
         self,
-        subject: Subject,
+        subject: LabelledSubject,
         document: Mapping[str, Any],
         status: Json | None,
         statuses: Sequence[Mapping[str, Any]],
@@ -116,7 +116,7 @@ class ConditionKeeper:
             return status
         return (before if status is None else status) | {"conditions": conditions}
 
-    def due(self, subject: Subject) -> float | None:
+    def due(self, subject: LabelledSubject) -> float | None:
         """When to look again, on the monotonic clock: replicas are behind and may be too long."""
         known = self._behind.get(subject)
         if known is None or known[1] + BEHIND_SECONDS <= time.monotonic():
@@ -127,7 +127,7 @@ class ConditionKeeper:
 
     async def written(
         self,
-        subject: Subject,
+        subject: LabelledSubject,
         before: Mapping[str, Any],
         wanted: Mapping[str, Any],
         after: Mapping[str, Any],
@@ -157,7 +157,7 @@ class ConditionKeeper:
             )
         )
 
-    def _take_pruned(self, subject: Subject) -> None:
+    def _take_pruned(self, subject: LabelledSubject) -> None:
         now = time.monotonic()
         if self._pruned_until.get(subject.kind, 0.0) > now:
             return

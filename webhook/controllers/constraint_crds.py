@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cluster.reflector import Selection
+from webhook.cluster.reflector import ObjectSelection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ GENERATION: Final = "waddle.dev/template-generation"
 COLUMNS: Final = "waddle.dev/columns"
 """The annotation of a CRD that says which columns of `kubectl get` were written into it."""
 
-SELECTION: Final = Selection(labels=f"{CONSTRAINT_LABEL}=yes")
+SELECTION: Final = ObjectSelection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
 
 

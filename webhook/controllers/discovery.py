@@ -11,7 +11,7 @@ from webhook.constraint import constraint
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.controllers.object_writer import ObjectWriter
 
 
@@ -22,7 +22,7 @@ class ClusterDiscovery(Discovery):
     be read anew with each template that comes.
     """
 
-    def __init__(self, client: Client, crds: ObjectWriter) -> None:
+    def __init__(self, client: ClusterClient, crds: ObjectWriter) -> None:
         super().__init__(client)
         self._crds = crds
 

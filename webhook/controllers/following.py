@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Change
-    from webhook.constraint.client import Client as PolicyClient
+    from webhook.constraint.client import Client
     from webhook.controllers.revision_keeper import Key
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
@@ -85,9 +85,9 @@ class Following:
 
     def __init__(  # noqa: PLR0913  # the seams of the thread, each named
         self,
-        client: Client,
+        client: ClusterClient,
         pod: Pod,
-        policy_client: PolicyClient,
+        policy_client: Client,
         serving: Serving,
         *,
         operations: frozenset[str],

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
-    from webhook.cluster.client import Client
-    from webhook.cluster.reflector import Selection, Settings
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import ObjectSelection, Settings
     from webhook.cluster.store import Change, Store
     from webhook.controllers.spoiled import Follower
     from webhook.log import Logger
@@ -79,9 +79,9 @@ class ObjectWriter:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         resource: Resource,
-        selection: Selection,
+        selection: ObjectSelection,
         overlay: Overlay,
         log: Logger,
         *,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.api.pod_status import Pod
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.controllers.status_index import StatusIndex
     from webhook.log import Logger
     from webhook.replicas.pods import Replicas
@@ -45,7 +45,7 @@ class Orphans:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         pod: Pod,
         log: Logger,
         indexes: Sequence[StatusIndex],

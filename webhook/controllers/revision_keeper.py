@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import revision
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
-from webhook.api.revision import InvalidRevision, Revision, read_revision, revision_object
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision, revision_object
 from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
     from webhook.controllers.revisions import InForce
@@ -69,7 +69,7 @@ class RevisionKeeper:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         pod: Pod,
         log: Logger,
         *,
@@ -93,7 +93,7 @@ class RevisionKeeper:
         self._tell = tell
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
-        self._by_uid: dict[str, dict[str, Revision]] = {}
+        self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
         self._wanted: dict[Key, InForce] = {}
         self._queue: WorkQueue[Key] = WorkQueue()
         self._since: dict[Key, float] = {}
@@ -103,7 +103,7 @@ class RevisionKeeper:
 
     # --- what is kept --------------------------------------------------------------------------
 
-    def of(self, uid: str) -> Iterable[Revision]:
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
         """The revisions of an object."""
         return self._by_uid.get(uid, {}).values()
 
@@ -138,7 +138,7 @@ class RevisionKeeper:
     def synced(self) -> None:
         """A whole list is in: the changes have said what there is to do."""
 
-    def _forget(self, item: Revision) -> None:
+    def _forget(self, item: PolicyRevision) -> None:
         of_subject = self._by_uid.get(item.uid, {})
         of_subject.pop(item.name, None)
         if not of_subject:
@@ -255,7 +255,7 @@ class RevisionKeeper:
             return None
         return revision_object(in_force.document, in_force.digest)
 
-    def _beyond(self, in_force: InForce) -> list[Revision]:
+    def _beyond(self, in_force: InForce) -> list[PolicyRevision]:
         kept = self.of(in_force.document["metadata"].get("uid", ""))
         return surplus(kept, in_force, rollback_of(in_force.document), self._limit)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.api.revision import ROLLBACK, InvalidRevision, Revision, digest_of
+from webhook.api.revision import ROLLBACK, InvalidRevision, PolicyRevision, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,14 +26,14 @@ MISSING_REVISION = "missing_revision"
 class Revisions(Protocol):
     """Where the kept revisions are."""
 
-    def of(self, uid: str) -> Iterable[Revision]:
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
         """Those of an object, in any order."""
 
 
 class NoRevisions:
     """Where none are kept."""
 
-    def of(self, uid: str) -> Iterable[Revision]:
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
         """None."""
         del uid
         return ()
@@ -60,7 +60,7 @@ class InForce:
         return generation
 
 
-def newest_first(revisions: Iterable[Revision]) -> list[Revision]:
+def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
     """In the order in which they are tried, and kept."""
     return sorted(
         revisions, key=lambda item: (item.generation, item.created, item.name), reverse=True
@@ -74,7 +74,7 @@ def rollback_of(document: Mapping[str, Any]) -> str:
     return found.strip() if isinstance(found, str) else ""
 
 
-def target_of(wanted: str, revisions: Iterable[Revision]) -> Revision | None:
+def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
     """The revision of this name, or of this generation; None where it is not kept."""
     for revision in newest_first(revisions):
         if wanted in (revision.name, str(revision.generation)):
@@ -85,7 +85,7 @@ def target_of(wanted: str, revisions: Iterable[Revision]) -> Revision | None:
 class RollbackError(ValueError):
     """What a roll back asks for is not kept."""
 
-    def __init__(self, wanted: str, revisions: Iterable[Revision]) -> None:
+    def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
         kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
         super().__init__(
             f"annotation {ROLLBACK}: there is no revision {wanted!r}; kept generations: {kept}"
@@ -115,7 +115,7 @@ def attempts(
 
 
 def _taken(
-    revision: Revision, document: Mapping[str, Any], *, rollback: str = ""
+    revision: PolicyRevision, document: Mapping[str, Any], *, rollback: str = ""
 ) -> InForce | InvalidRevision:
     try:
         found = revision.document(document)
@@ -125,8 +125,8 @@ def _taken(
 
 
 def surplus(
-    revisions: Iterable[Revision], in_force: InForce, rollback: str, limit: int
-) -> list[Revision]:
+    revisions: Iterable[PolicyRevision], in_force: InForce, rollback: str, limit: int
+) -> list[PolicyRevision]:
     """The revisions beyond the newest ``limit`` that nobody needs: neither in force nor asked for."""
     ordered = newest_first(revisions)
     target = target_of(rollback, ordered) if rollback else None

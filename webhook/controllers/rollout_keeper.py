@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.constraint.rollout import Record, Rollout
-    from webhook.controllers.status_kinds import Subject
+    from webhook.constraint.rollout import Rollout, RolloutRecord
+    from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
 
 FIELD: Final = "rollout"
@@ -59,11 +59,11 @@ class RolloutKeeper:
         self._events = events
         self._pod = pod
         self._record = record
-        self._due: dict[Subject, float] = {}
+        self._due: dict[LabelledSubject, float] = {}
 
     def merged(
         self,
-        subject: Subject,
+        subject: LabelledSubject,
         document: Mapping[str, Any],
         status: Json | None,
         statuses: Sequence[Mapping[str, Any]],
@@ -93,12 +93,12 @@ class RolloutKeeper:
 
     def _next(
         self,
-        subject: Subject,
+        subject: LabelledSubject,
         document: Mapping[str, Any],
         rollout: Rollout,
         statuses: Sequence[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
-    ) -> Record | None:
+    ) -> RolloutRecord | None:
         generation = document["metadata"].get("generation", 0)
         record = read_record(document.get("status"))
         action = effective_action(rollout, record, generation)
@@ -123,12 +123,12 @@ class RolloutKeeper:
             self._due[subject] = time.monotonic() + seconds
         return found
 
-    def due(self, subject: Subject) -> float | None:
+    def due(self, subject: LabelledSubject) -> float | None:
         """When to look again, on the monotonic clock: a stage will have lasted long enough."""
         return self._due.get(subject)
 
     async def written(
-        self, subject: Subject, before: Mapping[str, Any], after: Mapping[str, Any]
+        self, subject: LabelledSubject, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
         """A status was written by us, and became ``after``: say what step that was, if one."""
         if subject.kind != pod_status.CONSTRAINT.kind:
@@ -156,7 +156,7 @@ class RolloutKeeper:
         )
 
 
-def step_text(old: Record | None, new: Record) -> str:
+def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:
     """What happened between two records of a generation; ``old`` is None at its beginning."""
     action, state = new.steps[-1].action, new.state.lower()
     if old is None:
@@ -166,7 +166,7 @@ def step_text(old: Record | None, new: Record) -> str:
     return f"enforced as {action} from now on, {old.steps[-1].action} before ({state})"
 
 
-def _same_action(old: Record | None, new: Record) -> bool:
+def _same_action(old: RolloutRecord | None, new: RolloutRecord) -> bool:
     return old is not None and old.steps[-1].action == new.steps[-1].action
 
 

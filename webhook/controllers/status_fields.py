@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api import pod_status
 from webhook.cluster.kinds import CRDS
-from webhook.cluster.reflector import Reflector, Selection
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.statuses import declared_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import StatusKind
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
@@ -43,7 +43,7 @@ class StatusFields:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         kind: StatusKind,
         tell: Callable[[], None],
         log: Logger,
@@ -59,7 +59,7 @@ class StatusFields:
             client,
             CRDS,
             self,
-            selection=Selection(fields=f"metadata.name={self._name}"),
+            selection=ObjectSelection(fields=f"metadata.name={self._name}"),
             settings=settings,
         )
         self.kept: frozenset[str] | None = None

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
     from webhook.cluster.store import Change, Object
     from webhook.controllers.spoiled import Spoiled
-    from webhook.controllers.status_kinds import Subject
+    from webhook.controllers.status_kinds import LabelledSubject
 
 
-class Listener(Protocol):
+class StatusListener(Protocol):
     """Hears what may differ by now."""
 
-    def touch(self, subject: Subject) -> None:
+    def touch(self, subject: LabelledSubject) -> None:
         """Something that a replica says of a subject changed."""
 
     def touch_all(self) -> None:
@@ -31,9 +31,9 @@ class Listener(Protocol):
 class StatusIndex:
     """The status objects of one kind; a reflector's receiver."""
 
-    def __init__(self, kind: StatusKind, listener: Listener, spoiled: Spoiled) -> None:
+    def __init__(self, kind: StatusKind, listener: StatusListener, spoiled: Spoiled) -> None:
         self.kind = kind
-        self.subjects: dict[Subject, dict[str, Object]] = {}
+        self.subjects: dict[LabelledSubject, dict[str, Object]] = {}
         self.items: dict[str, Object] = {}
         self.writers: Counter[str] = Counter()
         """The Pods, by UID, of which a status says that they carry out the status operation."""

@@ -34,7 +34,7 @@ _LABELS: Final = {
 """The labels that name a subject's kind, where there are several, and its name."""
 
 
-class Subject(NamedTuple):
+class LabelledSubject(NamedTuple):
     """What a status is about, as its labels say.
 
     ``constraint_kind`` is the kind of a constraint or of a mutator, and empty for other kinds.
@@ -51,9 +51,9 @@ def status_resource(kind: StatusKind) -> Resource:
     return Resource(gvk, kind.plural, namespaced=True)
 
 
-def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> Subject:
+def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
     """The subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
     of_kind, of_name = _LABELS[kind]
     found = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
-    return Subject(kind.kind, found, labels.get(f"{LABEL_PREFIX}{of_name}", ""))
+    return LabelledSubject(kind.kind, found, labels.get(f"{LABEL_PREFIX}{of_name}", ""))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod, StatusKind
     from webhook.api.shapes import Json
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
 
@@ -48,7 +48,7 @@ class _Handed:
 class StatusWriters:
     """A writer for each kind of status object."""
 
-    def __init__(self, client: Client, pod: Pod, log: Logger, spoiled: Spoiled) -> None:
+    def __init__(self, client: ClusterClient, pod: Pod, log: Logger, spoiled: Spoiled) -> None:
         selection = own_statuses(pod)
         self._writers = {
             kind: ObjectWriter(

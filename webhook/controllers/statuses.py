@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.pod_status import POD_LABEL
-from webhook.cluster.reflector import Selection
+from webhook.cluster.reflector import ObjectSelection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 
-def own_statuses(pod: Pod) -> Selection:
+def own_statuses(pod: Pod) -> ObjectSelection:
     """The status objects of this replica and of no other: N replicas watch N shares, not N²."""
-    return Selection(pod.namespace, labels=f"{POD_LABEL}={pod.name}")
+    return ObjectSelection(pod.namespace, labels=f"{POD_LABEL}={pod.name}")
 
 
 def overlay_status(wanted: Json, current: Json) -> Json | None:

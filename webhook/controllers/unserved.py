@@ -19,7 +19,7 @@ from webhook.metrics.policies import UNSERVED_OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
@@ -52,7 +52,7 @@ UNSERVED: Final = (
 )
 
 
-async def count(client: Client, unserved: Unserved) -> int:
+async def count(client: ClusterClient, unserved: Unserved) -> int:
     """How many objects of a kind there are; none where it is not served, or may not be listed.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
@@ -70,7 +70,7 @@ async def count(client: Client, unserved: Unserved) -> int:
 
 
 async def look(
-    client: Client, registry: Registry, log: Logger, told: Mapping[str, int]
+    client: ClusterClient, registry: Registry, log: Logger, told: Mapping[str, int]
 ) -> dict[str, int]:
     """Count what has no effect, and say what was not ``told``; raises as :func:`count`."""
     found = {item.kind: await count(client, item) for item in UNSERVED}
@@ -87,7 +87,7 @@ async def look(
     return found
 
 
-async def tell_unserved(client: Client, registry: Registry, log: Logger) -> None:
+async def tell_unserved(client: ClusterClient, registry: Registry, log: Logger) -> None:
     """Say what has no effect, at the start and when that changes, until cancelled."""
     told: dict[str, int] = {}
     backoff = Backoff(initial_seconds=1.0)

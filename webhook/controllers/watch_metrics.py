@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.cluster.client import Client
-    from webhook.cluster.reflector import Statistics
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import ReflectorStatistics
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
     from webhook.watch.manager import Manager
@@ -49,7 +49,7 @@ _COUNTED: Final = (
 class WatchMetrics:
     """Adds up what all watches have seen, those that ended included."""
 
-    def __init__(self, registry: Registry, client: Client, manager: Manager) -> None:
+    def __init__(self, registry: Registry, client: ClusterClient, manager: Manager) -> None:
         self._registry = registry
         self._client = client
         self._manager = manager
@@ -85,7 +85,9 @@ class WatchMetrics:
             self._count(API_WRITES, number, what)
             self._count(API_WRITE_FAILURES, failures, what)
 
-    def _growth(self, field: str, statistics: Mapping[GroupVersionKind, Statistics]) -> int:
+    def _growth(
+        self, field: str, statistics: Mapping[GroupVersionKind, ReflectorStatistics]
+    ) -> int:
         """How much a count has grown over all watches since the last look."""
         growth = 0
         for gvk, item in statistics.items():

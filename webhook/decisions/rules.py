@@ -17,7 +17,7 @@ VERDICTS: Final = ("allow", "warn", "dryrun", "deny", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RecordRule:
     """Conditions, of which an empty one matches everything, and the share that is kept.
 
     Namespaces, kinds and users may begin or end with ``*``. ``keep`` is a
@@ -41,10 +41,10 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RecordRules:
     """An ordered list of rules; without a match a record is kept."""
 
-    rules: Sequence[Rule] = ()
+    rules: Sequence[RecordRule] = ()
     source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def drop_reason(self, record: Mapping[str, Any]) -> str:
@@ -64,7 +64,7 @@ ACTIONS: Final = ("deny", "warn", "dryrun")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RecordSelection:
     """Which records a sink gets: every condition that is not empty holds.
 
     ``actions`` are those of violations; ``points`` are keys of ``POINTS``. What is no decision

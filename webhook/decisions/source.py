@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.2
 """Between two looks for what was added: soon for a reader, nothing for a disk."""
 
 
-class Source:
+class RecordSource:
     """The records of ``path``, each a mapping; ``unreadable`` counts lines that are none.
 
     A directory is a sidecar's queue and is only read. With ``follow`` the

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Statistics:
+class DecisionStatistics:
     """What was counted; ``policies`` counts violations, the others decisions."""
 
     decisions: int = 0
@@ -37,9 +37,9 @@ class Statistics:
         }
 
 
-def count(records: Iterable[Mapping[str, Any]]) -> Statistics:
+def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
     """Count decisions; one that was delivered twice counts once."""
-    found = Statistics()
+    found = DecisionStatistics()
     seen: set[tuple[Any, ...]] = set()
     for record in records:
         if record.get("eventType") != "decision":

@@ -23,7 +23,7 @@ from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.result import Result
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -79,7 +79,7 @@ class AdmissionEvents:
                 else:
                     self._noted.append(self.event(request, result, action))
 
-    async def run(self, client: Client) -> None:
+    async def run(self, client: ClusterClient) -> None:
         """Write until cancelled; a bug here must stop nothing else on the thread."""
         events, backoff = CountedEvents(client), Backoff(initial_seconds=1.0)
         while True:

@@ -9,7 +9,7 @@ from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import EVENTS
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
 
 
 KNOWN_MAX: Final = 10_000
@@ -24,7 +24,7 @@ MESSAGE_CHARACTERS_MAX: Final = 1024
 class CountedEvents:
     """Writes Events; used by one task."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
 

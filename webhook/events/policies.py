@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 
 
@@ -82,7 +82,7 @@ def again(known: Json, fresh: Json) -> Json:
 class EventWriter:
     """Writes Events about policies."""
 
-    def __init__(self, client: Client, log: Logger) -> None:
+    def __init__(self, client: ClusterClient, log: Logger) -> None:
         self._client = client
         self._log = log
         self.writes = 0

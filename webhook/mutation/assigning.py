@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.location import Field, Item
+from webhook.mutation.location import Field, ListItem
 from webhook.mutation.values import MISSING, go_type
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Assignment(NamedTuple):
         node = self.location[depth]
         if type(node) is Field:
             return self._into_field(node.name, current, depth, root, context)
-        assert type(node) is Item
+        assert type(node) is ListItem
         if type(current) is not list:
             raise ApplyError(_mismatch("List", current, node))
         if depth == len(self.location) - 1:
@@ -75,7 +75,7 @@ class Assignment(NamedTuple):
         return True, current if new is existing else {**current, name: new}
 
     def _into_items(
-        self, node: Item, current: list[Any], depth: int, root: dict[str, Any], context: Context
+        self, node: ListItem, current: list[Any], depth: int, root: dict[str, Any], context: Context
     ) -> tuple[bool, Any]:
         is_glob, allowed = node.value is None, self.allowed[depth]
         if is_glob and not allowed.present:
@@ -104,7 +104,7 @@ class Assignment(NamedTuple):
         return any_assigned, current if changed is None else changed
 
     def _set_item(
-        self, node: Item, current: list[Any], depth: int, root: dict[str, Any], context: Context
+        self, node: ListItem, current: list[Any], depth: int, root: dict[str, Any], context: Context
     ) -> tuple[bool, Any]:
         for place, item in enumerate(current):
             if type(item) is not dict:
@@ -128,14 +128,14 @@ class Assignment(NamedTuple):
         return {} if type(self.location[depth + 1]) is Field else []
 
 
-def _has_key(item: Any, node: Item) -> bool:
+def _has_key(item: Any, node: ListItem) -> bool:
     if type(item) is not dict:
         return False
     value = item.get(node.key)
     return type(value) is type(node.value) and bool(value == node.value)
 
 
-def _mismatch(wanted: str, current: Any, node: Field | Item) -> str:
+def _mismatch(wanted: str, current: Any, node: Field | ListItem) -> str:
     return (
         f"mismatch between path entry (type: {wanted}) "
         f"and received object (type: {go_type(current)}). Path: {node}"

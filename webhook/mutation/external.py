@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProviderAnswer:
     """What a provider said of one key: a value, or an error."""
 
     value: Any = None
@@ -27,7 +27,7 @@ class Answer:
 class Answers:
     """What one provider said; with ``fault`` it said nothing that can be used."""
 
-    by_key: Mapping[str, Answer] = field(default_factory=dict)
+    by_key: Mapping[str, ProviderAnswer] = field(default_factory=dict)
     fault: str = ""
 
 

@@ -42,7 +42,7 @@ class Field(NamedTuple):
         return _quoted(self.name)
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """The items of a list whose field ``key`` is ``value``; all of them where it is None."""
 
     key: str
@@ -54,7 +54,7 @@ class Item(NamedTuple):
         return f"[{_quoted(self.key)}: {text}]"
 
 
-Node = Field | Item
+Node = Field | ListItem
 Location = tuple[Node, ...]
 
 
@@ -100,7 +100,7 @@ class _Parser:
             raise InvalidMutator(f"a location has at most {NODES_MAX} nodes, got {len(nodes)}")
         return tuple(nodes)
 
-    def _item(self) -> Item:
+    def _item(self) -> ListItem:
         if self._token.kind != "name":
             raise self._unexpected("keyField in listSpec")
         key = self._take().text
@@ -117,7 +117,7 @@ class _Parser:
             raise self._unexpected("key value or glob in listSpec")
         if not self._accept("]"):
             raise self._unexpected("']' following listSpec")
-        return Item(key, value)
+        return ListItem(key, value)
 
     def _integer(self, key: str) -> int:
         digits = self._take().text.lstrip("0") or "0"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupKind, GroupVersionKind
-    from webhook.constraint.match import Subject, View
+    from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.assigning import Assignment
     from webhook.mutation.location import Location
 
@@ -57,7 +57,7 @@ class Mutator:
     must_terminate: bool
     """Whether no other mutator's location may go on below this one's end."""
     selects: Callable[[GroupKind], bool]
-    matches: Callable[[View, Subject], bool]
+    matches: Callable[[View, MatchSubject], bool]
     document: Mapping[str, Any] = field(repr=False, hash=False, compare=False)
 
     @property

@@ -18,7 +18,7 @@ from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 from webhook.mutation import image, setting
 from webhook.mutation.assigning import Assignment
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.location import Field, Item, parse
+from webhook.mutation.location import Field, ListItem, parse
 from webhook.mutation.mutator import GROUP, OPERATIONS, Binding, Mutator, MutatorId
 from webhook.mutation.path_tests import only_where_missing, read_path_tests
 from webhook.mutation.values import shown
@@ -26,7 +26,7 @@ from webhook.mutation.values import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.constraint.match import Subject, View
+    from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.location import Location
     from webhook.mutation.setting import Setter
 
@@ -145,7 +145,7 @@ class _Reader:
         self._check_key_kept()
         setter = self._assigned()
         last = self._location[-1]
-        if type(last) is Item:
+        if type(last) is ListItem:
             if type(setter) is setting.Constant:
                 _check_item(last, setter.value)
             elif type(setter) is setting.FromMetadata:
@@ -174,7 +174,7 @@ class _Reader:
 
     def _modify_set(self) -> Setter:
         self._refuse_metadata(f"modifyset {self._name} can't change metadata")
-        if self._location and type(self._location[-1]) is Item:
+        if self._location and type(self._location[-1]) is ListItem:
             raise InvalidMutator("final node in a modifyset location cannot be a keyed list")
         operation = self._text(self._parameters, "operation")
         values = tuple(self._list(self._object(self._parameters, "values"), "fromList"))
@@ -186,7 +186,7 @@ class _Reader:
 
     def _assign_image(self) -> Setter:
         self._refuse_metadata(f"assignImage {self._name} can't change metadata")
-        if self._location and type(self._location[-1]) is Item:
+        if self._location and type(self._location[-1]) is ListItem:
             raise InvalidMutator(f"assignImage {self._name} cannot mutate list-type fields")
         self._check_key_kept()
         parts = image.ImageParts(
@@ -245,7 +245,7 @@ class _Reader:
         if len(self._location) < 2:
             return
         item, last = self._location[-2:]
-        if type(item) is Item and type(last) is Field and last.name == item.key:
+        if type(item) is ListItem and type(last) is Field and last.name == item.key:
             raise InvalidMutator("invalid path format: changing the item key is not allowed")
 
     def _bindings(self) -> tuple[frozenset[Binding], frozenset[GroupVersionKind]]:
@@ -333,7 +333,7 @@ class _Reader:
         return value
 
 
-def _check_item(node: Item, value: Any) -> None:
+def _check_item(node: ListItem, value: Any) -> None:
     """Refuse a value that is not the item which the location says."""
     if node.value is None:
         raise InvalidMutator("can't append to a globbed list")
@@ -364,13 +364,13 @@ def _operation_faults(operations: list[str], path: str) -> list[str]:
     return faults
 
 
-def _criteria(match: dict[str, Any]) -> Callable[[View, Subject], bool]:
+def _criteria(match: dict[str, Any]) -> Callable[[View, MatchSubject], bool]:
     source = match["source"]
     if source in _SOURCES:
         return compile_criteria(match)
     others = compile_criteria({**match, "source": ""})
 
-    def matches(view: View, subject: Subject) -> bool:
+    def matches(view: View, subject: MatchSubject) -> bool:
         if not others(view, subject):
             return False
         # The kind's schema keeps it out of a cluster; Gatekeeper tells it of each request.

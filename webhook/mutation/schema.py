@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.mutation.location import Field, Item
+from webhook.mutation.location import Field, ListItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ class Schema:
 def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:
     """The names of a location, each with what it says stands there."""
     for place, node in enumerate(location):
-        name = node.key if isinstance(node, Item) else node.name
+        name = node.key if isinstance(node, ListItem) else node.name
         if place + 1 == len(location):
             yield name, terminal
         else:

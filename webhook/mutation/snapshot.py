@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, text
 from webhook.constraint.errors import MatchError
-from webhook.constraint.match import Subject, View
+from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.errors import (
     ApplyError,
     MutationError,
@@ -37,7 +37,7 @@ PLANS_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MutationPlan:
     """The mutators about one kind at one operation, in the order in which they run."""
 
     mutators: tuple[Mutator, ...]
@@ -80,7 +80,7 @@ class MutationSnapshot:
             for mutator in sorted(mutators, key=lambda item: item.id)
             if mutator.id not in self.conflicts
         )
-        self._plans: dict[tuple[GroupVersionKind, str], Plan | None] = {}
+        self._plans: dict[tuple[GroupVersionKind, str], MutationPlan | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._mutators)
@@ -90,7 +90,7 @@ class MutationSnapshot:
         """Those in force, in the order in which they run."""
         return self._mutators
 
-    def plan(self, gvk: GroupVersionKind, operation: str) -> Plan | None:
+    def plan(self, gvk: GroupVersionKind, operation: str) -> MutationPlan | None:
         """Who is about a kind at an operation; None where nobody is."""
         if not self._mutators:
             return None
@@ -101,7 +101,7 @@ class MutationSnapshot:
             pass
         found = tuple(item for item in self._mutators if item.applies_to(gvk, operation))
         asks = any(type(item.assignment.setter) is ExternalData for item in found)
-        plan = Plan(found, asks) if found else None
+        plan = MutationPlan(found, asks) if found else None
         if len(self._plans) >= PLANS_MAX:
             self._plans.clear()
         self._plans[key] = plan
@@ -138,7 +138,7 @@ class _Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: MutationPlan,
         gvk: GroupVersionKind,
         context: Context,
         on_error: OnError,
@@ -155,7 +155,7 @@ class _Run:
         self._out: set[MutatorId] = set()
         self._metadata: Any = self
         self._view: View
-        self._subject: Subject
+        self._subject: MatchSubject
         self._outcomes: dict[MutatorId, bool] = {}
 
     def mutate(self, obj: dict[str, Any]) -> Mutated:
@@ -227,7 +227,9 @@ class _Run:
             self._metadata = metadata
             self._view = View(obj, self._gvk)
             self._view.namespace = self._context.namespace_name
-            self._subject = Subject((self._view,), self._context.namespace, self._context.source)
+            self._subject = MatchSubject(
+                (self._view,), self._context.namespace, self._context.source
+            )
             self._outcomes = {}
         found = self._outcomes.get(mutator.id)
         if found is None:

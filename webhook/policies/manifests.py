@@ -14,7 +14,7 @@ from webhook.constraint import constraint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.api.documents import Dialect, Document
+    from webhook.api.documents import Dialect, FileDocument
 
 EXTENSIONS: Final = (".yaml", ".yml", ".json")
 
@@ -112,7 +112,7 @@ def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
     return read_text(_read(path), str(path), dialect)
 
 
-def read_values(path: Path) -> list[Document]:
+def read_values(path: Path) -> list[FileDocument]:
     """The documents of one file, of any type; raises :class:`UnreadableFile`."""
     return parse(_read(path), str(path))
 
@@ -146,7 +146,7 @@ def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Man
     return [Manifest(document.value, file, document.line) for document in documents]
 
 
-def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Document]:
+def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """The documents of a text, of any type; raises :class:`UnreadableFile`."""
     try:
         return read_json(text) if file.endswith(".json") else read_documents(text, dialect)

@@ -23,7 +23,7 @@ _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedReview:
     """A review whose verdict changed; ``added`` and ``removed`` are violations."""
 
     record: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Replay:
     """What a replay found; the counts of what was passed over say why."""
 
     replayed: int = 0
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ChangedReview] = field(default_factory=list)
     other_violations: int = 0
     masked: int = 0
     without_object: int = 0
@@ -119,7 +119,7 @@ def _compare(
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
     if verdict != record.get("verdict"):
         found.changes.append(
-            Change(
+            ChangedReview(
                 record,
                 str(record.get("verdict")),
                 verdict,

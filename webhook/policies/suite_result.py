@@ -53,7 +53,7 @@ class SuiteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SuiteSummary:
     """Counts over all suites. ``passed``, ``failed`` and ``skipped`` are cases.
 
     A test that runs no case (an invalid constraint, or one that could not be
@@ -78,13 +78,13 @@ class Summary:
         return self.ran and not self.failed and not self.tests_failed
 
 
-def summarize(results: tuple[SuiteResult, ...] | list[SuiteResult]) -> Summary:
+def summarize(results: tuple[SuiteResult, ...] | list[SuiteResult]) -> SuiteSummary:
     """Count."""
     tests = [test for suite in results for test in suite.tests]
     cases = [case for test in tests for case in test.cases]
     skipped = sum(case.skipped for case in cases)
     failed = sum(bool(case.error) for case in cases)
-    return Summary(
+    return SuiteSummary(
         suites=sum(not suite.skipped for suite in results),
         tests=sum(not test.skipped for test in tests),
         passed=len(cases) - skipped - failed,

@@ -16,7 +16,7 @@ from webhook.reports.report import fill, finding_in, frame, reference_to, result
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.reports.finding import Subject
+    from webhook.reports.finding import ReportSubject
     from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
 
@@ -26,7 +26,7 @@ SPARSE: Final = 2
 """Reports that are this many times more than their entries need are packed anew."""
 
 
-class Place(NamedTuple):
+class ReportPlace(NamedTuple):
     """What an aggregated report is about: a policy in a namespace, or among cluster-wide kinds."""
 
     policy: Policy
@@ -40,7 +40,7 @@ class Packing(NamedTuple):
     left_out: int
 
 
-def name_of_report(place: Place, number: int) -> str:
+def name_of_report(place: ReportPlace, number: int) -> str:
     """The name of a place's report; the first has number 0."""
     # A kind has no dot, so that no two places share a name.
     rule = f".{place.policy.name}" if place.policy.name else ""
@@ -48,7 +48,7 @@ def name_of_report(place: Place, number: int) -> str:
 
 
 def document_of(
-    place: Place, number: int, entries: Entries, api: ReportApi, uid: str
+    place: ReportPlace, number: int, entries: Entries, api: ReportApi, uid: str
 ) -> Json | None:
     """A place's report; None without entries.
 
@@ -69,7 +69,7 @@ def document_of(
     return fill(frame(api, name_of_report(place, number), place.namespace, owner), entries)
 
 
-def entries_of(subject: Subject, findings: Iterable[Finding], seconds: int) -> Entries:
+def entries_of(subject: ReportSubject, findings: Iterable[Finding], seconds: int) -> Entries:
     """The entries of one resource."""
     reference = reference_to(subject)
     return [{**result(finding, seconds), "resources": [reference]} for finding in findings]

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind
     from webhook.api.resource import Resource
     from webhook.audit.scope import Scope
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
-    from webhook.reports.finding import Subject, Verdict
+    from webhook.reports.finding import ReportSubject, Verdict
 
 
-class Findings:
+class ReportedFindings:
     """What is reported of a review: as was chosen."""
 
     def __init__(self, stored: frozenset[Verdict], results_max: int | None) -> None:
@@ -54,9 +54,9 @@ class SnapshotAssessor:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         scope: Callable[[], Scope | None],
-        findings: Findings,
+        findings: ReportedFindings,
         log: Logger,
         limits: Callable[[], Limits],
     ) -> None:
@@ -91,7 +91,7 @@ class SnapshotAssessor:
         only = admission_only(scope.snapshot, kind)
         return Assessment(found, policies, state_of(obj) if only else "", only)
 
-    def policies(self, subject: Subject) -> Mapping[Policy, str]:
+    def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
         """The policies that could find something in resources of this kind, with their UIDs."""
         scope = self._scope()
         return {} if scope is None else policies_about(scope.snapshot, subject.group_kind)

@@ -16,9 +16,9 @@ from webhook.constraint import enforcement
 from webhook.constraint.selection import about
 from webhook.metrics.reports import REPORT_RESULTS
 from webhook.reports.admitted import admission_only, state_of
-from webhook.reports.finding import Policy, Subject, digest, is_reportable
+from webhook.reports.finding import Policy, ReportSubject, digest, is_reportable
 from webhook.reports.known import Known, known_reports
-from webhook.reports.summary import Tally, merged
+from webhook.reports.summary import ReportTally, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,13 +65,13 @@ class AuditReports:
         self._room: int | None = None
         self._seen: set[str] = set()
         self._looked_at = ""
-        self._told: dict[GroupKind, Tally] = {}
-        self._tallies: dict[GroupKind, Tally] = {}
+        self._told: dict[GroupKind, ReportTally] = {}
+        self._tallies: dict[GroupKind, ReportTally] = {}
 
     async def start(self, start: SweepStart) -> None:
         """A sweep begins: know what reports say."""
         self._seen = set()
-        self._told = {gvk.group_kind: Tally(self._series_max) for gvk in start.kinds}
+        self._told = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
         self._known = None
         self._confirmer.begin()
         # What is written while reports are read may be missing there, and is told apart.
@@ -176,7 +176,7 @@ class AuditReports:
             await self._mark(item.subject, item)
         self._looked_at = turn[-1] if turn else ""
 
-    def _know(self, subject: Subject, findings: tuple[Finding, ...], said: bytes) -> None:
+    def _know(self, subject: ReportSubject, findings: tuple[Finding, ...], said: bytes) -> None:
         assert self._known is not None
         if not findings:
             self._known.pop(subject.uid, None)
@@ -187,7 +187,7 @@ class AuditReports:
         self._known[subject.uid] = Known(subject, said, policies)
         self._seen.add(subject.uid)
 
-    async def _mark(self, subject: Subject, known: Known | None) -> None:
+    async def _mark(self, subject: ReportSubject, known: Known | None) -> None:
         refresher = self._reports.refresher
         await refresher.room()
         policies = () if known is None else known.policies
@@ -203,5 +203,5 @@ def _has_moved(known: Known, audited: Audited) -> bool:
     return audited.excluded or not named <= only or state_of(audited.object) != known.state
 
 
-def _subject(identity: Identity) -> Subject:
-    return Subject(identity.gvk, identity.namespace, identity.name, identity.uid)
+def _subject(identity: Identity) -> ReportSubject:
+    return ReportSubject(identity.gvk, identity.namespace, identity.name, identity.uid)

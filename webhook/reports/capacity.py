@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
     from webhook.reports.report_api import ReportApi
 
@@ -32,7 +32,7 @@ class Capacity:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         api: ReportApi,
         reports_max: int,
         log: Logger,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.audit.sink import SweepEnd
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 
 CONFIRMS: Final = "waddle.dev/confirms"
@@ -121,7 +121,7 @@ class Author(NamedTuple):
     interval_seconds: float
 
 
-class Written(Protocol):
+class ReportWriting(Protocol):
     """What writes reports."""
 
     @property
@@ -136,7 +136,9 @@ class Written(Protocol):
 class Confirmer:
     """Says after each sweep that reports hold. :meth:`run` in a task of its own."""
 
-    def __init__(self, client: Client, author: Author, reports: Written, log: Logger) -> None:
+    def __init__(
+        self, client: ClusterClient, author: Author, reports: ReportWriting, log: Logger
+    ) -> None:
         self._client = client
         self._author = author
         self._reports = reports
@@ -181,7 +183,7 @@ class Confirmer:
             self._is_told = False
 
 
-async def renew(client: Client, wanted: dict[str, Any]) -> None:
+async def renew(client: ClusterClient, wanted: dict[str, Any]) -> None:
     """Put a Lease in the place of the one before; raises what requests raise."""
     metadata = wanted["metadata"]
     try:

@@ -16,14 +16,14 @@ from webhook.constraint import enforcement
 from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.admitted import AdmissionResults
-from webhook.reports.finding import Subject, is_reportable
+from webhook.reports.finding import ReportSubject, is_reportable
 from webhook.reports.keeper import ADMISSION, Reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.api.admission import AdmissionResponse
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -48,7 +48,7 @@ _SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
 class Noted(NamedTuple):
     """A resource that was let in, and what only its admission can find."""
 
-    subject: Subject
+    subject: ReportSubject
     admitted: Admitted | None
 
 
@@ -96,7 +96,7 @@ class AdmissionFeed:
         admitted = None
         if results is not None and reviewed.responses is not None:
             admitted = results.of(reviewed.responses, snapshot, obj or {}, kind)
-        self._noted[uid] = Noted(Subject(request.kind, namespace, name, uid), admitted)
+        self._noted[uid] = Noted(ReportSubject(request.kind, namespace, name, uid), admitted)
 
     def take(self) -> Iterator[Noted]:
         """The resources noted so far, each once."""
@@ -142,7 +142,7 @@ class AdmissionReports:
         """Remember the resource of an answered request; the admission thread calls."""
         self._feed.note(reviewed, response)
 
-    async def run(self, client: Client) -> None:
+    async def run(self, client: ClusterClient) -> None:
         """Write until cancelled; a bug here must stop nothing else on the thread."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
@@ -153,7 +153,7 @@ class AdmissionReports:
                 self._log.fault("bug: reports of admissions end; beginning anew", error)
             await asyncio.sleep(backoff.next_seconds())
 
-    async def _write(self, client: Client) -> None:
+    async def _write(self, client: ClusterClient) -> None:
         reports = Reports(
             client,
             self._serving,

@@ -46,7 +46,7 @@ def is_reportable(kind: GroupKind) -> bool:
     return kind.group not in _UNREPORTED_GROUPS and kind != ("", "Event")
 
 
-class Subject(NamedTuple):
+class ReportSubject(NamedTuple):
     """The resource that a report is about; its namespace is empty for cluster-wide kinds."""
 
     gvk: GroupVersionKind

@@ -13,7 +13,7 @@ from webhook.metrics.reports import (
     REPORTS_LOST,
     REPORTS_WAITING,
 )
-from webhook.reports.assessor import Findings, SnapshotAssessor
+from webhook.reports.assessor import ReportedFindings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
@@ -26,13 +26,13 @@ from webhook.reports.writer import ReportWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Key
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Assessment, Subject, Verdict
+    from webhook.reports.finding import Assessment, ReportSubject, Verdict
     from webhook.serving.revision import Serving
     from webhook.settings.reports import ReportSettings
 
@@ -48,7 +48,7 @@ class Reports:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         serving: Serving,
         settings: ReportSettings,
         log: Logger,
@@ -67,7 +67,7 @@ class Reports:
         self.api = APIS[settings.report_api]
         self.is_by_resource = settings.report_mode == "resource"
         stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
-        self.findings = Findings(stored, RESULTS_MAX if self.is_by_resource else None)
+        self.findings = ReportedFindings(stored, RESULTS_MAX if self.is_by_resource else None)
         self._capacity = Capacity(client, self.api, settings.report_max_resources, log)
         self._writer = ReportWriter(client, self.api, self._capacity, log)
         self._store: ResourceReports | PolicyReports
@@ -86,7 +86,7 @@ class Reports:
         """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log)
 
-    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+    async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Store what was found of a resource, and remember it for a moment; raises as the store."""
         await self._store.put(subject, assessment, is_new=is_new)
         if self._remembers:

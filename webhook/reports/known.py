@@ -7,14 +7,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cluster.store import key_of
-from webhook.reports.finding import Policy, Subject, digest, order
+from webhook.reports.finding import Policy, ReportSubject, digest, order
 from webhook.reports.reading import pages
 from webhook.reports.report import finding_in, is_ours, subject_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Key
     from webhook.reports.finding import Finding
     from webhook.reports.report_api import ReportApi
@@ -27,7 +27,7 @@ class Known(NamedTuple):
     that in which an admission found some of them, by the constraints ``admitted``.
     """
 
-    subject: Subject
+    subject: ReportSubject
     digest: bytes
     policies: frozenset[Policy] = frozenset()
     state: str = ""
@@ -41,7 +41,7 @@ class Stored(NamedTuple):
     others: list[Key]
 
 
-async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) -> Stored:
+async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: bool) -> Stored:
     """Our reports; read page by page.
 
     Raises what requests raise: :class:`~webhook.cluster.errors.ApiError` with
@@ -49,7 +49,7 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
     """
     found: dict[str, Known] = {}
     others: set[Key] = set()
-    scattered: defaultdict[Subject, list[Finding]] = defaultdict(list)
+    scattered: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
     for resource in api.resources:
         async for page in pages(client, resource):
             for document in page:
@@ -71,7 +71,7 @@ async def known_reports(client: Client, api: ReportApi, *, by_resource: bool) ->
     return Stored(found, sorted(others))
 
 
-def _known(subject: Subject, findings: Iterable[Finding]) -> Known:
+def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
     """What is known of a report of one resource."""
     said = digest(findings)
     of_admission = [item for item in findings if item.point]
@@ -83,20 +83,22 @@ def _known(subject: Subject, findings: Iterable[Finding]) -> Known:
     return Known(subject, said, state=of_admission[0].state, admitted=admitted)
 
 
-def results_by_subject(document: Mapping[str, Any]) -> Iterator[tuple[Subject, list[Finding]]]:
+def results_by_subject(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[ReportSubject, list[Finding]]]:
     """The resources of a report with their findings, in the report's order."""
     results: Iterable[Mapping[str, Any]] = document.get("results") or ()
     if scope := document.get("scope"):
         yield _interned(subject_in(scope)), [finding_in(item) for item in results]
         return
-    found: defaultdict[Subject, list[Finding]] = defaultdict(list)
+    found: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
     for item in results:
         for reference in item.get("resources") or ():
             found[_interned(subject_in(reference))].append(finding_in(item))
     yield from found.items()
 
 
-def _interned(subject: Subject) -> Subject:
+def _interned(subject: ReportSubject) -> ReportSubject:
     """The same with texts that are one object in memory where thousands are equal."""
     gvk = type(subject.gvk)(*map(sys.intern, subject.gvk))
-    return Subject(gvk, sys.intern(subject.namespace), subject.name, subject.uid)
+    return ReportSubject(gvk, sys.intern(subject.namespace), subject.name, subject.uid)

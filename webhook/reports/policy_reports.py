@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.aggregate import Place, document_of, entries_of, name_of_report, repack
+from webhook.reports.aggregate import ReportPlace, document_of, entries_of, name_of_report, repack
 from webhook.reports.finding import Policy
 from webhook.reports.writer import TRIES, NotServedError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.reports.aggregate import Entries
-    from webhook.reports.finding import Assessment, Finding, Subject
+    from webhook.reports.finding import Assessment, Finding, ReportSubject
     from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
@@ -57,13 +57,13 @@ class PolicyReports:
         self._entries_max = entries_max
         self._reports_max = max(1, -(-resources_max // entries_max))
         self._now = now
-        self._queue: WorkQueue[Place] = WorkQueue(PLACES_MAX)
-        self._changes: defaultdict[Place, dict[str, Entries]] = defaultdict(dict)
+        self._queue: WorkQueue[ReportPlace] = WorkQueue(PLACES_MAX)
+        self._changes: defaultdict[ReportPlace, dict[str, Entries]] = defaultdict(dict)
         self._uids: dict[Policy, str] = {}
         self._waiting = 0
         self._room = asyncio.Condition()
         self._backoff = Backoff(initial_seconds=1.0, max_seconds=15.0)
-        self._full: set[Place] = set()
+        self._full: set[ReportPlace] = set()
         self.failures = 0
 
     @property
@@ -76,7 +76,7 @@ class PolicyReports:
         """Whether everything that was put is written."""
         return self._queue.is_idle
 
-    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+    async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Replace what is stored of a resource, in a moment."""
         del is_new
         found: defaultdict[Policy, list[Finding]] = defaultdict(list)
@@ -87,11 +87,11 @@ class PolicyReports:
         async with self._room:
             await self._room.wait_for(lambda: self._waiting < CHANGES_MAX)
             for policy in {*found, *assessment.policies}:
-                place = Place(policy, subject.namespace)
+                place = ReportPlace(policy, subject.namespace)
                 entries = entries_of(subject, found.get(policy, ()), seconds)
                 self._change(place, subject.uid, entries)
 
-    def _change(self, place: Place, uid: str, entries: Entries) -> None:
+    def _change(self, place: ReportPlace, uid: str, entries: Entries) -> None:
         changes = self._changes[place]
         if uid not in changes:
             self._waiting += 1
@@ -100,7 +100,7 @@ class PolicyReports:
             self._forget(place)
             self.failures += 1
 
-    def _forget(self, place: Place) -> dict[str, Entries]:
+    def _forget(self, place: ReportPlace) -> dict[str, Entries]:
         changes = self._changes.pop(place, {})
         self._waiting -= len(changes)
         return changes
@@ -109,7 +109,7 @@ class PolicyReports:
         """Write until cancelled."""
         await self._queue.run(self._settle, WORKERS)
 
-    async def _settle(self, place: Place) -> None:
+    async def _settle(self, place: ReportPlace) -> None:
         changes = self._forget(place)
         async with self._room:
             self._room.notify_all()
@@ -126,7 +126,7 @@ class PolicyReports:
             )
             self._put_back(place, changes, error)
 
-    def _put_back(self, place: Place, changes: dict[str, Entries], error: Exception) -> None:
+    def _put_back(self, place: ReportPlace, changes: dict[str, Entries], error: Exception) -> None:
         """Write them later, unless they changed again; a refusal for good is the next audit's."""
         if isinstance(error, NotServedError) or (
             isinstance(error, ApiError) and error.status in (403, 422)
@@ -139,7 +139,7 @@ class PolicyReports:
                 self._waiting += 1
         self._queue.add(place, self._backoff.next_seconds())
 
-    async def _write(self, place: Place, changes: dict[str, Entries]) -> None:
+    async def _write(self, place: ReportPlace, changes: dict[str, Entries]) -> None:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         for _ in range(TRIES):
             reports = await self._read(place)
@@ -155,7 +155,7 @@ class PolicyReports:
             await asyncio.sleep(backoff.next_seconds())
         raise self._writer.lost_race(name_of_report(place, 0))
 
-    async def _read(self, place: Place) -> list[Json]:
+    async def _read(self, place: ReportPlace) -> list[Json]:
         found: list[Json] = []
         while True:
             name = name_of_report(place, len(found))
@@ -164,7 +164,7 @@ class PolicyReports:
                 return found
             found.append(report)
 
-    async def _swap(self, place: Place, reports: list[Json], packed: list[Entries]) -> bool:
+    async def _swap(self, place: ReportPlace, reports: list[Json], packed: list[Entries]) -> bool:
         """Write what differs; False where another writer was faster.
 
         First what grows, then what shrinks: an entry that moves is there twice for a
@@ -185,7 +185,7 @@ class PolicyReports:
                 return False
         return True
 
-    def _note(self, place: Place, *, full: bool) -> None:
+    def _note(self, place: ReportPlace, *, full: bool) -> None:
         if full and place not in self._full:
             self._full.add(place)
             self._log.error(

@@ -12,7 +12,7 @@ from webhook.cluster.discovery import UnknownKindError
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind, GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
 
 FRESH_SECONDS: Final = 600.0
 """As long as other lists of kinds are believed."""
@@ -24,7 +24,7 @@ MISSING_SECONDS: Final = 5.0
 class PreferredKinds:
     """Looks kinds up by group and kind. Used on one event loop."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._known: dict[GroupKind, Resource] = {}
         self._asked_at: float | None = None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.reports.report import Json
 
 PAGE_REPORTS: Final = 500
@@ -18,7 +18,7 @@ PAGE_REPORTS: Final = 500
 
 
 async def pages(
-    client: Client, resource: Resource, namespace: str = ""
+    client: ClusterClient, resource: Resource, namespace: str = ""
 ) -> AsyncGenerator[list[Json], None]:
     """The reports of a kind; at least one page.
 

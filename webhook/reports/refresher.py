@@ -17,7 +17,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.finding import Assessment, Policy, Subject
+from webhook.reports.finding import Assessment, Policy, ReportSubject
 from webhook.reports.writer import NotServedError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client, Object
+    from webhook.cluster.client import ClusterClient, Object
     from webhook.log import Logger
     from webhook.reports.finding import Admitted
 
@@ -77,14 +77,14 @@ class Assessor(Protocol):
         Raises what requests raise: the Namespace may have to be read.
         """
 
-    def policies(self, subject: Subject) -> Mapping[Policy, str]:
+    def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
         """The policies that could find something in resources of this kind, with their UIDs."""
 
 
 class ReportStore(Protocol):
     """Where assessments go."""
 
-    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+    async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Replace all that is stored of the resource; ``is_new`` if that is likely nothing.
 
         Raises :class:`~webhook.reports.writer.NotServedError`, and what requests raise.
@@ -95,16 +95,21 @@ class Refresher:
     """Used on one event loop; :meth:`run` in a task of its own."""
 
     def __init__(
-        self, client: Client, kinds: Kinds, assessor: Assessor, store: ReportStore, log: Logger
+        self,
+        client: ClusterClient,
+        kinds: Kinds,
+        assessor: Assessor,
+        store: ReportStore,
+        log: Logger,
     ) -> None:
         self._client = client
         self._kinds = kinds
         self._assessor = assessor
         self._store = store
         self._log = log
-        self._queue: WorkQueue[Subject] = WorkQueue(MARKED_MAX)
-        self._hints: dict[Subject, _Hint] = {}
-        self._tries: Counter[Subject] = Counter()
+        self._queue: WorkQueue[ReportSubject] = WorkQueue(MARKED_MAX)
+        self._hints: dict[ReportSubject, _Hint] = {}
+        self._tries: Counter[ReportSubject] = Counter()
         self._told: set[str] = set()
         self._backoff = Backoff(initial_seconds=2.0, max_seconds=15.0)
         self.lost: Counter[Loss] = Counter()
@@ -121,7 +126,7 @@ class Refresher:
 
     def mark(
         self,
-        subject: Subject,
+        subject: ReportSubject,
         delay_seconds: float = 0.0,
         *,
         is_new: bool = False,
@@ -154,10 +159,10 @@ class Refresher:
         """Work until cancelled."""
         await self._queue.run(self._settle, WORKERS)
 
-    async def _settle(self, subject: Subject) -> None:
+    async def _settle(self, subject: ReportSubject) -> None:
         await self._attempt(subject, self._hints.pop(subject, _NO_HINT))
 
-    async def _attempt(self, subject: Subject, hint: _Hint) -> None:
+    async def _attempt(self, subject: ReportSubject, hint: _Hint) -> None:
         try:
             settled = await self._refresh(subject, hint)
         except NotServedError as error:
@@ -186,7 +191,7 @@ class Refresher:
             else:
                 self._again(subject, hint, "the review came to no verdict in time")
 
-    async def _refresh(self, subject: Subject, hint: _Hint) -> bool:
+    async def _refresh(self, subject: ReportSubject, hint: _Hint) -> bool:
         """Bring one report up to date at once; whether there was a verdict.
 
         Raises as :class:`ReportStore` does.
@@ -206,13 +211,13 @@ class Refresher:
             policies = {**stored, **assessment.policies}
             assessment = replace(assessment, policies=policies, admitted=hint.admitted)
         metadata = obj["metadata"]
-        current = Subject(
+        current = ReportSubject(
             resource.gvk, metadata.get("namespace", ""), metadata["name"], metadata["uid"]
         )
         await self._store.put(current, assessment, is_new=hint.is_new)
         return True
 
-    async def _read(self, subject: Subject) -> tuple[Resource, Object] | None:
+    async def _read(self, subject: ReportSubject) -> tuple[Resource, Object] | None:
         """The resource as it is now; None where this very one is no more."""
         try:
             resource = await self._kinds.resource(subject.gvk)
@@ -228,7 +233,7 @@ class Refresher:
         gvk = resource.gvk
         return resource, {"apiVersion": gvk.group_version, "kind": gvk.kind, **obj}
 
-    def _again(self, subject: Subject, hint: _Hint, why: str) -> None:
+    def _again(self, subject: ReportSubject, hint: _Hint, why: str) -> None:
         self._tries[subject] += 1
         if self._tries[subject] > RETRIES:
             self._lose(subject, "failed")
@@ -248,11 +253,11 @@ class Refresher:
             )
         self._queue.add(subject, self._backoff.next_seconds())
 
-    def _lose(self, subject: Subject, loss: Loss) -> None:
+    def _lose(self, subject: ReportSubject, loss: Loss) -> None:
         self.lost[loss] += 1
         del self._tries[subject]
 
-    def _tell_once(self, subject: Subject, what: str, error: Exception) -> None:
+    def _tell_once(self, subject: ReportSubject, what: str, error: Exception) -> None:
         """Log a lasting trouble once: it is the same for each resource of a kind."""
         key = f"{what} {subject.gvk}"
         if key not in self._told and len(self._told) < _TOLD_MAX:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
-from webhook.reports.finding import SOURCE, VERDICTS, Finding, Subject
+from webhook.reports.finding import SOURCE, VERDICTS, Finding, ReportSubject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Difference:
 
 
 def report(
-    subject: Subject, findings: Sequence[Finding], api: ReportApi, seconds: int
+    subject: ReportSubject, findings: Sequence[Finding], api: ReportApi, seconds: int
 ) -> Json | None:
     """The report of one resource, named by its UID and owned by it; None without findings.
 
@@ -113,7 +113,7 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
     )
 
 
-def reference_to(subject: Subject) -> Json:
+def reference_to(subject: ReportSubject) -> Json:
     """An ObjectReference."""
     found = {
         "apiVersion": subject.gvk.group_version,
@@ -124,12 +124,12 @@ def reference_to(subject: Subject) -> Json:
     return {**found, "namespace": subject.namespace} if subject.namespace else found
 
 
-def subject_in(reference: Mapping[str, Any]) -> Subject:
+def subject_in(reference: Mapping[str, Any]) -> ReportSubject:
     """The resource that an ObjectReference names."""
     gvk = GroupVersionKind(
         *split_group_version(reference.get("apiVersion")), reference.get("kind", "")
     )
-    return Subject(
+    return ReportSubject(
         gvk, reference.get("namespace", ""), reference.get("name", ""), reference.get("uid", "")
     )
 

@@ -11,7 +11,7 @@ from webhook.reports.report import finding_in, report, results_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.reports.finding import Assessment, Subject
+    from webhook.reports.finding import Assessment, ReportSubject
     from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
@@ -27,7 +27,7 @@ class ResourceReports:
         self._api = api
         self._now = now
 
-    async def put(self, subject: Subject, assessment: Assessment, *, is_new: bool) -> None:
+    async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
         seconds = int(self._now())
 

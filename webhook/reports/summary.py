@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.reports.finding import VERDICTS, Finding, Policy, Subject, Verdict
+from webhook.reports.finding import VERDICTS, Finding, Policy, ReportSubject, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,18 +23,20 @@ def severity_order(counts: Counts) -> tuple[int, ...]:
 
 
 @dataclass(slots=True)
-class Summary:
+class ReportSummary:
     """Counts of results; bounded by the resources that have any."""
 
     total: Counts = field(default_factory=Counter)
     policies: defaultdict[Policy, Counts] = field(default_factory=lambda: defaultdict(Counter))
     namespaces: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counter))
-    resources: defaultdict[Subject, Counts] = field(default_factory=lambda: defaultdict(Counter))
+    resources: defaultdict[ReportSubject, Counts] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     policy_namespaces: defaultdict[tuple[Policy, str], Counts] = field(
         default_factory=lambda: defaultdict(Counter)
     )
 
-    def add(self, subject: Subject, findings: Iterable[Finding]) -> None:
+    def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
         """Count what was found in a resource; "" is the namespace of cluster-wide kinds."""
         for finding in findings:
             policy, verdict = Policy(finding.policy, finding.rule), finding.verdict
@@ -51,7 +53,7 @@ OTHER: Final = "_other"
 Series = dict[tuple[str, ...], float]
 
 
-class Tally:
+class ReportTally:
     """Results of each policy in each namespace, for metrics: a bounded number of series."""
 
     def __init__(self, series_max: int) -> None:
@@ -60,7 +62,7 @@ class Tally:
         self._pairs: set[tuple[str, str, str]] = set()
         self.series: Series = {}
 
-    def add(self, subject: Subject, findings: Iterable[Finding]) -> None:
+    def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
         """Count what was found in a resource."""
         for finding in findings:
             pair = (finding.policy, finding.rule, subject.namespace)
@@ -73,7 +75,7 @@ class Tally:
             self.series[labels] = self.series.get(labels, 0) + 1
 
 
-def merged(tallies: Iterable[Tally], series_max: int) -> Series:
+def merged(tallies: Iterable[ReportTally], series_max: int) -> Series:
     """Several tallies as one, with a bound of its own."""
     pairs: set[tuple[str, ...]] = set()
     series: Series = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
     from webhook.reports.capacity import Capacity
     from webhook.reports.report import Json
@@ -38,7 +38,9 @@ class NotServedError(Exception):
 class ReportWriter:
     """Makes one report at a time be as wanted."""
 
-    def __init__(self, client: Client, api: ReportApi, capacity: Capacity, log: Logger) -> None:
+    def __init__(
+        self, client: ClusterClient, api: ReportApi, capacity: Capacity, log: Logger
+    ) -> None:
         self._client = client
         self._api = api
         self._capacity = capacity

@@ -69,7 +69,7 @@ class LargeBody(Protocol):
         """Go on reading: there is a place for this many bytes now."""
 
 
-class Refused(Protocol):
+class RefusedConnection(Protocol):
     """A connection whose input is dropped until it is closed."""
 
     def drop_more(self) -> None:
@@ -106,7 +106,7 @@ class Hub:
         """Set when the last connection has gone, for a listener that waits for that."""
         self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
-        self._dropping: deque[Refused] = deque()
+        self._dropping: deque[RefusedConnection] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tick()
@@ -161,7 +161,7 @@ class Hub:
             self._large_bytes += size
             connection.let_in(size)
 
-    def drop_later(self, connection: Refused) -> None:
+    def drop_later(self, connection: RefusedConnection) -> None:
         """Have a connection's input dropped in its turn, so that it crowds nobody out."""
         self._dropping.append(connection)
         if len(self._dropping) == 1:

@@ -37,7 +37,7 @@ class TemplateCompiler(Protocol):
         """What is wrong with a template's source, or an empty text; called by any thread."""
 
 
-class Reviewer(Protocol):
+class SlowReviewer(Protocol):
     """Carries on with reviews that take too long for the admission thread."""
 
     def review(
@@ -52,7 +52,7 @@ class Preparations:
 
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
-    reviewer: Reviewer | None = None
+    reviewer: SlowReviewer | None = None
 
 
 NOTHING = Preparations()

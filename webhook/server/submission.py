@@ -42,14 +42,14 @@ NAME_MAX: Final = 63
 TOO_DEEP: Final = "it is nested too deeply for a policy"
 
 
-class Refusal(NamedTuple):
+class Inadmissible(NamedTuple):
     """Why a resource must not be admitted; ``code`` is the answer's."""
 
     code: int
     message: str
 
 
-NOTHING_SENT: Final = Refusal(
+NOTHING_SENT: Final = Inadmissible(
     500, "couldn't get version/kind; json parse error: unexpected end of JSON input"
 )
 """What the API machinery says of nothing at all."""
@@ -57,7 +57,7 @@ NOTHING_SENT: Final = Refusal(
 
 def check(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False
-) -> Refusal | None:
+) -> Inadmissible | None:
     """Why a resource of Gatekeeper's cannot work and is refused; None if it is not.
 
     ``any_action`` leaves enforcement actions unchecked.
@@ -68,18 +68,18 @@ def check(
         return _check(request, checks, any_action=any_action)
     except RecursionError:
         # What nests so deep that it cannot be looked through; it can be deleted.
-        return None if request.operation == "DELETE" else Refusal(422, TOO_DEEP)
+        return None if request.operation == "DELETE" else Inadmissible(422, TOO_DEEP)
 
 
 def _check(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
-) -> Refusal | None:
+) -> Inadmissible | None:
     if request.operation == "DELETE" and not request.name:
         return None  # The deletion of a collection.
     group, kind = request.kind.group_kind
     if group != "status.gatekeeper.sh" and len(request.name.encode()) > NAME_MAX:
         length = len(request.name.encode())
-        return Refusal(
+        return Inadmissible(
             500,
             f"resource cannot have metadata.name larger than {NAME_MAX} char; length: {length}",
         )
@@ -90,7 +90,7 @@ def _check(
     if group in (mutator.GROUP, expansion.GROUP):
         return _check_extension(request)
     if group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
-        return Refusal(422, "config resource must have name 'config'")
+        return Inadmissible(422, "config resource must have name 'config'")
     return None
 
 
@@ -128,9 +128,9 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     return "" if document is None else checks.missing_engine(document)
 
 
-def check_compiled(fault: str) -> Refusal | None:
+def check_compiled(fault: str) -> Inadmissible | None:
     """Refuse a policy that does not compile, or did not end."""
-    return Refusal(422, fault) if fault else None
+    return Inadmissible(422, fault) if fault else None
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
@@ -138,22 +138,22 @@ def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
     return request.old_object if request.operation == "DELETE" else request.object
 
 
-def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Refusal | None:
+def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inadmissible | None:
     document = submitted(request)
     if document is None:
         return NOTHING_SENT
     for operations in _operations(document):
         if "*" in operations and len(operations) > 1:
-            return Refusal(500, "if '*' is present, must not specify other operations")
+            return Inadmissible(500, "if '*' is present, must not specify other operations")
     try:
         crd = checks.create_crd(document)
     except ConstraintFrameworkError as error:
-        return Refusal(422, str(error))
+        return Inadmissible(422, str(error))
     fault = schema.unsatisfiable_fault(crd) if policy_to_try(request) is not None else ""
-    return Refusal(422, fault) if fault else None
+    return Inadmissible(422, fault) if fault else None
 
 
-def _check_extension(request: AdmissionRequest) -> Refusal | None:
+def _check_extension(request: AdmissionRequest) -> Inadmissible | None:
     """Refuse a mutator or an ExpansionTemplate that cannot be used; it remains deletable."""
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
@@ -166,9 +166,9 @@ def _check_extension(request: AdmissionRequest) -> Refusal | None:
         elif reading.is_mutator(document):
             read = reading.read_mutator(reading.with_defaults(document))
             if fault := reading.empty_location_fault(read):
-                return Refusal(422, fault)
+                return Inadmissible(422, fault)
     except (InvalidMutator, expansion.InvalidExpansion) as error:
-        return Refusal(422, str(error))
+        return Inadmissible(422, str(error))
     return None
 
 
@@ -185,7 +185,7 @@ def _operations(document: dict[str, Any]) -> list[list[Any]]:
 
 def _check_constraint(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
-) -> Refusal | None:
+) -> Inadmissible | None:
     document = submitted(request)
     if document is None:
         return NOTHING_SENT
@@ -193,10 +193,10 @@ def _check_constraint(
         checks.validate_constraint(document)
         action = enforcement.action_of(document)
     except ConstraintFrameworkError as error:
-        return Refusal(422, str(error))
+        return Inadmissible(422, str(error))
     if action and not any_action:
         try:
             enforcement.validate(document, action)
         except InvalidEnforcementAction as error:
-            return Refusal(500, str(error))
+            return Inadmissible(500, str(error))
     return None

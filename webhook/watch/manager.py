@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.reflector import Reflector, Selection, Settings, Statistics
+from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
 from webhook.cluster.store import Change, key_of
 from webhook.watch.registrar import Registrar
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.cluster.client import Client
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.discovery import Discovery
     from webhook.cluster.store import Object
 
@@ -71,11 +71,11 @@ class Manager:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         discovery: Discovery,
         *,
         settings: Settings | None = None,
-        selections: Mapping[GroupVersionKind, Selection] | None = None,
+        selections: Mapping[GroupVersionKind, ObjectSelection] | None = None,
     ) -> None:
         self._client = client
         self._discovery = discovery
@@ -137,11 +137,11 @@ class Manager:
             return None
         return watch.reflector.store.get(namespace, name)
 
-    def statistics(self) -> dict[GroupVersionKind, Statistics]:
+    def statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
         """The counts of each watch; of a kind that is not served, that it is absent."""
         return {
             gvk: (
-                Statistics(absent=True, last_error=watch.error)
+                ReflectorStatistics(absent=True, last_error=watch.error)
                 if watch.reflector is None
                 else watch.reflector.statistics()
             )

@@ -46,7 +46,7 @@ class _Waiting:
 _Slot = tuple["GroupVersionKind", "Key | None"]
 
 
-class Queue:
+class EventQueue:
     """Events of one registrar, in the order in which their objects first changed."""
 
     def __init__(self) -> None:

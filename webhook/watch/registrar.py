@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from webhook.watch.queue import Event, Queue
+from webhook.watch.queue import Event, EventQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ class Registrar:
 
     def __init__(self, name: str, manager: Watches) -> None:
         self.name = name
-        self.queue = Queue()
+        self.queue = EventQueue()
         self._manager = manager
         self._wanted: set[GroupVersionKind] = set()
 

@@ -13,7 +13,7 @@ from tests.cluster import write_kubeconfig
 from tests.webhook.cluster.recording import Recorder
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Reflector, Settings
 
@@ -78,7 +78,7 @@ async def _attack(*, stream: bool, circle: bool) -> tuple[float, int]:
     with tempfile.TemporaryDirectory(prefix="waddle-drill-") as folder:
         async with _serving(stream=stream, circle=circle) as address:
             path = write_kubeconfig(Path(folder) / "kubeconfig", address)
-            async with Client(load_credentials(path)) as client:
+            async with ClusterClient(load_credentials(path)) as client:
                 reflector = Reflector(client, CONFIG_MAPS, Recorder(), settings=settings)
                 rest = _peak_mib()
                 with suppress(TimeoutError):

@@ -19,7 +19,7 @@ from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
 from webhook.audit.patience import patiently
 from webhook.audit.source import ListSource, UnreadableKindError
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.errors import ApiError, UnreachableError
 
@@ -29,7 +29,7 @@ Query = dict[str, str]
 
 
 @asynccontextmanager
-async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[Client]:
+async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[ClusterClient]:
     """A client of a server that answers lists."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -47,7 +47,7 @@ async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[Client]:
         get_api_key_with_prefix=lambda _: None,
     )
     try:
-        async with Client(Credentials(lambda: configuration, "default")) as client:
+        async with ClusterClient(Credentials(lambda: configuration, "default")) as client:
             yield client
     finally:
         await runner.cleanup()
@@ -62,7 +62,9 @@ def expired(token: str = "") -> Answer:
     return 410, {"kind": "Status", "code": 410, "reason": "Expired", "metadata": metadata}
 
 
-async def read(client: Client, statistics: ListStatistics, page_objects: int = 2) -> list[str]:
+async def read(
+    client: ClusterClient, statistics: ListStatistics, page_objects: int = 2
+) -> list[str]:
     pages = Pages(client, PODS, page_objects=page_objects, statistics=statistics)
     names: list[str] = []
     async for found in pages:

@@ -7,7 +7,7 @@ from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.audit.watches import ObjectWatches
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
@@ -20,7 +20,7 @@ def test_an_object_that_changes_is_seen_as_whole_as_a_sweep_sees_it(cluster: Clu
     """Else a policy that reads an object's writers would decide one way here, another there."""
 
     async def run() -> None:
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             watches = ObjectWatches(client)
             watches.follow([CONFIG_MAP])
             async with asyncio.TaskGroup() as tasks:

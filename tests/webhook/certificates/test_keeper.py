@@ -18,10 +18,10 @@ from webhook.api.resource import Resource
 from webhook.certificates import pairs
 from webhook.certificates.keeper import ServingCertificate
 from webhook.certificates.pairs import CertificatePair, SwappedContext
-from webhook.certificates.place import Place
+from webhook.certificates.place import CertificatePlace
 from webhook.certificates.plan import Lifetimes, is_trusted
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.log import open_log
@@ -103,7 +103,7 @@ def configuration(name, webhooks=("one", "two")):
 @pytest.fixture
 def place():
     name = f"certificate-{uuid.uuid4().hex[:8]}"
-    return Place(name, "server-cert", name, (f"webhook.{name}.svc", "localhost"))
+    return CertificatePlace(name, "server-cert", name, (f"webhook.{name}.svc", "localhost"))
 
 
 async def prepare(client, place):
@@ -129,7 +129,9 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
     async def run():
         log = open_log(str(log_file)).logger("certificate")
         async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_SECONDS):
-            client = await stack.enter_async_context(Client(load_credentials(cluster.kubeconfig)))
+            client = await stack.enter_async_context(
+                ClusterClient(load_credentials(cluster.kubeconfig))
+            )
             await prepare(client, place)
             try:
                 replicas = []
@@ -137,7 +139,7 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
                     running = []
                     for _ in range(count):
                         own = await stack.enter_async_context(
-                            Client(load_credentials(cluster.kubeconfig))
+                            ClusterClient(load_credentials(cluster.kubeconfig))
                         )
                         replica = Replica()
                         replica.keeper = ServingCertificate(

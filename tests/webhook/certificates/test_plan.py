@@ -8,14 +8,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook.certificates.plan import Lifetimes, Plan, bundle, is_trusted, plan
+from webhook.certificates.plan import CertificatePlan, Lifetimes, bundle, is_trusted, plan
 
 NAMES = ["waddle-webhook-service.waddle-system.svc", "localhost"]
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
 
 
-def planned(secret, now=NOW, trusted_seconds=0.0, **options) -> Plan:
+def planned(secret, now=NOW, trusted_seconds=0.0, **options) -> CertificatePlan:
     return plan(secret, NAMES, now, trusted_seconds=trusted_seconds, **options)
 
 

@@ -13,7 +13,7 @@ from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.audit.sink import SweepEnd, identity_of
 from webhook.audit.tally import Count
 from webhook.cli import audit_report
-from webhook.cli.audit_run import Found, Outcome
+from webhook.cli.audit_run import AuditOutcome, Found
 from webhook.constraint.review import AugmentedObject
 
 
@@ -38,7 +38,7 @@ def outcome():
     )
     totals = {item.key: Count(20) for item in policies.snapshot.constraints}
     findings = [Found(identity_of(reviewed), result) for result in responses.results]
-    return Outcome(findings, totals, end)
+    return AuditOutcome(findings, totals, end)
 
 
 def test_sarif_has_what_code_scanning_requires_of_objects_that_are_no_files(outcome):

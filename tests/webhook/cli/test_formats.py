@@ -15,7 +15,7 @@ from tests.webhook.cli.in_process import waddle
 from tests.webhook.cli.test_exit_codes import commands
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.cli.formats import words
-from webhook.cli.formats.finding import Finding, Report, level_of
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
@@ -124,7 +124,7 @@ def test_a_sarif_path_is_relative_where_it_can_be_and_a_uri_in_any_case(tmp_path
         ("./m.yaml", "m.yaml"),
         ("/elsewhere/m.yaml", "file:///elsewhere/m.yaml"),
     ):
-        document = json.loads(as_sarif(Report([], [Finding("r", "note", "x", "s", "", file)])))
+        document = json.loads(as_sarif(Report([], [ShownFinding("r", "note", "x", "s", "", file)])))
         code_scanning(document)
         place = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
         assert uri == place["artifactLocation"]["uri"]
@@ -163,7 +163,7 @@ def test_gators_own_lines_are_there_for_whoever_reads_them(found):
 
 
 def test_a_hostile_message_forges_nothing_in_any_format():
-    item = Finding(HOSTILE, "error", "deny", HOSTILE, HOSTILE, "a,b:c.yaml", 3)
+    item = ShownFinding(HOSTILE, "error", "deny", HOSTILE, HOSTILE, "a,b:c.yaml", 3)
     report = Report([], [item], [HOSTILE])
 
     annotations = as_github(report)

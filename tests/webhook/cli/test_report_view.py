@@ -5,13 +5,13 @@ import json
 from tests.webhook.reports.made import finding, subject
 from webhook.api.gvk import GroupVersionKind
 from webhook.cli.report_view import as_json, as_tables
-from webhook.reports.summary import Summary
+from webhook.reports.summary import ReportSummary
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 
 def summary():
-    found = Summary()
+    found = ReportSummary()
     found.add(subject("web", "shop"), [finding("a"), finding("b", verdict="warn")])
     found.add(subject("db", "shop"), [finding("a")])
     found.add(subject("shop", "", NAMESPACE), [finding("c", verdict="error")])
@@ -42,20 +42,20 @@ def test_a_table_is_as_long_as_it_may_be_and_says_what_is_left_out():
 
 def test_what_passes_is_in_no_table():
     assert "quiet" not in as_tables(summary(), 10)
-    only = Summary()
+    only = ReportSummary()
     only.add(subject(), [finding(verdict="pass")])
     assert as_tables(only, 10).splitlines()[1:] == ["no violations"]
 
 
 def test_resources_of_one_name_are_counted_apart():
-    found = Summary()
+    found = ReportSummary()
     for uid in "ab":
         found.add(subject()._replace(uid=uid), [finding()])
     assert as_tables(found, 10).count("Pod shop/web") == 2
 
 
 def test_names_cannot_write_to_the_terminal():
-    found = Summary()
+    found = ReportSummary()
     found.add(subject("x\x1b[2J"), [finding("y\x1b[2J")])
     assert "\x1b" not in as_tables(found, 10)
 

@@ -9,7 +9,7 @@ from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
@@ -28,7 +28,7 @@ def config_map(name, **data):
 
 def with_client(credentials, work):
     async def run():
-        async with Client(credentials) as client:
+        async with ClusterClient(credentials) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -252,7 +252,7 @@ def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
         async with server:
             port = server.sockets[0].getsockname()[1]
             path = write_kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{port}")
-            async with Client(load_credentials(path)) as client:
+            async with ClusterClient(load_credentials(path)) as client:
                 assert await client.request("GET", "/x") == {}
                 assert client.requests == 2
 

@@ -20,7 +20,7 @@ from tests.behaviour.serving import PATIENCE_SECONDS, unverified
 from tests.cluster import write_kubeconfig
 from webhook.certificates.pairs import self_signed
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 
 AT_ONCE = struct.pack("ii", 1, 0)
@@ -118,7 +118,7 @@ def test_a_client_is_not_opened_on_a_loop_that_closes_descriptors_twice(tmp_path
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1")
 
     async def open_client() -> None:
-        async with Client(load_credentials(kubeconfig)):
+        async with ClusterClient(load_credentials(kubeconfig)):
             pass
 
     with pytest.raises(TypeError, match=r"cluster\.event_loop"):

@@ -9,9 +9,9 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.reflector import Reflector, Selection, Settings
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 WIDGET = Resource(GroupVersionKind("tests.waddle.dev", "v1", "Widget"), "widgets", namespaced=False)
@@ -99,10 +99,10 @@ def test_what_exists_comes_first_then_what_happens_in_order(cluster, settings):
         put(cluster, path, f"old-{index}")
 
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             seen = Recorder()
             reflector = Reflector(
-                client, CONFIG_MAP, seen, selection=Selection(name), settings=settings
+                client, CONFIG_MAP, seen, selection=ObjectSelection(name), settings=settings
             )
             async with running(reflector):
                 await reflector.wait_synced()
@@ -132,9 +132,9 @@ def test_selected_objects_alone_are_seen_and_leave_when_they_change(cluster):
     path = namespace(cluster, "selected")
 
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             seen = Recorder()
-            selection = Selection("selected", labels="team=a")
+            selection = ObjectSelection("selected", labels="team=a")
             reflector = Reflector(client, CONFIG_MAP, seen, selection=selection, settings=QUICK)
             async with running(reflector):
                 await reflector.wait_synced()
@@ -150,7 +150,7 @@ def test_selected_objects_alone_are_seen_and_leave_when_they_change(cluster):
 
 def test_a_kind_may_be_missing_come_go_and_come_back(cluster):
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             seen = Recorder()
             reflector = Reflector(client, WIDGET, seen, settings=QUICK)
             async with running(reflector):
@@ -178,13 +178,13 @@ def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(program,
             put(cluster, path, name)
 
         async def run():
-            async with Client(load_credentials(cluster.kubeconfig)) as client:
+            async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
                 seen = Recorder()
                 reflector = Reflector(
                     client,
                     CONFIG_MAP,
                     seen,
-                    selection=Selection("default", fields="metadata.name!=kube-root-ca.crt"),
+                    selection=ObjectSelection("default", fields="metadata.name!=kube-root-ca.crt"),
                     settings=QUICK,
                 )
                 async with running(reflector):

@@ -11,7 +11,7 @@ from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.encoding import encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, Client
+from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import Reflector, Settings
 from webhook.log import Log
@@ -32,7 +32,7 @@ def play(folder, *script, settings=PAGES):
 
     async def run():
         async with scripted(folder, *script) as (server, credentials):
-            async with Client(credentials) as client:
+            async with ClusterClient(credentials) as client:
                 seen = Recorder()
                 reflector = Reflector(client, CONFIG_MAP, seen, settings=settings)
                 async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
@@ -338,7 +338,7 @@ def test_what_is_no_object_is_left_out_and_the_others_are_followed(tmp_path, str
 
 
 def test_a_wait_of_an_hour_that_is_asked_for_is_not_waited_out():
-    reflector = Reflector(Client(None), CONFIG_MAP, Recorder(), settings=PAGES)
+    reflector = Reflector(ClusterClient(None), CONFIG_MAP, Recorder(), settings=PAGES)
     error = ApiError(429, "busy", retry_after_seconds=3_600.0)
     assert reflector._after(error) <= RETRY_AFTER_SECONDS_MAX
 
@@ -350,7 +350,7 @@ def test_what_fails_is_logged_once_while_it_lasts(tmp_path):
         script = [status(500)] * 4 + [listed(obj("a", 1), version=1)]
         async with scripted(tmp_path, *script) as (server, credentials):
             log = Log(lines.append).logger("cluster")
-            async with Client(credentials, log=log) as client:
+            async with ClusterClient(credentials, log=log) as client:
                 reflector = Reflector(client, CONFIG_MAP, Recorder(), settings=PAGES)
                 async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
                     await server.done.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.constraint.client import Client
-from webhook.constraint.driver import Violation
+from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError, PolicyError
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -36,14 +36,14 @@ class EchoEvaluator:
         """Nothing is shared."""
         return inventory
 
-    def evaluate(self, parameters: Any, review: Any, state: Any) -> list[Violation]:
+    def evaluate(self, parameters: Any, review: Any, state: Any) -> list[DriverViolation]:
         """The messages, or the failure that is among them."""
         found = []
         for message in self.messages:
             if message.startswith("!") and message[1:] in (parameters.get("fail"), ""):
                 raise PolicyError(message)
             if not message.startswith("!"):
-                found.append(Violation(message, {"parameters": parameters}))
+                found.append(DriverViolation(message, {"parameters": parameters}))
         return found
 
 

@@ -13,10 +13,10 @@ from webhook.constraint.rollout import (
     PAUSE,
     Evidence,
     InvalidRollout,
-    Record,
     Rollout,
+    RolloutRecord,
+    RolloutStep,
     Stage,
-    Step,
     effective_action,
     next_record,
     read_record,
@@ -48,7 +48,7 @@ def rollout(text: str = "dryrun after=24h quiet=6h, warn quiet=1h", **more: str)
     return found
 
 
-def begun(plan: Rollout, generation: int = 1) -> Record:
+def begun(plan: Rollout, generation: int = 1) -> RolloutRecord:
     """The first record."""
     return next_record(plan, None, generation, EVERYWHERE, BEGAN)
 
@@ -159,7 +159,7 @@ def test_a_stage_without_a_condition_is_left_only_by_its_annotation() -> None:
     plan = rollout("warn after=1h")
     record = next_record(plan, record, 1, EVERYWHERE, BEGAN + 900 * HOUR)
     assert effective_action(plan, record, 1) == "warn"
-    assert record.steps[-1] == Step("warn", BEGAN + 900 * HOUR)
+    assert record.steps[-1] == RolloutStep("warn", BEGAN + 900 * HOUR)
 
 
 def test_paused_it_stays_where_it_is_and_goes_on_afterwards() -> None:
@@ -181,7 +181,7 @@ def test_aborted_it_is_back_at_its_first_stage_at_once_and_begins_there_again() 
     aborted = replace(plan, aborted=True)
     assert effective_action(aborted, record, 1) == "dryrun"
     record = next_record(aborted, record, 1, EVERYWHERE, BEGAN + 9 * HOUR)
-    assert (record.state, record.steps) == ("Aborted", (Step("dryrun", BEGAN + 9 * HOUR),))
+    assert (record.state, record.steps) == ("Aborted", (RolloutStep("dryrun", BEGAN + 9 * HOUR),))
     assert next_record(aborted, record, 1, EVERYWHERE, BEGAN + 99 * HOUR) == record
     record = next_record(plan, record, 1, EVERYWHERE, BEGAN + 9.5 * HOUR)
     assert (record.state, effective_action(plan, record, 1)) == ("Progressing", "dryrun")
@@ -194,7 +194,7 @@ def test_a_new_generation_begins_at_the_first_stage() -> None:
     assert effective_action(plan, record, 1) == "deny"
     assert effective_action(plan, record, 2) == "dryrun"
     record = next_record(plan, record, 2, EVERYWHERE, BEGAN + 2 * HOUR)
-    assert (record.generation, record.steps) == (2, (Step("dryrun", BEGAN + 2 * HOUR),))
+    assert (record.generation, record.steps) == (2, (RolloutStep("dryrun", BEGAN + 2 * HOUR),))
 
 
 def test_one_step_at_a_time_however_late_anyone_looks() -> None:

@@ -6,10 +6,10 @@ from tests.webhook.controllers.test_conditions import FAULT, pod, says, template
 from webhook.controllers import condition_keeper
 from webhook.controllers.condition_keeper import PRUNED_SECONDS, ConditionKeeper
 from webhook.controllers.conditions import BEHIND_SECONDS
-from webhook.controllers.status_kinds import Subject
+from webhook.controllers.status_kinds import LabelledSubject
 
-TEMPLATE = Subject("ConstraintTemplatePodStatus", "", "t")
-CONSTRAINT = Subject("ConstraintPodStatus", "K8sAlways", "c")
+TEMPLATE = LabelledSubject("ConstraintTemplatePodStatus", "", "t")
+CONSTRAINT = LabelledSubject("ConstraintPodStatus", "K8sAlways", "c")
 
 
 class Lines:

@@ -8,7 +8,7 @@ import yaml
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client as ApiClient
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
@@ -39,7 +39,7 @@ def with_api(cluster):
 
     def run(work):
         async def main():
-            async with ApiClient(load_credentials(cluster.kubeconfig)) as api:
+            async with ClusterClient(load_credentials(cluster.kubeconfig)) as api:
                 await work(api)
 
         event_loop.run(main())

@@ -13,7 +13,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.api.resource import Resource
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
 from webhook.controllers.object_writer import ObjectWriter, changed_names, difference
@@ -140,7 +140,7 @@ def run_with_writer(cluster, namespace, tmp_log, work):
     """Run a writer beside ``work(client, pod, writer)``."""
 
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             pod = await make_pod(client, namespace, "waddle-0")
             log = open_log(str(tmp_log)).logger("status")
             writer = ObjectWriter(client, TEMPLATE_STATUS, own_statuses(pod), overlay_status, log)
@@ -204,7 +204,7 @@ def test_a_deleted_pod_takes_its_statuses_along(cluster, namespace):
     """The garbage collector follows the owner reference."""
 
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             pod = await make_pod(client, namespace, "waddle-1")
             await client.create(TEMPLATE_STATUS, status_of(pod, "a"), namespace)
             body = {"gracePeriodSeconds": 0}

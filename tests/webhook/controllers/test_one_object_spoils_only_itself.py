@@ -24,7 +24,7 @@ from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.status_kinds import Subject
+from webhook.controllers.status_kinds import LabelledSubject
 from webhook.controllers.sync import SyncController
 from webhook.events.policies import EventWriter
 from webhook.log import Log
@@ -126,7 +126,7 @@ class Bench:
 
     def aggregated(self, document):
         """The status that the object should have, as the status operation makes it."""
-        subject = Subject(CONSTRAINT.kind, document["kind"], document["metadata"]["name"])
+        subject = LabelledSubject(CONSTRAINT.kind, document["kind"], document["metadata"]["name"])
         statuses = [says("a", of=document, enforced=True, enforcementAction="dryrun")]
         status = by_pod.merged_status(document, statuses, CONSTRAINT, frozenset({"a-uid"}))
         pods = [pod("a", ready=True)]

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from tests.webhook.cluster.fault_server import scripted, status
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.controllers.unserved import UNSERVED, look
 from webhook.log import Log
 from webhook.metrics.policies import UNSERVED_OBJECTS
@@ -24,7 +24,10 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
         answers = [listed(1)]
         log = Log(lines.append).logger("cluster")
         script = [status(503), *answers, status(403), *answers, status(404)]
-        async with scripted(tmp_path, *script) as (_, credentials), Client(credentials) as client:
+        async with (
+            scripted(tmp_path, *script) as (_, credentials),
+            ClusterClient(credentials) as client,
+        ):
             told = await look(client, registry, log, {})
             await look(client, registry, log, told)
 

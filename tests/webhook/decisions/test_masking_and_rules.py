@@ -11,7 +11,7 @@ import pytest
 from webhook.decisions.configuration import ConfigurationError, parse
 from webhook.decisions.exporter.masking import LAST_APPLIED, MASK, Masking, parse_path
 from webhook.decisions.exporter.settings import ExporterSettings, read_settings
-from webhook.decisions.rules import Rule, Rules, Selection
+from webhook.decisions.rules import RecordRule, RecordRules, RecordSelection
 
 SECRET = {
     "kind": "Secret",
@@ -138,31 +138,33 @@ DENIED = {
 @pytest.mark.parametrize(
     ("selection", "takes"),
     [
-        (Selection(), True),
-        (Selection(kinds=("Pod",)), True),
-        (Selection(kinds=("Deploy*",)), False),
-        (Selection(namespaces=("sh*",)), True),
-        (Selection(namespaces=("kube-*",)), False),
-        (Selection(actions=frozenset({"deny"})), True),
-        (Selection(actions=frozenset({"warn", "dryrun"})), False),
-        (Selection(points=frozenset({"admission"})), True),
-        (Selection(points=frozenset({"audit"})), False),
-        (Selection(verdicts=frozenset({"allow"})), False),
-        (Selection(kinds=("Pod",), points=frozenset({"audit"})), False),
+        (RecordSelection(), True),
+        (RecordSelection(kinds=("Pod",)), True),
+        (RecordSelection(kinds=("Deploy*",)), False),
+        (RecordSelection(namespaces=("sh*",)), True),
+        (RecordSelection(namespaces=("kube-*",)), False),
+        (RecordSelection(actions=frozenset({"deny"})), True),
+        (RecordSelection(actions=frozenset({"warn", "dryrun"})), False),
+        (RecordSelection(points=frozenset({"admission"})), True),
+        (RecordSelection(points=frozenset({"audit"})), False),
+        (RecordSelection(verdicts=frozenset({"allow"})), False),
+        (RecordSelection(kinds=("Pod",), points=frozenset({"audit"})), False),
     ],
 )
-def test_a_sink_gets_the_decisions_that_it_selects(selection: Selection, *, takes: bool) -> None:
+def test_a_sink_gets_the_decisions_that_it_selects(
+    selection: RecordSelection, *, takes: bool
+) -> None:
     assert selection.takes(DENIED) is takes
 
 
 def test_a_sink_of_audits_gets_their_begin_and_end_and_one_of_admissions_does_not() -> None:
     """Whatever kinds it selects: a report is whole with them alone."""
-    audits = Selection(kinds=("Pod",), points=frozenset({"audit"}))
-    admissions = Selection(points=frozenset({"admission"}))
+    audits = RecordSelection(kinds=("Pod",), points=frozenset({"audit"}))
+    admissions = RecordSelection(points=frozenset({"admission"}))
     for event in ("audit_started", "audit_finished"):
         assert audits.takes({"eventType": event})
         assert not admissions.takes({"eventType": event})
-        assert Selection(kinds=("Pod",)).takes({"eventType": event})
+        assert RecordSelection(kinds=("Pod",)).takes({"eventType": event})
 
 
 def test_configured_paths_are_masked_in_the_object_before_and_after() -> None:
@@ -219,33 +221,33 @@ def record(**fields: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("rule", "fields", "dropped"),
     [
-        (Rule(), {}, True),
-        (Rule(verdicts=frozenset({"allow"})), {}, True),
-        (Rule(verdicts=frozenset({"allow"})), {"verdict": "deny"}, False),
-        (Rule(namespaces=("kube-*",)), {}, True),
-        (Rule(namespaces=("kube-*",)), {"resourceNamespace": "web"}, False),
-        (Rule(users=("*:node:*",)), {}, True),
-        (Rule(users=("*admin",)), {}, False),
-        (Rule(kinds=("Pod", "Lease")), {}, True),
-        (Rule(kinds=("Leas",)), {}, False),
-        (Rule(kinds=("Lease",), namespaces=("web",)), {}, False),
-        (Rule(keep=1.0), {}, False),
+        (RecordRule(), {}, True),
+        (RecordRule(verdicts=frozenset({"allow"})), {}, True),
+        (RecordRule(verdicts=frozenset({"allow"})), {"verdict": "deny"}, False),
+        (RecordRule(namespaces=("kube-*",)), {}, True),
+        (RecordRule(namespaces=("kube-*",)), {"resourceNamespace": "web"}, False),
+        (RecordRule(users=("*:node:*",)), {}, True),
+        (RecordRule(users=("*admin",)), {}, False),
+        (RecordRule(kinds=("Pod", "Lease")), {}, True),
+        (RecordRule(kinds=("Leas",)), {}, False),
+        (RecordRule(kinds=("Lease",), namespaces=("web",)), {}, False),
+        (RecordRule(keep=1.0), {}, False),
     ],
 )
 def test_a_rule_drops_what_matches_all_its_conditions(
-    rule: Rule, fields: dict[str, str], dropped: bool
+    rule: RecordRule, fields: dict[str, str], dropped: bool
 ) -> None:
-    assert Rules((rule,)).drop_reason(record(**fields)) == ("rule" if dropped else "")
+    assert RecordRules((rule,)).drop_reason(record(**fields)) == ("rule" if dropped else "")
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    rules = Rules((Rule(kinds=("Lease",), keep=1.0), Rule()))
+    rules = RecordRules((RecordRule(kinds=("Lease",), keep=1.0), RecordRule()))
     assert rules.drop_reason(record()) == ""
     assert rules.drop_reason(record(resourceKind="Pod")) == "rule"
 
 
 def test_sampling_keeps_about_the_share_it_should() -> None:
-    rules = Rules((Rule(keep=0.25),), random.Random(7))
+    rules = RecordRules((RecordRule(keep=0.25),), random.Random(7))
     reasons = [rules.drop_reason(record()) for _ in range(4000)]
     assert set(reasons) == {"", "sampled"}
     assert 900 < reasons.count("") < 1100

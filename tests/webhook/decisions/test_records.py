@@ -14,7 +14,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import record as events
-from webhook.decisions.exporter.admission import Outcome, admission_record, audit_record
+from webhook.decisions.exporter.admission import ReviewOutcome, admission_record, audit_record
 from webhook.decisions.exporter.exporter import Exporter, Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
@@ -82,21 +82,21 @@ def test_the_gravest_action_is_the_verdict(actions: tuple[str, ...], expected: s
     snapshot = client(*((f"c{number}", action) for number, action in enumerate(actions))).snapshot
     asked = request()
     responses = snapshot.review(AugmentedReview(asked))
-    record = admission_record("id", asked, responses, Outcome())
+    record = admission_record("id", asked, responses, ReviewOutcome())
     assert record["verdict"] == expected
     assert record["constraintsEvaluated"] == len(actions)
 
 
 def test_a_deletion_s_record_is_about_the_old_object() -> None:
     asked = request(operation="DELETE", object=None, oldObject=POD, name="")
-    record = admission_record("id", asked, None, Outcome())
+    record = admission_record("id", asked, None, ReviewOutcome())
     assert record["resourceName"] == "p"
 
 
 def test_an_audit_s_record_has_the_run_and_the_audit_s_point() -> None:
     snapshot = client(("c", "deny")).snapshot
     responses = snapshot.review(AugmentedObject(POD))
-    record = audit_record("id", "run-1", POD, responses, Outcome(), include_objects=True)
+    record = audit_record("id", "run-1", POD, responses, ReviewOutcome(), include_objects=True)
     assert record["auditID"] == "run-1"
     assert record["enforcementPoint"] == "audit.gatekeeper.sh"
     assert record["verdict"] == "deny"

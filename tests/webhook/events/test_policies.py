@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster import Cluster
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
@@ -67,7 +67,7 @@ def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
 
     async def write() -> dict:
         credentials = load_credentials(str(cluster.kubeconfig))
-        async with Client(credentials) as client:
+        async with ClusterClient(credentials) as client:
             writers = [EventWriter(client, log) for _ in range(2)]
             async with asyncio.TaskGroup() as tasks:
                 for number, writer in enumerate(writers):

@@ -3,14 +3,16 @@
 from typing import Any
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.reports.finding import Finding, Subject
+from webhook.reports.finding import Finding, ReportSubject
 
 POD = GroupVersionKind("", "v1", "Pod")
 
 
-def subject(name: str = "web", namespace: str = "shop", gvk: GroupVersionKind = POD) -> Subject:
+def subject(
+    name: str = "web", namespace: str = "shop", gvk: GroupVersionKind = POD
+) -> ReportSubject:
     """A resource whose UID follows from its name."""
-    return Subject(gvk, namespace, name, f"uid-of-{name}")
+    return ReportSubject(gvk, namespace, name, f"uid-of-{name}")
 
 
 def finding(rule: str = "must-run-as-non-root", **fields: Any) -> Finding:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook.reports.made import finding, subject
-from webhook.reports.aggregate import Place, document_of, entries_of, name_of_report, repack
+from webhook.reports.aggregate import ReportPlace, document_of, entries_of, name_of_report, repack
 from webhook.reports.finding import Policy
 from webhook.reports.report import finding_in
 from webhook.reports.report_api import WGPOLICY
 
-PLACE = Place(Policy("RequireRunAsNonRoot", "must-run-as-non-root"), "shop")
+PLACE = ReportPlace(Policy("RequireRunAsNonRoot", "must-run-as-non-root"), "shop")
 
 
 def entries(name, *messages, seconds=100):
@@ -128,10 +128,10 @@ def test_a_report_of_a_policy_is_owned_by_its_constraint():
 
 def test_no_two_places_share_a_name():
     places = [
-        Place(Policy("A", "x"), ""),
-        Place(Policy("A", ""), ""),
-        Place(Policy("A", "x.1"), ""),
-        Place(Policy("B", "x"), ""),
+        ReportPlace(Policy("A", "x"), ""),
+        ReportPlace(Policy("A", ""), ""),
+        ReportPlace(Policy("A", "x.1"), ""),
+        ReportPlace(Policy("B", "x"), ""),
     ]
     names = {name_of_report(place, number) for place in places for number in (0, 1, 11)}
     assert len(names) == 12

@@ -4,7 +4,7 @@ import pytest
 
 from webhook.cli.report_view import as_json, as_tables
 from webhook.reports.confirmation import Author, Confirmation, lease, oldest, read
-from webhook.reports.summary import Summary
+from webhook.reports.summary import ReportSummary
 
 BEGAN, ENDED = "2026-11-22T08:00:00Z", "2026-11-22T08:00:07Z"
 FIRST = Confirmation("audit-1", BEGAN, ENDED, ("apps/v1 Deployment",), 2)
@@ -42,9 +42,9 @@ def test_shares_are_as_old_as_the_oldest_of_them():
 
 
 def test_people_are_told_since_when_and_but_for_what():
-    shown = as_tables(Summary(), 10, [SECOND, FIRST])
+    shown = as_tables(ReportSummary(), 10, [SECOND, FIRST])
     assert f"confirmed by the audit that began {BEGAN}, the oldest of 2" in shown
     assert "but for kinds that it could not list: apps/v1 Deployment" in shown
     assert "but for 2 reports that could not be written" in shown
-    assert "confirmed" not in as_tables(Summary(), 10)
-    assert BEGAN in as_json(Summary(), [FIRST])
+    assert "confirmed" not in as_tables(ReportSummary(), 10)
+    assert BEGAN in as_json(ReportSummary(), [FIRST])

@@ -10,12 +10,12 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.log import open_log
-from webhook.reports.finding import Assessment, Policy, Subject, settled
+from webhook.reports.finding import Assessment, Policy, ReportSubject, settled
 from webhook.reports.refresher import Refresher
 from webhook.reports.writer import NotServedError
 
@@ -61,7 +61,7 @@ def there(cluster):
     path = "/api/v1/namespaces/default/configmaps"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
     made = cluster.api.request("POST", path, body)
-    yield Subject(CONFIG_MAP, "default", name, made["metadata"]["uid"])
+    yield ReportSubject(CONFIG_MAP, "default", name, made["metadata"]["uid"])
     try:
         cluster.api.request("DELETE", f"{path}/{name}")
     except Refused as error:
@@ -73,7 +73,7 @@ def refreshed(cluster, store, *marks, assessor=None):
     """A refresher that has done with these marks."""
 
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             log = open_log().logger("test")
             refresher = Refresher(client, Discovery(client), assessor or Everything(), store, log)
             # Retries are waited for, but not for as long as in a cluster.

@@ -2,11 +2,11 @@
 
 from tests.webhook.reports.made import finding, subject
 from webhook.reports.finding import Policy
-from webhook.reports.summary import Summary, Tally, merged, severity_order
+from webhook.reports.summary import ReportSummary, ReportTally, merged, severity_order
 
 
 def test_results_are_counted_by_policy_namespace_and_resource():
-    summary = Summary()
+    summary = ReportSummary()
     summary.add(subject("a", "one"), [finding("x"), finding("y", verdict="warn")])
     summary.add(subject("b", "two"), [finding("x")])
     assert summary.total == {"fail": 2, "warn": 1}
@@ -16,7 +16,7 @@ def test_results_are_counted_by_policy_namespace_and_resource():
 
 
 def test_the_worst_have_the_most_failures_and_then_errors():
-    summary = Summary()
+    summary = ReportSummary()
     summary.add(subject("warned"), [finding(str(n), verdict="warn") for n in range(9)])
     summary.add(subject("failed"), [finding("x")])
     summary.add(subject("erred"), [finding("x", verdict="error")])
@@ -25,7 +25,7 @@ def test_the_worst_have_the_most_failures_and_then_errors():
 
 
 def test_series_beyond_the_bound_are_counted_together():
-    tally = Tally(2)
+    tally = ReportTally(2)
     for number in range(4):
         tally.add(subject("a", f"ns{number}"), [finding("x"), finding("x", verdict="warn")])
     policy = "RequireRunAsNonRoot"
@@ -40,7 +40,7 @@ def test_series_beyond_the_bound_are_counted_together():
 
 
 def test_tallies_of_several_kinds_are_one_with_the_same_bound():
-    tallies = [Tally(5), Tally(5)]
+    tallies = [ReportTally(5), ReportTally(5)]
     for number in range(2):
         for tally in tallies:
             tally.add(subject("a", f"ns{number}"), [finding("x")])

@@ -13,12 +13,12 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import UnreachableError
 from webhook.log import open_log
 from webhook.reports.capacity import Capacity
-from webhook.reports.finding import Assessment, Policy, Subject, digest, settled
+from webhook.reports.finding import Assessment, Policy, ReportSubject, digest, settled
 from webhook.reports.known import known_reports
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.report import finding_in
@@ -60,7 +60,7 @@ def owner(api):
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}},
     )
     gvk = GroupVersionKind("", "v1", "ConfigMap")
-    yield Subject(gvk, namespace, "owner", made["metadata"]["uid"])
+    yield ReportSubject(gvk, namespace, "owner", made["metadata"]["uid"])
     api.request("DELETE", f"/api/v1/namespaces/{namespace}")
 
 
@@ -68,7 +68,7 @@ def run(cluster, work, reports_max=1000):
     """Run ``work(client, writer)``, ``writer`` making one writer of its own at each call."""
 
     async def with_client():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             log = open_log().logger("test")
 
             def writer():

@@ -9,7 +9,7 @@ from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
-from webhook.cluster.client import Client
+from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.reflector import Settings
@@ -24,7 +24,7 @@ QUICK = Settings(backoff_initial_seconds=0.05, backoff_max_seconds=0.5, missing_
 @asynccontextmanager
 async def managed(cluster):
     """A manager that runs."""
-    async with Client(load_credentials(cluster.kubeconfig)) as client:
+    async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
         manager = Manager(client, Discovery(client), settings=QUICK)
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             task = tasks.create_task(manager.run())
@@ -118,7 +118,7 @@ def test_kinds_are_watched_as_long_as_anybody_wants_them(cluster):
 
 def test_intents_may_come_before_the_manager_runs(cluster):
     async def run():
-        async with Client(load_credentials(cluster.kubeconfig)) as client:
+        async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
             manager = Manager(client, Discovery(client), settings=QUICK)
             registrar = manager.registrar("early")
             registrar.add_watch(CONFIG_MAP)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.store import Key
-from webhook.watch.queue import Queue
+from webhook.watch.queue import EventQueue
 
 UNTIMED = settings(deadline=None)  # a busy machine is no fault
 
@@ -31,7 +31,7 @@ def key(name):
 
 
 def test_only_the_latest_state_of_an_object_waits():
-    queue = Queue()
+    queue = EventQueue()
     for version in range(1_000):
         queue.set(A, key("x"), {"v": version})
     queue.set(A, key("y"), {"v": 0})
@@ -41,14 +41,14 @@ def test_only_the_latest_state_of_an_object_waits():
 
 
 def test_an_object_that_came_and_went_unseen_is_not_told_of():
-    queue = Queue()
+    queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.delete(A, key("x"), {"v": 1})
     assert told(queue) == []
 
 
 def test_a_deletion_is_told_before_the_object_that_replaced_it():
-    queue = Queue()
+    queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     assert told(queue) == [("set", "x", 1)]
     queue.delete(A, key("x"), {"v": 1})
@@ -57,7 +57,7 @@ def test_a_deletion_is_told_before_the_object_that_replaced_it():
 
 
 def test_a_kind_that_is_forgotten_leaves_the_others():
-    queue = Queue()
+    queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.set(B, key("x"), {"v": 2})
     queue.forget(A)
@@ -65,7 +65,7 @@ def test_a_kind_that_is_forgotten_leaves_the_others():
 
 
 def test_synced_is_told_after_what_was_there_before_it():
-    queue = Queue()
+    queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.synced(A)
     queue.set(A, key("y"), {"v": 1})
@@ -78,7 +78,7 @@ def test_synced_is_told_after_what_was_there_before_it():
 )
 def test_whoever_takes_all_events_knows_what_is_there(steps):
     """Model: the objects; and each deletion told belongs to an object that was told of."""
-    queue, there, seen = Queue(), {}, {}
+    queue, there, seen = EventQueue(), {}, {}
 
     def take():
         for kind, name, version in told(queue):

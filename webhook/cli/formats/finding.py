@@ -15,7 +15,7 @@ _LEVELS: Final[dict[str, Level]] = {"deny": "error", "warn": "warning"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ShownFinding:
     """A violation, or a case of a suite that failed.
 
     ``rule`` is what was violated (``K8sRequiredLabels/owner``), ``label`` the action
@@ -44,7 +44,7 @@ class Report:
     """What was found, by which rules, and what could not be looked at."""
 
     rules: Sequence[str]
-    findings: Sequence[Finding]
+    findings: Sequence[ShownFinding]
     missing: Sequence[str] = ()
 
 

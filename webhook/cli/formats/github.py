@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from webhook.cli.formats.finding import Finding, Level, Report
+    from webhook.cli.formats.finding import Level, Report, ShownFinding
 
 _COMMANDS: Final[dict[Level, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -21,7 +21,7 @@ def as_github(report: Report) -> str:
     return "\n".join([*lines, *map(_annotation, ordered)])
 
 
-def _annotation(finding: Finding) -> str:
+def _annotation(finding: ShownFinding) -> str:
     place = f"file={_property(finding.file)},line={finding.line}," if finding.file else ""
     title = _property(f"{finding.rule} ({finding.label})")
     return (

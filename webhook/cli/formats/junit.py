@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.terminal import printable_xml
 
 if TYPE_CHECKING:
-    from webhook.cli.formats.finding import Finding, Report
+    from webhook.cli.formats.finding import Report, ShownFinding
 
 # What XML 1.0 cannot hold, however written.
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -17,7 +17,7 @@ _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 def as_junit(report: Report) -> str:
     """A rule that nothing violates is one test that passed; what was not looked at is an error."""
-    found: dict[str, list[Finding]] = {rule: [] for rule in sorted(report.rules)}
+    found: dict[str, list[ShownFinding]] = {rule: [] for rule in sorted(report.rules)}
     for item in report.findings:
         found.setdefault(item.rule, []).append(item)
     root = ET.Element(
@@ -47,7 +47,7 @@ def as_junit(report: Report) -> str:
     return written(root)
 
 
-def _failure(suite: ET.Element, item: Finding) -> None:
+def _failure(suite: ET.Element, item: ShownFinding) -> None:
     case = ET.SubElement(
         suite, "testcase", name=xml_text(item.subject), classname=xml_text(item.rule)
     )

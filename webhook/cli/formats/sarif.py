@@ -10,7 +10,7 @@ from webhook import __version__
 from webhook.cli.formats.document import as_json
 
 if TYPE_CHECKING:
-    from webhook.cli.formats.finding import Finding, Report
+    from webhook.cli.formats.finding import Report, ShownFinding
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -53,7 +53,7 @@ def _rule(rule: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, rule: int) -> dict[str, Any]:
+def _result(finding: ShownFinding, rule: int) -> dict[str, Any]:
     # Objects of a cluster are no files: a made-up path stands in the place that readers of
     # SARIF ask for, beside the logical location that says what it is.
     line = finding.line if finding.file else 1

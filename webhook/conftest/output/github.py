@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from webhook.conftest.result import Place, totals
+from webhook.conftest.result import PolicyPlace, totals
 from webhook.rego.run.text import json_string
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
 
 
 def _group(result: CheckResult) -> Iterator[str]:
-    here = Place(result.file, "1")
+    here = PolicyPlace(result.file, "1")
     yield (
         f"::group::Testing {json_string(result.file)} against {result.totals.tests} policies "
         f"in namespace {json_string(result.namespace)}"
@@ -46,16 +46,18 @@ def _group(result: CheckResult) -> Iterator[str]:
     yield "::endgroup::"
 
 
-def _annotations(level: str, here: Place, place: Place | None, message: str) -> Iterator[str]:
+def _annotations(
+    level: str, here: PolicyPlace, place: PolicyPlace | None, message: str
+) -> Iterator[str]:
     if place is None or place.file == here.file:
         yield _annotation(level, place or here, message)
         return
-    origin = Place(_relative(place.file), place.line)
+    origin = PolicyPlace(_relative(place.file), place.line)
     yield _annotation(level, origin, message)
     yield _annotation(level, here, f"(ORIGINATING FROM {origin}) {message}")
 
 
-def _annotation(level: str, place: Place, message: str) -> str:
+def _annotation(level: str, place: PolicyPlace, message: str) -> str:
     file = "".join(_ESCAPES.get(character, character) for character in place.file)
     return f"::{level} file={file},line={place.line}::{message}"
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.conftest.output import OutputOptions
-    from webhook.conftest.result import CheckResult, Finding
+    from webhook.conftest.result import CheckResult, RuleResult
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
@@ -35,7 +35,7 @@ def _result(result: CheckResult) -> list[tuple[str, Any]]:
     return fields
 
 
-def _finding(finding: Finding) -> list[tuple[str, Any]]:
+def _finding(finding: RuleResult) -> list[tuple[str, Any]]:
     fields: list[tuple[str, Any]] = [("msg", finding.message)]
     if finding.place is not None:
         place: list[tuple[str, Any]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from webhook.conftest.result import Finding, exit_code, totals
+from webhook.conftest.result import RuleResult, exit_code, totals
 from webhook.rego.run.text import json_indented, json_string
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ class _Run:
             return
         kind = "success" if result.successes or result.exceptions else "skip"
         what = _DESCRIPTIONS[kind]
-        self._add(Finding(what, None, {"description": what}), result, kind, "none")
+        self._add(RuleResult(what, None, {"description": what}), result, kind, "none")
 
-    def _add(self, finding: Finding, result: CheckResult, kind: str, level: str) -> None:
+    def _add(self, finding: RuleResult, result: CheckResult, kind: str, level: str) -> None:
         rule = f"{result.namespace}/{kind}"
         if rule not in self._indices:
             self._indices[rule] = len(self.rules)

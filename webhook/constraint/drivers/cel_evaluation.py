@@ -16,7 +16,7 @@ from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
-from webhook.constraint.driver import Violation
+from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
 from webhook.constraint.errors import CompileError, PolicyError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
-    from webhook.constraint.drivers.cel_source import Source
+    from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
@@ -67,7 +67,7 @@ class CelEvaluator:
 
     __slots__ = ("_conditions", "_fails", "_validations", "_variables")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CelSource) -> None:
         """Raises :class:`~webhook.constraint.errors.CompileError`."""
         compiler = _Compiler()
         variables: dict[str, Expression] = {}
@@ -104,7 +104,7 @@ class CelEvaluator:
         del inventory  # there is none in CEL
         return _Shared(limits)
 
-    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[Violation]:
+    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """What one constraint finds, in the order of the template's validations."""
         given = state.variables(review)
         clock = _Clock(state.limits)
@@ -115,7 +115,7 @@ class CelEvaluator:
 
     def _evaluate(
         self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
-    ) -> list[Violation]:
+    ) -> list[DriverViolation]:
         composed = Composed(self._variables, given, parameters)
         if self._conditions:
             # The namespace is not given to match conditions.
@@ -125,7 +125,7 @@ class CelEvaluator:
                     return []
             except EvaluationError as error:
                 _pass_on(error)
-                return [Violation(error.text, None)] if self._fails else []
+                return [DriverViolation(error.text, None)] if self._fails else []
         found = []
         meter = Meter(EXPRESSION_COST, look)
         for one in self._validations:
@@ -135,12 +135,12 @@ class CelEvaluator:
                 _pass_on(error)
                 if self._fails:
                     text = f"expression '{one.expression.source}' resulted in error: {error.text}"
-                    found.append(Violation(text, None))
+                    found.append(DriverViolation(text, None))
                 if type(error) is LimitError:
                     break  # nothing is left for those that follow
                 continue
             if holds is not True:
-                found.append(Violation(_message(one, composed, meter), None))
+                found.append(DriverViolation(_message(one, composed, meter), None))
         return found
 
 

@@ -38,7 +38,7 @@ class Validation:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CelSource:
     """A template's source; ``fails`` unless failurePolicy is Ignore."""
 
     validations: tuple[Validation, ...]
@@ -48,7 +48,7 @@ class Source:
     generate_vap: bool | None
 
 
-def read_source(source: Any) -> Source:
+def read_source(source: Any) -> CelSource:
     """Read; raises :class:`~webhook.constraint.errors.InvalidTemplate`.
 
     A key that is none is refused, unlike Gatekeeper, which would drop it unseen: a match
@@ -60,7 +60,7 @@ def read_source(source: Any) -> Source:
         if key not in _KEYS:
             hint = "; the key is matchCondition" if key == "matchConditions" else ""
             raise _invalid(f"source.{key}: unknown key{hint}, known: {', '.join(sorted(_KEYS))}")
-    found = Source(
+    found = CelSource(
         tuple(
             Validation(
                 _text(item, "expression", at),
@@ -79,7 +79,7 @@ def read_source(source: Any) -> Source:
     return found
 
 
-def _check_names(source: Source) -> None:
+def _check_names(source: CelSource) -> None:
     seen: set[str] = set()
     for one in (*source.variables, *source.match_conditions):
         if one.name.startswith(RESERVED_PREFIX):
@@ -96,7 +96,7 @@ def _check_names(source: Source) -> None:
         seen.add(one.name)
 
 
-def _check_size(source: Source) -> None:
+def _check_size(source: CelSource) -> None:
     texts = [one.expression for one in (*source.variables, *source.match_conditions)]
     for validation in source.validations:
         texts += [validation.expression, validation.message_expression]

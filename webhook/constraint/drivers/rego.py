@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
-from webhook.constraint.driver import Violation
+from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers import references
 from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
-from webhook.constraint.drivers.specialisation import Rules
+from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins.registry import make_builtin
@@ -50,7 +50,7 @@ _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 _MISSING: Final = object()
 
 
-class ExternalData(Protocol):
+class ExternalDataClient(Protocol):
     """Asks a provider for keys, on behalf of the built-in ``external_data``."""
 
     def __call__(self, request: Mapping[str, Value]) -> Value:
@@ -64,7 +64,7 @@ class RegoDriver:
         self,
         *,
         disabled_builtins: Collection[str] = (),
-        external_data: ExternalData | None = None,
+        external_data: ExternalDataClient | None = None,
         cache: CodeCache | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
@@ -118,7 +118,7 @@ class RegoDriver:
         rules = None
         if self._specialiser is not None:
             write = partial(self._specialise, code.source)
-            rules = Rules(violation, write, self._specialiser)
+            rules = ConstraintRules(violation, write, self._specialiser)
         told = self._on_engine_fault
         return RegoEvaluator(
             violation.entry,
@@ -187,7 +187,7 @@ class RegoEvaluator:
     def __init__(
         self,
         violation: Entrypoint,
-        rules: Rules | None = None,
+        rules: ConstraintRules | None = None,
         on_fault: Callable[[EngineFault], None] | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
@@ -218,7 +218,7 @@ class RegoEvaluator:
         context.next_check = untouched = budget.steps - FIRST_STEPS
         return data, context, untouched
 
-    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[Violation]:
+    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """The violations of one constraint, in OPA's order: by details, then by message."""
         data, context, untouched = state
         if untouched and context.next_check != untouched:
@@ -239,7 +239,7 @@ class RegoEvaluator:
             raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
 
 
-def _violations(found: Value, context: EvaluationContext) -> list[Violation]:
+def _violations(found: Value, context: EvaluationContext) -> list[DriverViolation]:
     """What the rule holds as messages with details.
 
     Of a set its members count, of an object its keys, as Rego's ``violation[r]``
@@ -272,7 +272,7 @@ def _violations(found: Value, context: EvaluationContext) -> list[Violation]:
     pairs = list(items.values())
     if len(pairs) > 1:
         pairs.sort(key=_order)
-    return [Violation(to_json(msg), to_json(details)) for details, msg in pairs]
+    return [DriverViolation(to_json(msg), to_json(details)) for details, msg in pairs]
 
 
 def _order(pair: tuple[Any, str]) -> tuple[Any, str]:

@@ -126,7 +126,7 @@ class Specialiser:
                 bound.rule, bound.bytes, bound.asked = bound.general, 0, False
 
 
-class Rules:
+class ConstraintRules:
     """The rule that answers for each constraint of one template."""
 
     __slots__ = ("_general", "_known", "_room", "_specialiser", "_write")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint.errors import InvalidData, ReviewError
-from webhook.constraint.match import Subject, View, compile_match, place_of
+from webhook.constraint.match import MatchSubject, View, compile_match, place_of
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
@@ -137,7 +137,7 @@ def _review(
         first, last = views[0], views[-1]
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
-    subject = Subject(tuple(views), namespace, source, fault)
+    subject = MatchSubject(tuple(views), namespace, source, fault)
     return Review(
         target=NAME,
         document=document,

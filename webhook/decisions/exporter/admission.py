@@ -24,7 +24,7 @@ _GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
 _NOBODY: Final[dict[str, Any]] = {}
 
 
-class Outcome(NamedTuple):
+class ReviewOutcome(NamedTuple):
     """What became of a review beside its results.
 
     ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where
@@ -47,7 +47,7 @@ def admission_record(
     decision_id: str,
     request: AdmissionRequest,
     responses: Responses | None,
-    outcome: Outcome,
+    outcome: ReviewOutcome,
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def audit_record(
     audit_id: str,
     obj: dict[str, Any],
     responses: Responses | None,
-    outcome: Outcome,
+    outcome: ReviewOutcome,
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
     return "allow"
 
 
-def _judge(record: dict[str, Any], responses: Responses | None, outcome: Outcome) -> None:
+def _judge(record: dict[str, Any], responses: Responses | None, outcome: ReviewOutcome) -> None:
     error = outcome.error
     generations = outcome.template_generations
     faults: list[str] = []

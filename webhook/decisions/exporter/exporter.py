@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.decisions.exporter.settings import ExporterSettings
-    from webhook.decisions.exporter.transport import Connection
+    from webhook.decisions.exporter.transport import SidecarConnection
     from webhook.log import Logger
 
 SEND_BYTES: Final = 256 * 1024
@@ -307,7 +307,7 @@ class Exporter:
             self._wake.set()
         return True
 
-    async def _converse(self, connection: Connection) -> None:
+    async def _converse(self, connection: SidecarConnection) -> None:
         """Use one connection until it fails, the address changes, or all is done."""
         self.counters.connects += 1
         if self._settings.acknowledged:
@@ -327,7 +327,7 @@ class Exporter:
             for task in others:
                 task.cancel()
 
-    async def _greet(self, connection: Connection) -> None:
+    async def _greet(self, connection: SidecarConnection) -> None:
         hello = ClientHello(
             StreamID(self.origin.pod_uid, self.origin.process), self.origin.pod, self._acknowledged
         )
@@ -340,7 +340,7 @@ class Exporter:
             raise ProtocolError("bad_frame", "the receiver's first frame is no hello")
         self._take_ack(answer.acknowledged)
 
-    async def _send(self, connection: Connection) -> None:
+    async def _send(self, connection: SidecarConnection) -> None:
         while not self._finished.is_set():
             await self._wake.wait()
             if not self._closing:
@@ -366,7 +366,7 @@ class Exporter:
         except TimeoutError:
             return
 
-    async def _receive(self, connection: Connection) -> None:
+    async def _receive(self, connection: SidecarConnection) -> None:
         while True:
             waiting = time.monotonic()
             try:

@@ -18,7 +18,7 @@ from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.decisions.exporter.transport import Address, Connection, TLSFiles
+    from webhook.decisions.exporter.transport import Address, SidecarConnection, TLSFiles
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 METHOD: Final = "/waddle.decisions.v1.DecisionLog/Stream"
@@ -39,7 +39,7 @@ class GRPCTransport:
         self._target = address.netloc
         self._tls = address.tls
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SidecarConnection:
         """Connect; raises :class:`OSError`. Certificates are read anew each time."""
         channel = self._channel()
         try:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import AdmissionResponse
-from webhook.decisions.exporter.admission import Outcome, admission_record, unread_record
+from webhook.decisions.exporter.admission import ReviewOutcome, admission_record, unread_record
 from webhook.decisions.exporter.record import lifecycle, timestamp
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Answered(NamedTuple):
     moment: float
     request: AdmissionRequest
     responses: Responses | None
-    outcome: Outcome
+    outcome: ReviewOutcome
 
 
 class AdmissionRecorder:
@@ -158,9 +158,9 @@ def _outcome(
     allowed: bool | None,
     code: int,
     error: str,
-) -> Outcome:
+) -> ReviewOutcome:
     received, began = times
-    return Outcome(
+    return ReviewOutcome(
         allowed,
         code,
         error,

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.masking import Masking, Path, parse_path
-from webhook.decisions.rules import VERDICTS, Rule, Rules
+from webhook.decisions.rules import VERDICTS, RecordRule, RecordRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class ExporterSettings:
     include_user_info: bool = True
     audit_allows: bool = False
     masking: Masking = field(default_factory=Masking)
-    rules: Rules = field(default_factory=Rules)
+    rules: RecordRules = field(default_factory=RecordRules)
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ def read_settings(section: Section) -> ExporterSettings:
         include_user_info=section.boolean("includeUserInfo", default=True),
         audit_allows=section.boolean("auditAllows"),
         masking=_masking(section),
-        rules=Rules(tuple(_rule(part) for part in section.sections("rules"))),
+        rules=RecordRules(tuple(_rule(part) for part in section.sections("rules"))),
         labels=section.text_map("labels"),
     )
     queue.finish()
@@ -118,7 +118,7 @@ def _paths(section: Section, key: str) -> tuple[Path, ...]:
         raise section.error(key, str(error)) from None
 
 
-def _rule(section: Section) -> Rule:
+def _rule(section: Section) -> RecordRule:
     verdicts = section.texts("verdicts")
     unknown = sorted(set(verdicts) - set(VERDICTS))
     if unknown:
@@ -126,7 +126,7 @@ def _rule(section: Section) -> Rule:
     keep = section.number("keep", 0.0)
     if keep > 1.0:
         raise section.error("keep", "expected a number from 0 to 1")
-    rule = Rule(
+    rule = RecordRule(
         verdicts=frozenset(verdicts),
         namespaces=section.texts("namespaces"),
         kinds=section.texts("kinds"),

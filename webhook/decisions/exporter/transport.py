@@ -35,7 +35,7 @@ class Address:
     tls: TLSFiles = field(default_factory=TLSFiles)
 
 
-class Connection(Protocol):
+class SidecarConnection(Protocol):
     """One connection, used by one task that sends and one that receives.
 
     Every method may raise :class:`OSError` or
@@ -63,7 +63,7 @@ class Transport(Protocol):
 
     def __init__(self, address: Address) -> None: ...
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SidecarConnection:
         """Connect; raises :class:`OSError`. The caller limits the time."""
 
 

@@ -10,7 +10,7 @@ from webhook.decisions.wire.framing import ProtocolError, decode_server_line, en
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.decisions.exporter.transport import Address, Connection
+    from webhook.decisions.exporter.transport import Address, SidecarConnection
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
@@ -23,7 +23,7 @@ class UnixTransport:
     def __init__(self, address: Address) -> None:
         self._path = address.path
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SidecarConnection:
         """Connect; raises :class:`OSError`."""
         reader, writer = await asyncio.open_unix_connection(self._path, limit=ANSWER_BYTES_MAX)
         return _UnixConnection(reader, writer)

@@ -25,7 +25,7 @@ from webhook.decisions.wire.framing import (
 
 if TYPE_CHECKING:
     from webhook.decisions.sidecar.intake import Intake
-    from webhook.decisions.sidecar.settings import Listener
+    from webhook.decisions.sidecar.settings import ListenerSettings
     from webhook.log import Logger
 
 SERVICE: Final = "waddle.decisions.v1.DecisionLog"
@@ -49,7 +49,7 @@ _INTEGERS: Final = frozenset(
 class GRPCReceiver:
     """Listens on a port; each stream is one :class:`Session`."""
 
-    def __init__(self, listener: Listener, intake: Intake, logger: Logger) -> None:
+    def __init__(self, listener: ListenerSettings, intake: Intake, logger: Logger) -> None:
         self._listener = listener
         self._logger = logger
         self._server: grpc.aio.Server | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.decisions.sidecar.disk import Disk
-    from webhook.decisions.sidecar.settings import Listener, SidecarSettings
+    from webhook.decisions.sidecar.settings import ListenerSettings, SidecarSettings
     from webhook.log import Logger
 
 POLL_SECONDS: Final = 0.05
@@ -193,7 +193,7 @@ class Sidecar:
             },
         )
 
-    def _receiver(self, listener: Listener) -> Receiver:
+    def _receiver(self, listener: ListenerSettings) -> Receiver:
         if listener.scheme == "unix":
             return UnixReceiver(Path(listener.address), self.intake, self._logger)
         from webhook.decisions.sidecar.grpc import GRPCReceiver  # noqa: PLC0415  # costs 14 MiB

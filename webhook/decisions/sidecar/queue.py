@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.decisions.rules import Selection
+from webhook.decisions.rules import RecordSelection
 from webhook.decisions.sidecar import gatekeeper
 from webhook.decisions.sidecar.dead_letter import DeadLetters
 from webhook.decisions.sidecar.drain import Drain
@@ -30,7 +30,7 @@ def _formatter(sink: SinkSettings) -> Formatter | None:
     """What a sink gets of a record: nothing of those that it does not select."""
     selection = sink.selection
     events = gatekeeper.events if sink.format == "gatekeeper" else None
-    if selection == Selection():
+    if selection == RecordSelection():
         return events
 
     def select(line: bytes) -> Sequence[bytes]:

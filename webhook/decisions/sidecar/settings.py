@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from webhook.decisions.rules import ACTIONS, POINTS, VERDICTS, Selection
+from webhook.decisions.rules import ACTIONS, POINTS, VERDICTS, RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
@@ -27,7 +27,7 @@ QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerSettings:
     """One address to receive on; the files are for ``grpc`` only."""
 
     scheme: str
@@ -44,7 +44,7 @@ class SinkSettings:
     drain: DrainSettings
     make: MakeSink
     format: str = "decision"
-    selection: Selection = field(default_factory=Selection)
+    selection: RecordSelection = field(default_factory=RecordSelection)
     dead_letter_bytes: int = 16 * 1024 * 1024
 
 
@@ -56,7 +56,7 @@ class SidecarSettings:
     beside this one are to be drained.
     """
 
-    listeners: tuple[Listener, ...]
+    listeners: tuple[ListenerSettings, ...]
     directory: Path
     limits: LogLimits
     sinks: tuple[SinkSettings, ...]
@@ -100,7 +100,7 @@ def read_settings(section: Section) -> SidecarSettings:
     return settings
 
 
-def _listener(section: Section) -> Listener:
+def _listener(section: Section) -> ListenerSettings:
     url = section.text("url")
     parts = urlsplit(url)
     tls = section.section("tls")
@@ -112,7 +112,7 @@ def _listener(section: Section) -> Listener:
         case "unix" if parts.path and not parts.netloc:
             if any(files.values()):
                 raise section.error("tls", "is for grpc:// only")
-            return Listener("unix", parts.path)
+            return ListenerSettings("unix", parts.path)
         case "grpc" if parts.hostname and parts.port is not None:
             if bool(files["certFile"]) != bool(files["keyFile"]):
                 raise section.error("tls", "certFile and keyFile go together")
@@ -124,7 +124,7 @@ def _listener(section: Section) -> Listener:
                 raise section.error(
                     "url", f"grpc:// needs waddle-admission[grpc]: {error}"
                 ) from None
-            return Listener(
+            return ListenerSettings(
                 "grpc", parts.netloc, paths["certFile"], paths["keyFile"], paths["clientCAFile"]
             )
         case _:
@@ -156,14 +156,14 @@ def _sink(section: Section) -> SinkSettings:
     return own
 
 
-def _selection(section: Section) -> Selection:
+def _selection(section: Section) -> RecordSelection:
     def words(key: str, known: Iterable[str]) -> frozenset[str]:
         found = frozenset(section.texts(key))
         if unknown := sorted(found - set(known)):
             raise section.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
         return found
 
-    selection = Selection(
+    selection = RecordSelection(
         verdicts=words("verdicts", VERDICTS),
         namespaces=section.texts("namespaces"),
         kinds=section.texts("kinds"),

@@ -23,7 +23,7 @@ decisions a second uses them up in five days without a sidecar."""
 
 
 @dataclass(slots=True)
-class Mark:
+class StreamMark:
     """How far one stream has come: received, and of that durable. ``owner`` is who began it."""
 
     received: int
@@ -44,7 +44,7 @@ class Streams:
     __slots__ = ("_marks", "began", "duplicates", "gaps")
 
     def __init__(self) -> None:
-        self._marks: OrderedDict[StreamID, Mark] = OrderedDict()
+        self._marks: OrderedDict[StreamID, StreamMark] = OrderedDict()
         self.duplicates = 0
         self.gaps = 0
         self.began = 0
@@ -113,16 +113,16 @@ class Streams:
     def restore(self, marks: Mapping[StreamID, int], owners: Mapping[StreamID, str]) -> None:
         """Take the marks that the log holds; one without an owner is the next comer's."""
         for stream, sequence in marks.items():
-            self._marks[stream] = Mark(sequence, sequence, owners.get(stream, ""))
+            self._marks[stream] = StreamMark(sequence, sequence, owners.get(stream, ""))
         self._forget()
 
-    def _begin(self, stream: StreamID, received: int, owner: str) -> Mark:
-        mark = self._marks[stream] = Mark(received, received, owner)
+    def _begin(self, stream: StreamID, received: int, owner: str) -> StreamMark:
+        mark = self._marks[stream] = StreamMark(received, received, owner)
         self.began += 1
         self._forget()
         return mark
 
-    def _check_owner(self, mark: Mark, owner: str) -> None:
+    def _check_owner(self, mark: StreamMark, owner: str) -> None:
         if not mark.owner:
             mark.owner = owner
             self.began += 1
@@ -137,7 +137,7 @@ class Streams:
             del self._marks[oldest]
 
 
-def _check_jump(mark: Mark, sequence: int) -> None:
+def _check_jump(mark: StreamMark, sequence: int) -> None:
     if sequence - mark.received > JUMP_MAX:
         raise ProtocolError(
             "bad_record", f"sequence {sequence} cannot follow {mark.received} in one step"

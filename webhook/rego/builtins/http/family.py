@@ -1,6 +1,6 @@
 """``http.send`` (OPA reference, "HTTP"): off unless the caller lends a client.
 
-``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpClient`
+``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpSender`
 or anything with its methods. Equal requests of one query are sent once.
 Responses are kept between queries when the request says so: as long as
 ``force_cache_duration_seconds`` or the response's ``max-age`` has it.
@@ -41,7 +41,7 @@ _MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d+)")
 _CACHEABLE: Final = frozenset((200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501))
 
 
-class Client(Protocol):
+class HttpSender(Protocol):
     """What a caller lends."""
 
     def send(self, request: HttpRequest, deadline: float | None) -> HttpResponse:
@@ -63,7 +63,7 @@ class Client(Protocol):
 )
 def http_send(context: Context, request: Value) -> Value:
     """The response to an HTTP request."""
-    client: Client | None = context.services.get("http")
+    client: HttpSender | None = context.services.get("http")
     raising = raises_error(request)
     if client is None:
         check_keys(request)
@@ -88,7 +88,7 @@ def _failure(code: str, message: str) -> dict[str, Value]:
     return {"status_code": 0, "error": {"code": code, "message": message}}
 
 
-def _response(context: Context, client: Client, request: dict[str, Value]) -> Value:
+def _response(context: Context, client: HttpSender, request: dict[str, Value]) -> Value:
     name = cache_key(request)
     known: dict[Key, Any] = context.cache.setdefault(_CACHE, {})
     if name in known:
@@ -108,7 +108,7 @@ def _response(context: Context, client: Client, request: dict[str, Value]) -> Va
 
 
 def _fetched(
-    context: Context, client: Client, request: dict[str, Value], name: Key, how: Handling
+    context: Context, client: HttpSender, request: dict[str, Value], name: Key, how: Handling
 ) -> HttpResponse:
     if how.is_cached and (kept := client.cached(name)) is not None:
         return kept
