@@ -6,7 +6,7 @@ from tests.verified_code import UnverifiedError, verify
 from webhook.rego.check.tree import Tree
 from webhook.rego.write import generate
 from webhook.rego.write.expression import name
-from webhook.rego.write.statement import Line, Return, Written
+from webhook.rego.write.statement import Line, Return, WrittenFunction
 from webhook.rego.write.unit import Unit
 
 GIVEN = {*generate.NAMESPACE, *generate.NAMESPACE["__builtins__"], "L"}
@@ -105,6 +105,6 @@ def test_unsound_code_is_told(name):
 def test_whatever_is_generated_here_is_verified():
     unit = Unit(Tree(), {}, frozenset(), frozenset(), "1.22")
     lines: list[Line] = [Return(1, value=name("open"))]
-    unit.functions.append(Written("q", ("S",), lines, settled=True))
+    unit.functions.append(WrittenFunction("q", ("S",), lines, settled=True))
     with pytest.raises(UnverifiedError, match="open"):
         generate.generate(unit)

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from webhook.rego.errors import EvaluationError
     from webhook.rego.location import Location
-    from webhook.rego.tester import CaseResult, Result
+    from webhook.rego.tester import RegoCaseResult, RegoTestResult
 
 _RULER: Final = "-" * 80
 
 
-def as_json(results: Sequence[Result]) -> str:
+def as_json(results: Sequence[RegoTestResult]) -> str:
     """An array with an object for each test; its fields are OPA's."""
     return json_indented([_document(result) for result in results], "", "  ")
 
 
-def _document(result: Result) -> dict[str, Any]:
+def _document(result: RegoTestResult) -> dict[str, Any]:
     document: dict[str, Any] = {
         "location": place(result.location),
         "package": result.package,
@@ -58,7 +58,7 @@ def fault(error: EvaluationError) -> dict[str, Any]:
     return found
 
 
-def _cases_document(cases: Mapping[str, CaseResult]) -> dict[str, Any]:
+def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
     found = {}
     for key, case in cases.items():
         document: dict[str, Any] = {"name": case.name}
@@ -70,7 +70,7 @@ def _cases_document(cases: Mapping[str, CaseResult]) -> dict[str, Any]:
     return found
 
 
-def as_text(results: Iterable[Result], *, verbose: bool) -> str:
+def as_text(results: Iterable[RegoTestResult], *, verbose: bool) -> str:
     """Lines for people: what did not pass, or all, and how many there are."""
     lines: list[str] = []
     counts = dict.fromkeys(("PASS", "FAIL", "SKIPPED", "ERROR"), 0)
@@ -91,7 +91,7 @@ def as_text(results: Iterable[Result], *, verbose: bool) -> str:
     return printable("\n".join(lines))
 
 
-def _details(result: Result, *, verbose: bool) -> Iterator[str]:
+def _details(result: RegoTestResult, *, verbose: bool) -> Iterator[str]:
     for depth, case in _walk(result.cases, 1):
         if case.failed or verbose:
             yield f"{'  ' * depth}{case.name}: {'FAIL' if case.failed else 'PASS'}"
@@ -103,12 +103,12 @@ def _details(result: Result, *, verbose: bool) -> Iterator[str]:
         yield f"  {result.error}"
 
 
-def _line(result: Result) -> str:
+def _line(result: RegoTestResult) -> str:
     name = f"{result.package}.{result.name}: {_outcome(result)}"
     return name if result.skipped else f"{name} ({_duration(result.seconds)})"
 
 
-def _outcome(result: Result) -> str:
+def _outcome(result: RegoTestResult) -> str:
     if result.error is not None:
         return "ERROR"
     if result.skipped:
@@ -116,7 +116,7 @@ def _outcome(result: Result) -> str:
     return "FAIL" if result.failed else "PASS"
 
 
-def _count(result: Result, counts: dict[str, int]) -> None:
+def _count(result: RegoTestResult, counts: dict[str, int]) -> None:
     """A test counts once, or as often as it has cases at its ends."""
     ends = [case for _, case in _walk(result.cases, 0) if not case.cases]
     for case in ends:
@@ -125,7 +125,7 @@ def _count(result: Result, counts: dict[str, int]) -> None:
         counts[_outcome(result)] += 1
 
 
-def _walk(cases: Mapping[str, CaseResult], depth: int) -> Iterator[tuple[int, CaseResult]]:
+def _walk(cases: Mapping[str, RegoCaseResult], depth: int) -> Iterator[tuple[int, RegoCaseResult]]:
     for _, case in sorted(cases.items()):
         yield depth, case
         yield from _walk(case.cases, depth + 1)

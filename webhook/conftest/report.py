@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.rego.tester import Result
+    from webhook.rego.tester import RegoTestResult
 
 KINDS: Final = ("full", "notes", "fails")
 _RULER: Final = "-" * 80
 
 
-def report(tests: Sequence[tuple[Result, list[str]]], kind: str) -> str:
+def report(tests: Sequence[tuple[RegoTestResult, list[str]]], kind: str) -> str:
     """Every test, the trace of each that failed, and how many there are."""
     lines: list[str] = []
     file = ""
@@ -36,7 +36,7 @@ def report(tests: Sequence[tuple[Result, list[str]]], kind: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(result: Result) -> str:
+def _line(result: RegoTestResult) -> str:
     name = f"{result.package}.{result.name}"
     if result.skipped:
         return f"{name}: SKIPPED"
@@ -61,7 +61,7 @@ def _shown(trace: Sequence[str], kind: str) -> Iterator[str]:
             yield f"  {line.replace('| Eval ', '| Fail ', 1)}"
 
 
-def _totals(results: Sequence[Result]) -> Iterator[str]:
+def _totals(results: Sequence[RegoTestResult]) -> Iterator[str]:
     total = len(results)
     counts = {
         "PASS": sum(1 for one in results if one.passed),

@@ -24,7 +24,7 @@ from webhook.rego.tester import UnitTests
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.tester import Result
+    from webhook.rego.tester import RegoTestResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Verified:
     """What the tests came to: as results, and as they are with the trace of each."""
 
     results: list[CheckResult] = field(default_factory=list)
-    tests: list[tuple[Result, list[str]]] = field(default_factory=list)
+    tests: list[tuple[RegoTestResult, list[str]]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
@@ -77,7 +77,7 @@ def verify(
     return outcome
 
 
-def _told(result: Result, traced: list[str]) -> CheckResult:
+def _told(result: RegoTestResult, traced: list[str]) -> CheckResult:
     wrong = result.failed or result.skipped
     finding = RuleResult(f"{result.package}.{result.name}" if wrong else "")
     told = CheckResult(result.location.file)

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 __all__ = [
     "UNDEFINED",
     "CompileOptions",
+    "CompiledRule",
     "Entrypoint",
     "EvaluationContext",
     "Program",
     "Query",
-    "Rule",
     "compile_modules",
     "compile_rule",
     "specialise_modules",
@@ -111,7 +111,7 @@ def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> E
     return evaluate
 
 
-class Rule:
+class CompiledRule:
     """One rule of a program, ready to be evaluated."""
 
     __slots__ = ("_loaded", "entry")
@@ -135,7 +135,7 @@ class Query:
 
     __slots__ = ("_entry", "_rule")
 
-    def __init__(self, rule: Rule, entry: Entrypoint | None = None) -> None:
+    def __init__(self, rule: CompiledRule, entry: Entrypoint | None = None) -> None:
         self._rule = rule
         self._entry = rule.entry if entry is None else entry
 
@@ -159,7 +159,7 @@ class Program:
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._rules: dict[Path, Rule] = {}
+        self._rules: dict[Path, CompiledRule] = {}
 
     def rule(self, path: str | Path) -> Entrypoint:
         """The document at ``path``, a rule or a whole package.
@@ -169,16 +169,16 @@ class Program:
         """
         return self.document(path).entry
 
-    def document(self, path: str | Path) -> Rule:
+    def document(self, path: str | Path) -> CompiledRule:
         """The same, for single constraints as well."""
         return self.documents([path])[0]
 
-    def documents(self, paths: Sequence[str | Path]) -> list[Rule]:
+    def documents(self, paths: Sequence[str | Path]) -> list[CompiledRule]:
         """Several documents, which share the functions that more than one of them needs."""
         wanted = [path_of(path) for path in paths]
         missing = [path for path in dict.fromkeys(wanted) if path not in self._rules]
         for path, loaded in zip(missing, self._compiled.documents_at(missing), strict=True):
-            self._rules[path] = Rule(loaded)
+            self._rules[path] = CompiledRule(loaded)
         return [self._rules[path] for path in wanted]
 
     def check_data(self, data: dict[str, Value]) -> None:
@@ -206,7 +206,7 @@ class Program:
         """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
         from webhook.rego.program import compile_query  # noqa: PLC0415  # see compile_rule
 
-        return Query(Rule(compile_query(self._compiled, body, package, imports)))
+        return Query(CompiledRule(compile_query(self._compiled, body, package, imports)))
 
 
 def path_of(path: str | Path) -> Path:
@@ -261,19 +261,19 @@ def compile_rule(
     *,
     options: CompileOptions = CompileOptions(),
     cache: CodeCache | None = None,
-) -> Rule:
+) -> CompiledRule:
     """The rule at ``path`` of these modules, loaded from the cache where it is there.
 
     Raises :class:`~webhook.rego.errors.RegoErrors`; ``KeyError`` where there is no such rule.
     """
     key = "" if cache is None else code_key(modules, path, options)
     if cache is not None and (stored := cache.load(key)) is not None:
-        return Rule(stored.load(Available(options.builtins, options.disabled_builtins)))
+        return CompiledRule(stored.load(Available(options.builtins, options.disabled_builtins)))
     # The compiler's stages take a fifth of a start, and what is in the cache needs none of them.
     from webhook.rego.program import compile_rules  # noqa: PLC0415
 
     compiled = compile_rules(modules, options)
-    rule = Rule(compiled.document(path_of(path)))
+    rule = CompiledRule(compiled.document(path_of(path)))
     if cache is not None and compiled.generated is not None:
         cache.store(key, compiled.generated)
     return rule

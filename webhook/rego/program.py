@@ -37,7 +37,7 @@ from webhook.rego.write.documents import NONE, OUT, Documents
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
-from webhook.rego.write.statement import PAYS, Written
+from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses
 
@@ -176,7 +176,7 @@ class Compiled:
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
         writer.attempt(lambda: writer.result(writer.terms.operand(var)))
         writer.end(NONE)
-        unit.functions.append(Written(entry, ("S",), writer.lines, settled=True))
+        unit.functions.append(WrittenFunction(entry, ("S",), writer.lines, settled=True))
 
     def _generated(self, documents: Documents) -> Generated:
         """Write what the unit wants and compile it."""
@@ -400,7 +400,7 @@ def compile_query(
     writer.end(OUT)
     lines = [*writer.prologue, *writer.lines]
     first = ("out = []", f"P = {PAYS} = True")
-    unit.functions.append(Written(ENTRY, ("S",), lines, first, settled=True))
+    unit.functions.append(WrittenFunction(ENTRY, ("S",), lines, first, settled=True))
     return inner.finish(documents)
 
 

@@ -34,7 +34,7 @@ _RELATIONS_OF_TERMS: Final = frozenset({"assign", "eq"})
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class QueryExpression:
     """One expression of a query: its text, its place and, in one solution, its value."""
 
     text: str
@@ -46,7 +46,7 @@ class Expression:
 class Solution:
     """One way in which a query holds."""
 
-    expressions: tuple[Expression, ...]
+    expressions: tuple[QueryExpression, ...]
     bindings: dict[str, Any]
 
 
@@ -157,8 +157,8 @@ def _parts(node: Any) -> Iterator[Term]:
                 yield from _parts(getattr(node, name))
 
 
-def _expressions(source: str, body: Body) -> Iterator[Expression]:
+def _expressions(source: str, body: Body) -> Iterator[QueryExpression]:
     """Each literal with the text from its beginning to the next one's."""
     starts = [literal.location.offset for literal in body]
     for literal, start, end in zip(body, starts, [*starts[1:], len(source)], strict=True):
-        yield Expression(source[start:end].strip().rstrip(";").rstrip(), literal.location)
+        yield QueryExpression(source[start:end].strip().rstrip(";").rstrip(), literal.location)

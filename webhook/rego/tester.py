@@ -49,16 +49,16 @@ _CASES: Final = "test_cases"
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult:
+class RegoCaseResult:
     """One case of a test, by its key; ``cases`` are those below it."""
 
     name: str
     failed: bool
-    cases: Mapping[str, CaseResult] = field(default_factory=dict)
+    cases: Mapping[str, RegoCaseResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RegoTestResult:
     """How one test went. ``output`` is what it printed."""
 
     location: Location
@@ -69,7 +69,7 @@ class Result:
     skipped: bool = False
     error: EvaluationError | None = None
     output: str = ""
-    cases: Mapping[str, CaseResult] = field(default_factory=dict)
+    cases: Mapping[str, RegoCaseResult] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -129,7 +129,7 @@ class UnitTests:
         runtime: dict[str, Any] | None = None,
         services: Mapping[str, Any] | None = None,
         strict: bool = False,
-    ) -> Iterator[Result]:
+    ) -> Iterator[RegoTestResult]:
         """Each test's result in the order of the sources; each may take so long.
 
         ``runtime`` is what ``opa.runtime()`` gives, ``services`` are doors to the outside, and
@@ -137,7 +137,7 @@ class UnitTests:
         """
         for test in self.tests:
             if test.skipped:
-                yield Result(test.location, test.package, test.name, skipped=True)
+                yield RegoTestResult(test.location, test.package, test.name, skipped=True)
                 continue
             printed: list[str] = []
             named: list[list[str]] = []
@@ -163,7 +163,7 @@ def _run(
     data: dict[str, Value],
     context: EvaluationContext,
     named: list[list[str]],
-) -> Result:
+) -> RegoTestResult:
     begun = time.monotonic()
     found: Value = UNDEFINED
     error: EvaluationError | None = None
@@ -172,7 +172,7 @@ def _run(
     except EvaluationError as raised:
         error = raised
     seconds = time.monotonic() - begun
-    cases: dict[str, CaseResult] = {}
+    cases: dict[str, RegoCaseResult] = {}
     failed = False
     if error is None and found is UNDEFINED:
         failed = True
@@ -180,7 +180,7 @@ def _run(
         failed, cases = _cases(to_json(found), named)
     elif error is None:
         failed = found is not True
-    return Result(
+    return RegoTestResult(
         test.location,
         test.package,
         test.name,
@@ -327,7 +327,7 @@ def _key_text(key: Value) -> str:
     return key if isinstance(key, str) else json_text(key)
 
 
-def _cases(found: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, CaseResult]]:
+def _cases(found: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
     """Whether any case failed, and all: those with a value, and those that came to none."""
     cases = {name: _case(name, value) for name, value in found.items()}
     for path in named:
@@ -335,19 +335,21 @@ def _cases(found: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, 
     return any(case.failed for case in cases.values()), cases
 
 
-def _case(name: str, value: Any) -> CaseResult:
+def _case(name: str, value: Any) -> RegoCaseResult:
     if not isinstance(value, dict):
-        return CaseResult(name, failed=value is not True)
+        return RegoCaseResult(name, failed=value is not True)
     below = {key: _case(key, inner) for key, inner in value.items()}
-    return CaseResult(name, any(case.failed for case in below.values()), below)
+    return RegoCaseResult(name, any(case.failed for case in below.values()), below)
 
 
-def _with_missing(cases: Mapping[str, CaseResult], path: Sequence[str]) -> dict[str, CaseResult]:
+def _with_missing(
+    cases: Mapping[str, RegoCaseResult], path: Sequence[str]
+) -> dict[str, RegoCaseResult]:
     """The cases with that of this path, failed where it is not there yet."""
     name, *rest = path
-    case = cases.get(name, CaseResult(name, failed=True))
+    case = cases.get(name, RegoCaseResult(name, failed=True))
     if rest:
         below = _with_missing(case.cases, rest)
         failed = case.failed or any(inner.failed for inner in below.values())
-        case = CaseResult(name, failed, below)
+        case = RegoCaseResult(name, failed, below)
     return {**cases, name: case}

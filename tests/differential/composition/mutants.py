@@ -129,10 +129,12 @@ def _forget(one: Prepared) -> None:
 
 def _answer(one: Prepared) -> Any:
     _forget(one)
-    found = answered(lambda: engine.Rule(one.compiled.document(one.path)).entry, one.input_value)
+    found = answered(
+        lambda: engine.CompiledRule(one.compiled.document(one.path)).entry, one.input_value
+    )
     if found != one.real or one.way != GENERAL:
         return found
-    rule = engine.Rule(one.compiled.document(one.path))
+    rule = engine.CompiledRule(one.compiled.document(one.path))
     parameters = one.input_value["parameters"]
     return answered(answered_after_another(rule.for_parameters, parameters), one.input_value)
 

@@ -16,7 +16,7 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.engine import Entrypoint, Rule
+    from webhook.rego.engine import CompiledRule, Entrypoint
 
     Write = Callable[[Any], tuple[Entrypoint, int] | None]
 
@@ -131,7 +131,7 @@ class ConstraintRules:
 
     __slots__ = ("_general", "_known", "_room", "_specialiser", "_write")
 
-    def __init__(self, general: Rule, write: Write, specialiser: Specialiser) -> None:
+    def __init__(self, general: CompiledRule, write: Write, specialiser: Specialiser) -> None:
         """``general`` answers for all; ``write`` gives a rule for parameters, and its size."""
         self._general = general
         self._write = write

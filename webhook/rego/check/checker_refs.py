@@ -27,7 +27,7 @@ from webhook.rego.types import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.check.checker_scope import Node
+    from webhook.rego.check.checker_scope import ScopeNode
     from webhook.rego.types import Type
 
 
@@ -124,7 +124,7 @@ class _Walk:
         else:
             self._rest_is_anything(1)
 
-    def _down_tree(self, node: Node) -> bool:
+    def _down_tree(self, node: ScopeNode) -> bool:
         """Whether this tree, of the reference's head, settles it."""
         if node.type is not None:
             self._down_type(node.type, 1)
@@ -220,7 +220,7 @@ def _may_name_package(term: ir.Term) -> bool:
     )
 
 
-def _steps(node: Node) -> list[Any]:
+def _steps(node: ScopeNode) -> list[Any]:
     return sorted((child.name for child in node.children.values()), key=sort_key)
 
 

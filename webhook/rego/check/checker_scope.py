@@ -36,7 +36,7 @@ BODIES_MAX: Final = 5_000
 it each time anew. Beyond this number a comprehension holds anything, which refuses nothing."""
 
 
-class Node:
+class ScopeNode:
     """A step of a scope's tree; ``name`` is the constant of the step."""
 
     __slots__ = ("children", "name", "type")
@@ -44,13 +44,13 @@ class Node:
     def __init__(self, name: Any = None) -> None:
         self.name = name
         self.type: Type | None = None
-        self.children: dict[Any, Node] = {}
+        self.children: dict[Any, ScopeNode] = {}
 
-    def make(self, step: Any, name: Any = None) -> Node:
+    def make(self, step: Any, name: Any = None) -> ScopeNode:
         """The child at a step, made if missing."""
         child = self.children.get(step)
         if child is None:
-            child = self.children[step] = Node(name)
+            child = self.children[step] = ScopeNode(name)
         return child
 
 
@@ -73,7 +73,7 @@ class Scope:
     ) -> None:
         self.check = check
         self.around = around
-        self.roots: dict[str, Node] = {}
+        self.roots: dict[str, ScopeNode] = {}
         self.vars: dict[str, Type | None] = {}
         if around is not None and of_literal:
             self.vars = around.vars
@@ -110,10 +110,10 @@ class Scope:
             for below, leaf in _leaves(node):
                 node.type = insert(node.type, tuple(map(type_of, below)), leaf)
 
-    def _root(self, name: str) -> Node:
+    def _root(self, name: str) -> ScopeNode:
         node = self.roots.get(name)
         if node is None:
-            node = self.roots[name] = Node()
+            node = self.roots[name] = ScopeNode()
         return node
 
     # --- types of terms --------------------------------------------------------------------
@@ -145,13 +145,13 @@ class Scope:
             scope = scope.around
         return ANY if head.name in ROOTS else None
 
-    def head(self, name: str) -> Node | None:
+    def head(self, name: str) -> ScopeNode | None:
         """What this scope alone knows of what a reference begins with."""
         if name in ROOTS:
             return self.roots.get(name)
         if name not in self.vars:
             return None
-        node = Node()
+        node = ScopeNode()
         node.type = self.vars[name]
         return node
 
@@ -224,7 +224,7 @@ _GET: Final[dict[type, Any]] = {
 }
 
 
-def extent(node: Node) -> Type:
+def extent(node: ScopeNode) -> Type:
     """The type of all that is below a step."""
     if node.type is not None:
         return node.type
@@ -236,7 +236,7 @@ def extent(node: Node) -> Type:
     return ObjectType(tuple(sorted(static, key=lambda one: sort_key(one[0]))), (STRING, ANY))
 
 
-def _descend(node: Node, tail: Sequence[ir.Term]) -> tuple[bool, Type | None]:
+def _descend(node: ScopeNode, tail: Sequence[ir.Term]) -> tuple[bool, Type | None]:
     """Whether the tree knows the reference, and its type."""
     for i, term in enumerate(tail):
         child = node.children.get(step_of(term)) if isinstance(term, ir.Const) else None
@@ -266,7 +266,7 @@ def select_path(type_: Type | None, tail: Iterable[ir.Term]) -> Type | None:
     return type_
 
 
-def _leaves(node: Node) -> list[tuple[list[Any], Type]]:
+def _leaves(node: ScopeNode) -> list[tuple[list[Any], Type]]:
     """Typed steps below a node with their paths."""
     found: list[tuple[list[Any], Type]] = []
     for child in node.children.values():

@@ -27,7 +27,7 @@ from webhook.rego.syntax.ast import (
 )
 from webhook.rego.syntax.builtin_names import BUILTIN_NAMES
 from webhook.rego.syntax.lexer import Source
-from webhook.rego.syntax.parser_rules import Rules, Written
+from webhook.rego.syntax.parser_rules import RuleParser, WrittenRule
 from webhook.rego.syntax.parser_state import DEPTH_EXCEEDED, Refused
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM
 
@@ -106,7 +106,7 @@ def _too_deep(file: str) -> RegoLoadError:
     return RegoLoadError("rego_parse_error", DEPTH_EXCEEDED, Location(file, 1, 1))
 
 
-class _Statements(Rules):
+class _Statements(RuleParser):
     """The part of the parser that reads a whole file, statement by statement."""
 
     def __init__(self, source: Source, version: RegoVersion, imports: Iterable[str] = ()) -> None:
@@ -114,7 +114,7 @@ class _Statements(Rules):
         self.checked = version != "v0"
         self.package: Ref | None = None
         self.imports: list[Import] = []
-        self.written: list[Written] = []
+        self.written: list[WrittenRule] = []
         self.faults: list[RegoLoadError] = []
         for name in imports:
             self._import_keywords({name: _FUTURE[name]})
@@ -393,7 +393,7 @@ class _NoRule(Exception):
     """The literals at the top of a file are no rule; the argument says why."""
 
 
-def _rule_of(body: Body) -> Written:
+def _rule_of(body: Body) -> WrittenRule:
     """The rule that a body at the top of a file stands for."""
     if len(body) != 1:
         raise _NoRule("multiple expressions cannot be used for rule head")
@@ -409,7 +409,7 @@ def _rule_of(body: Body) -> Written:
     return _rule_of_term(literal.term, literal.location)
 
 
-def _rule_of_term(term: Term, place: Location) -> Written:
+def _rule_of_term(term: Term, place: Location) -> WrittenRule:
     if isinstance(term, Call):
         operator = term.operator
         name = operator.name if isinstance(operator, Var) else _dotted(operator)
@@ -422,19 +422,21 @@ def _rule_of_term(term: Term, place: Location) -> Written:
         if not term.args:
             raise _NoRule("rule argument list must take at least one argument")
         head = Head(_head_ref(operator), term.args, location=place)
-        return Written(Rule(head, location=place), body=False)
+        return WrittenRule(Rule(head, location=place), body=False)
     if isinstance(term, Ref):
         ref = _head_ref(term)
         if len(ref.path) > 1:
-            return Written(Rule(Head(ref, location=place), location=place), body=False, value=False)
+            return WrittenRule(
+                Rule(Head(ref, location=place), location=place), body=False, value=False
+            )
         head = Head(Ref(ref.head, (), location=ref.location), key=ref.path[0], location=place)
-        return Written(Rule(head, location=place), body=False)
+        return WrittenRule(Rule(head, location=place), body=False)
     if isinstance(term, Var) and term.name in ("input", "data"):
         raise _NoRule("refs cannot be used for rule head")
     raise _NoRule(f"{KINDS_OF_TERM[type(term)]} cannot be used for rule name")
 
 
-def _constant(left: Term, value: Term, assign: bool, place: Location) -> Written:
+def _constant(left: Term, value: Term, assign: bool, place: Location) -> WrittenRule:
     """``p = value``, ``p[k] = value`` and ``f(x) = value``."""
     args: tuple[Term, ...] | None = None
     if isinstance(left, Call):
@@ -442,7 +444,7 @@ def _constant(left: Term, value: Term, assign: bool, place: Location) -> Written
     if not isinstance(left, Var | Ref):
         raise _NoRule(f"{KINDS_OF_TERM[type(left)]} cannot be used for rule name")
     head = Head(_head_ref(left), args, value=value, assign=assign, location=place)
-    return Written(Rule(head, location=place), body=False)
+    return WrittenRule(Rule(head, location=place), body=False)
 
 
 def _head_ref(term: Var | Ref) -> Ref:
@@ -460,7 +462,7 @@ def _dotted(ref: Ref) -> str:
     return ".".join(names) if len(names) == len(ref.path) + 1 else ref.location.text
 
 
-def _check_v1(written: Written) -> list[RegoLoadError]:
+def _check_v1(written: WrittenRule) -> list[RegoLoadError]:
     """What v1 demands of a rule's declaration."""
     rule = written.rule
     head = rule.head

@@ -21,7 +21,7 @@ from webhook.rego.syntax.ast import (
     With,
 )
 from webhook.rego.syntax.parser_state import Refused
-from webhook.rego.syntax.parser_terms import ROOTS, Terms
+from webhook.rego.syntax.parser_terms import ROOTS, TermParser
 
 if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Literal_, Term
@@ -45,7 +45,7 @@ def membership(term: Term) -> tuple[Term | None, Term, Term] | None:
     return None
 
 
-class Bodies(Terms):
+class BodyParser(TermParser):
     """The part of the parser that reads bodies."""
 
     def body(self, end: int) -> Body:

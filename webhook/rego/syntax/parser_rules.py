@@ -22,7 +22,7 @@ from webhook.rego.syntax.ast import (
     Var,
 )
 from webhook.rego.syntax.ground import is_ground
-from webhook.rego.syntax.parser_bodies import Bodies
+from webhook.rego.syntax.parser_bodies import BodyParser
 from webhook.rego.syntax.parser_state import Refused
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
 
@@ -34,7 +34,7 @@ _COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehens
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenRule:
     """A rule with what its declaration spelled out, which the checks of v1 ask for."""
 
     rule: Rule
@@ -43,10 +43,10 @@ class Written:
     value: bool = True
 
 
-class Rules(Bodies):
+class RuleParser(BodyParser):
     """The part of the parser that reads rules with a body, and default rules."""
 
-    def rules(self) -> list[Written] | None:
+    def rules(self) -> list[WrittenRule] | None:
         """The rules that begin here; None, nothing consumed but the place, for another statement."""
         start = self.i
         self._name_ahead()
@@ -72,7 +72,7 @@ class Rules(Bodies):
             body = self._braced()
         elif head.contains:
             rule = Rule(head, (), location=head.location)
-            return [Written(rule, body=False)]
+            return [WrittenRule(rule, body=False)]
         else:
             return None
         return self._finish(head, body, has_if, start)
@@ -82,9 +82,9 @@ class Rules(Bodies):
         if self.keyword_begins_reference():
             self.kinds[self.i] = t.IDENT
 
-    def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[Written]:
+    def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[WrittenRule]:
         """The rule with its else branches, and those of the bodies chained to it."""
-        branches: list[Written] = []
+        branches: list[WrittenRule] = []
         if self.kinds[self.i] == t.ELSE and not self.keyword_begins_reference():
             if head.ref.path and not all(map(is_ground, head.ref.path)):
                 self.refuse("else keyword cannot be used on rules with variables in head")
@@ -96,7 +96,7 @@ class Rules(Bodies):
         place = self.since(self.starts[start])
         else_ = branches[0].rule if branches else None
         rule = Rule(head, body, else_=else_, location=place)
-        found = [Written(rule, if_=has_if), *branches]
+        found = [WrittenRule(rule, if_=has_if), *branches]
         while self.kinds[self.i] == t.LBRACE:
             if branches:
                 self.refuse("expected else keyword")
@@ -104,7 +104,7 @@ class Rules(Bodies):
             chained = self._braced()
             place = self.since(self.starts[opening])
             rule = Rule(self._same_head(head, place), chained, location=place)
-            found.append(Written(rule, if_=has_if))
+            found.append(WrittenRule(rule, if_=has_if))
         return found
 
     def _same_head(self, head: Head, place: Location) -> Head:
@@ -207,7 +207,7 @@ class Rules(Bodies):
 
     # --- default rules ---------------------------------------------------------------------
 
-    def _default(self, head: Head, start: int) -> Written:
+    def _default(self, head: Head, start: int) -> WrittenRule:
         place = self.since(self.starts[start])
         if head.value is None:
             if len(head.ref.path) == 1 and not head.args:
@@ -226,7 +226,7 @@ class Rules(Bodies):
                     f"illegal default rule (arguments cannot be repeated {arg.name})", place
                 )
             seen.add(arg.name)
-        return Written(Rule(head, (), default=True, location=place))
+        return WrittenRule(Rule(head, (), default=True, location=place))
 
     # --- bodies and else -------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ class Rules(Bodies):
         self.i += 1
         return body
 
-    def _else(self, head: Head) -> list[Written]:
+    def _else(self, head: Head) -> list[WrittenRule]:
         """The chain of else branches from here, the first of them linked to the rest."""
         self.enter()
         start = self.i
@@ -308,7 +308,7 @@ class Rules(Bodies):
             if self.kinds[self.i] == t.EOF:
                 self.illegal("rule body expected")
             body = (self.literal(),)
-        branches: list[Written] = []
+        branches: list[WrittenRule] = []
         if written and self.kinds[self.i] == t.ELSE:
             branches = self._else(head)
         self.depth -= 1
@@ -318,7 +318,7 @@ class Rules(Bodies):
             else_=branches[0].rule if branches else None,
             location=self.since(self.starts[start]),
         )
-        return [Written(rule, if_=has_if, body=written, value=value is not None), *branches]
+        return [WrittenRule(rule, if_=has_if, body=written, value=value is not None), *branches]
 
 
 def _begins_with_union(term: Term) -> bool:

@@ -60,7 +60,7 @@ KINDS_OF_TERM: Final[dict[type, str]] = {
 """OPA's name of each kind of term, as its messages give it."""
 
 
-class Terms(Scalars):
+class TermParser(Scalars):
     """The part of the parser that reads terms."""
 
     @abstractmethod

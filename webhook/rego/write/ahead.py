@@ -22,7 +22,7 @@ from webhook.rego.write.documents import NONE, Documents
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.purity import Purity
-from webhook.rego.write.statement import PAYS, Written
+from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.rego.write.uses import Uses
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Ahead:
             writer.end(NONE)
             lines = [*writer.prologue, *writer.lines]
             first = (f"P = {PAYS} = True",)
-            unit.functions.append(Written(ENTRY, ("S",), lines, first, settled=True))
+            unit.functions.append(WrittenFunction(ENTRY, ("S",), lines, first, settled=True))
             Documents(unit).run()
             function = generate(unit).load(unit.builtins).function
             found = function(new_state(UNDEFINED, {}, context, unit.slots))

@@ -22,7 +22,7 @@ from webhook.rego.write.expression import (
 from webhook.rego.write.expression import name as local
 from webhook.rego.write.payment import Payment
 from webhook.rego.write.rule_bodies import RuleBodies, begin, function_of
-from webhook.rego.write.statement import Line, Return, Written
+from webhook.rego.write.statement import Line, Return, WrittenFunction
 from webhook.rego.write.uses import Uses
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Documents:
             if not one.given:
                 self.functions.append((name, one.node))
             self._function(name, one)
-        elif isinstance(one, wanted.Object):
+        elif isinstance(one, wanted.ObjectDocument):
             self._object(name, one)
         elif isinstance(one, wanted.Built):
             self._built(name, one)
@@ -102,12 +102,12 @@ class Documents:
             writer.free, writer.straight, writer.callees, pays=writer.pays, repeats=self.repeats
         )
         lines = [*writer.prologue, *writer.lines]
-        self.unit.functions.append(Written(name, params, lines, first))
+        self.unit.functions.append(WrittenFunction(name, params, lines, first))
 
     def _plain(self, name: str, params: tuple[str, ...], value: Expression) -> None:
         """A function that does nothing that must be paid."""
         lines: list[Line] = [Return(1, value=value)]
-        self.unit.functions.append(Written(name, params, lines, settled=True))
+        self.unit.functions.append(WrittenFunction(name, params, lines, settled=True))
 
     def _cached(self, name: str, inner: str, node: Node, slot: int, *, guard: bool = True) -> None:
         """The function that computes a document once, unless a modifier replaces it."""
@@ -291,7 +291,7 @@ class Documents:
             self._chain(part, params, defaults, message)
             lines.append(Line(1, f"if out is U: return {call(part, *params).source}"))
         lines.append(Return(1, value=OUT))
-        self.unit.functions.append(Written(name, params, lines))
+        self.unit.functions.append(WrittenFunction(name, params, lines))
 
     def _chain(self, name: str, params: tuple[str, ...], chain: list[Rule], message: str) -> None:
         """Bodies of which the first that holds decides."""
@@ -357,7 +357,7 @@ class Documents:
 
     # --- objects -----------------------------------------------------------------------------------------
 
-    def _object(self, name: str, one: wanted.Object) -> None:
+    def _object(self, name: str, one: wanted.ObjectDocument) -> None:
         """The document of all rules below a node, or of those that a path can meet."""
         inner = f"{name}e"
         self._cached(name, inner, one.node, self.unit.slot())
@@ -395,13 +395,15 @@ class Documents:
         children: list[str] = []
         if node.rules:
             if node.dynamic:
-                document = self.unit.want(wanted.Object(node))
+                document = self.unit.want(wanted.ObjectDocument(node))
             elif node.rules[0].args is not None:
                 document = "undefined"
             else:
                 document = self.unit.want(wanted.Document(node))
         else:
-            children = [self.unit.want(wanted.Branching(child)) for child in node.children.values()]
+            children = [
+                self.unit.want(wanted.BranchingNode(child)) for child in node.children.values()
+            ]
         hidden = node.path == ("system",)
         below = "".join(f"{child}, " for child in children)
         constant = self.unit.constant(node.name).source

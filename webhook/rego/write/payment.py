@@ -18,7 +18,7 @@ from webhook.rego.write.statement import PAYS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.rego.write.statement import Written
+    from webhook.rego.write.statement import WrittenFunction
 
 FREE_STEPS: Final = 40_000
 """What an evaluation may do for nothing: 2 ms at most, a fifth of what it has on the thread that
@@ -65,7 +65,7 @@ _NOTHING: Final = Beginning([])
 
 
 def sources(
-    functions: Iterable[Written], payments: Mapping[str, Payment], *, modifies: bool
+    functions: Iterable[WrittenFunction], payments: Mapping[str, Payment], *, modifies: bool
 ) -> list[str]:
     """The text of each function, at whose beginning stands how it pays.
 

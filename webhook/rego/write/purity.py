@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 
-class Program(Protocol):
+class PurityFacts(Protocol):
     """What decides it: the rules, the built-ins, and what modifiers replace."""
 
     tree: Tree
@@ -34,7 +34,7 @@ class Purity:
     they may read ``input.parameters``: they have one value for each constraint.
     """
 
-    def __init__(self, program: Program, *, parameters: bool = False) -> None:
+    def __init__(self, program: PurityFacts, *, parameters: bool = False) -> None:
         self._program = program
         self._parameters = parameters
         self._known: dict[int, bool] = {}

@@ -29,12 +29,12 @@ from webhook.rego.write.properties import given_properties, property_names
 from webhook.rego.write.statement import Line
 from webhook.rego.write.unification import UNREAD
 from webhook.rego.write.wanted import (
-    Branching,
+    BranchingNode,
     Built,
     Document,
     Matching,
     Members,
-    Object,
+    ObjectDocument,
 )
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class References:
         """A path that leaves the constants among packages: found at run time."""
         function = self._function
         function.effects += 1
-        branching = function.unit.want(Branching(node))
+        branching = function.unit.want(BranchingNode(node))
         names = function.unit.constant(tuple(node.path))
         if at == len(path):
             return function.defined(call("extent", function.state, branching, names))
@@ -423,7 +423,7 @@ class References:
             built = call(unit.want(Built(node, chosen)), function.state)
             current = function.defined(call("entry", built, part))
             return self._steps(current, path, at + 1)
-        document = unit.want(Object(node, chosen))
+        document = unit.want(ObjectDocument(node, chosen))
         return self._steps(function.defined(call(document, function.state)), path, at)
 
     def _chosen(self, node: Node, path: list[ir.Term]) -> tuple[int, ...] | None:

@@ -99,7 +99,7 @@ class Reads(Line):
 
 
 @dataclass(slots=True, eq=False)
-class Written:
+class WrittenFunction:
     """A function as it has been written."""
 
     name: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
     from webhook.rego.write.expression import Expression
     from webhook.rego.write.payment import Payment
-    from webhook.rego.write.statement import Written
+    from webhook.rego.write.statement import WrittenFunction
     from webhook.rego.write.wanted import Wanted
 
 MAX_VARIANTS: Final = 30
@@ -67,7 +67,7 @@ class Unit:
         self.builtins = builtins
         self.mocked = mocked
         self.replaced = replaced
-        self.functions: list[Written] = []
+        self.functions: list[WrittenFunction] = []
         """Those that have been written, in their order."""
         self.ends: list[str] = []
         """Statements after all functions."""

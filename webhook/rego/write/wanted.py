@@ -80,7 +80,7 @@ class _Chosen(_OfNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Object(_Chosen):
+class ObjectDocument(_Chosen):
     """The document of rules with variables in their reference."""
 
     letter = "o"
@@ -94,7 +94,7 @@ class Built(_Chosen):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Branching(_OfNode):
+class BranchingNode(_OfNode):
     """A package, for paths that are only known at run time."""
 
     letter = "n"
@@ -114,5 +114,5 @@ class Collection:
 
 
 Wanted: TypeAlias = (
-    Document | Members | Matching | Function | Object | Built | Branching | Collection
+    Document | Members | Matching | Function | ObjectDocument | Built | BranchingNode | Collection
 )
