@@ -12,6 +12,8 @@ import re
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+from webhook.duration import InvalidDuration, parse_duration
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -24,10 +26,6 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 # strconv.ParseBool
 TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h)", re.ASCII)
-_PART: Final = re.compile(r"([0-9.]+)([a-zµ]+)", re.ASCII)
 
 
 class InvalidFlag(ValueError):
@@ -192,20 +190,16 @@ def read_duration(name: str, text: str) -> float:
 
 
 def duration_seconds(text: str) -> float | None:
-    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none."""
-    if text == "0":
-        return 0.0
-    total = 0.0
-    position = 0
-    while position < len(text):
-        found = _DURATION.match(text, position)
-        if found is None:
-            return None
-        part = _PART.fullmatch(found.group())
-        assert part is not None
-        total += float(part.group(1)) * _UNITS[part.group(2)]
-        position = found.end()
-    return total if text else None
+    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none.
+
+    Nor is one with a sign: nothing that is set here may be negative.
+    """
+    if text[:1] in {"+", "-"}:
+        return None
+    try:
+        return parse_duration(text) / 1e9
+    except InvalidDuration:
+        return None
 
 
 def _check_choice(item: Flag, text: str) -> None:

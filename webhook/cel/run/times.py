@@ -9,11 +9,13 @@ from zoneinfo import ZoneInfo
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
-from webhook.cel.run.values import INT_MAX, Duration, Timestamp
+from webhook.duration import InvalidDuration, parse_duration
 from webhook.rego.go.time import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from webhook.cel.run.values import Duration, Timestamp
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 
@@ -27,37 +29,12 @@ def read_timestamp(text: str) -> tuple[int, int] | None:
     return moment.unix_ns, moment.offset
 
 
-_UNITS: Final = {
-    "ns": 1,
-    "us": 1_000,
-    "\u00b5s": 1_000,
-    "\u03bcs": 1_000,
-    "ms": 1_000_000,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-}
-_SPAN: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
-
-
 def read_duration(text: str) -> int | None:
     """Nanoseconds, as Go's ``time.ParseDuration`` reads them; None for what is none."""
-    body = text[1:] if text[:1] in {"+", "-"} else text
-    if body == "0":
-        return 0
-    total, at = 0, 0
-    while at < len(body):
-        match = _SPAN.match(body, at)
-        if match is None or not (match[1] or match[3]) or len(match[1]) > 20:
-            return None
-        unit = _UNITS[match[4]]
-        total += int(match[1] or 0) * unit
-        digits = (match[3] or "")[:18]
-        total += int(digits or 0) * unit // 10 ** len(digits)
-        at = match.end()
-    if not body or total > INT_MAX:
+    try:
+        return parse_duration(text)
+    except InvalidDuration:
         return None
-    return -total if text[0] == "-" else total
 
 
 def _zone_offset(value: Timestamp, zone: str) -> int:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
+from webhook import duration as go_duration
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
@@ -221,19 +222,8 @@ def diff(x: Value, y: Value) -> list[int]:
 
 # --- durations -------------------------------------------------------------------------------
 
-_NANOSECONDS: Final = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,  # a Greek mu: Go reads both
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
 _EXTENDED: Final = {"d": 24, "w": 7 * 24, "y": 365 * 24}
 _SEGMENT: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[a-z])")
-_GO_SEGMENT: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.ASCII)
 
 
 @builtin("time.parse_duration_ns", STRING, result=NUMBER)
@@ -269,42 +259,10 @@ def _in_hours(digits: str, unit: str, duration: str) -> str:
 
 
 def _parse_duration(text: str, shown: str) -> int:
-    rest = text[1:] if text[:1] in {"+", "-"} else text
-    if rest == "0":
-        return 0
-    if not rest:
-        raise _invalid(shown)
-    total = 0
-    while rest:
-        match = _GO_SEGMENT.match(rest)
-        assert match, "every part of it may be empty"
-        whole, part, unit = match.groups()
-        if (not whole and not part) or (whole and int(whole[:25]) > _INT64):
-            raise _invalid(shown)
-        if not unit:
-            raise BuiltinError(f"time: missing unit in duration {gotime.quote_time(shown)}")
-        size = _NANOSECONDS.get(unit)
-        if size is None:
-            named = f"unknown unit {gotime.quote_time(unit)} in duration"
-            raise BuiltinError(f"time: {named} {gotime.quote_time(shown)}")
-        total += int(whole or "0") * size
-        if part:
-            total += _fraction(part, size)
-        if total > _INT64:
-            raise _invalid(shown)
-        rest = rest[match.end() :]
-    if text[0] == "-":
-        return -total
-    if total == _INT64:
-        raise _invalid(shown)
-    return total
-
-
-def _fraction(digits: str, size: int) -> int:
-    """A fraction of a unit as Go computes it: in floating point, with as many digits as fit."""
-    value, scale = 0, 1.0
-    for digit in digits:
-        if value > (_INT64 - 1) // 10 or value * 10 + int(digit) > _INT64:
-            break
-        value, scale = value * 10 + int(digit), scale * 10
-    return int(float(value) * (float(size) / scale))
+    try:
+        return go_duration.parse_duration(text)
+    except go_duration.InvalidDuration as error:
+        if error.unit is None:
+            raise _invalid(shown) from None
+        named = f"unknown unit {gotime.quote_time(error.unit)}" if error.unit else "missing unit"
+        raise BuiltinError(f"time: {named} in duration {gotime.quote_time(shown)}") from None

@@ -1,0 +1,70 @@
+"""Durations as Go writes them: ``1h30m``, ``500ms``, ``0`` (``time.ParseDuration``)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,  # a Greek mu: Go reads both
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+"""The units, and what each is."""
+
+_INT64: Final = 1 << 63
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.ASCII)
+
+
+class InvalidDuration(ValueError):
+    """A text that is no duration; ``unit`` is one that is unknown, or empty where there is none."""
+
+    def __init__(self, unit: str | None = None) -> None:
+        """None where the unit is not what is wrong."""
+        super().__init__("invalid duration" if unit is None else f"unknown unit {unit!r}")
+        self.unit = unit
+
+
+def parse_duration(text: str) -> int:
+    """The nanoseconds, of 64 bits; raises :class:`InvalidDuration`."""
+    rest = text[1:] if text[:1] in {"+", "-"} else text
+    if rest == "0":
+        return 0
+    if not rest:
+        raise InvalidDuration
+    total = 0
+    while rest:
+        match = _PART.match(rest)
+        assert match, "every part of it may be empty"
+        whole, part, unit = match.groups()
+        if (not whole and not part) or (whole and int(whole[:25]) > _INT64):
+            raise InvalidDuration
+        size = NANOSECONDS.get(unit)
+        if size is None:
+            raise InvalidDuration(unit)
+        total += int(whole or "0") * size
+        if part:
+            total += _fraction(part, size)
+        if total > _INT64:
+            raise InvalidDuration
+        rest = rest[match.end() :]
+    if text[0] == "-":
+        return -total
+    if total == _INT64:
+        raise InvalidDuration
+    return total
+
+
+def _fraction(digits: str, size: int) -> int:
+    """A fraction of a unit as Go computes it: in floating point, with as many digits as fit."""
+    value, scale = 0, 1.0
+    for digit in digits:
+        if value > (_INT64 - 1) // 10 or value * 10 + int(digit) > _INT64:
+            break
+        value, scale = value * 10 + int(digit), scale * 10
+    return int(float(value) * (float(size) / scale))
