@@ -106,6 +106,9 @@ fuzz: setup ## mutated policies, all compositions of literals (about an hour), t
 	$(BIN)/python -m tests.differential.composition
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 
+fuzz-mutation: setup ## random mutators and ExpansionTemplates, to our code and Gatekeeper's module, for FUZZ_SECONDS
+	$(BIN)/python -m tests.differential.mutators --seconds $(FUZZ_SECONDS)
+
 FUZZ_ROUNDS ?= 300
 COMPARED_REVIEWS ?= 60000
 COMPARED_SEED ?= $(shell date +%s)

@@ -104,7 +104,8 @@ PROGRAMS: dict[str, Source] = {
 }
 
 
-AHEAD = (*PROGRAMS, "tests/oracles/opa", "tests/oracles/opa-1.17.1")
+ORACLES = ("tests/oracles/opa", "tests/oracles/opa-1.17.1", "tests/oracles/mutation")
+AHEAD = (*PROGRAMS, *ORACLES)
 """What `python -m tests.programs` builds, so that no test has to: all that tests use."""
 
 Programs = Callable[[str], Path]

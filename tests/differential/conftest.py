@@ -1,4 +1,4 @@
-"""The real OPA, one process for a run: the level of the language, and Gatekeeper's."""
+"""The real OPA and Gatekeeper's mutation, one process of each for a run."""
 
 from collections.abc import Iterator
 
@@ -19,4 +19,11 @@ def opa(program: Programs) -> Iterator[Oracle]:
 def older_opa(program: Programs) -> Iterator[Oracle]:
     """OPA 1.17.1, as in Gatekeeper v3.23."""
     with Oracle(program("tests/oracles/opa-1.17.1")) as oracle:
+        yield oracle
+
+
+@pytest.fixture(scope="session")
+def gatekeeper_mutation(program: Programs) -> Iterator[Oracle]:
+    """Gatekeeper v3.23.1's own mutators and ExpansionTemplates."""
+    with Oracle(program("tests/oracles/mutation")) as oracle:
         yield oracle

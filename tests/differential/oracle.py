@@ -1,4 +1,4 @@
-"""A running OPA that answers questions: one JSON line each way (tests/oracles/opa)."""
+"""A running program of tests/oracles that answers questions: one JSON line each way."""
 
 import json
 import subprocess
@@ -20,6 +20,10 @@ class Oracle:
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """The answer; numbers are kept as their text by :func:`exact`."""
+        return exact(self.line(question))
+
+    def line(self, question: dict[str, Any]) -> bytes:
+        """The answer as it came."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -32,7 +36,7 @@ class Oracle:
         finally:
             watchdog.cancel()
         assert line, f"the oracle ended ({process.poll()}) on {question}"
-        return exact(line)
+        return line
 
     def close(self) -> None:
         """End the process."""

@@ -108,7 +108,9 @@ class Assignment(NamedTuple):
     ) -> tuple[bool, Any]:
         for place, item in enumerate(current):
             if type(item) is not dict:
-                raise ApplyError(f"cast error, unable to case {go_type(item)} to an object")
+                raise ApplyError(
+                    f"cast error, unable to case {go_type(item)} to map[string]interface{{}}"
+                )
             if not _has_key(item, node):
                 continue
             new = self.setter(item, root, context)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from webhook.api.encoding import encode
 from webhook.mutation.errors import InvalidMutator
 
 NODES_MAX: Final = 128
@@ -29,7 +30,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.|\Z)", re.DOTALL)
 _TO_QUOTE: Final = re.compile(r"""['"\t\n \\*\[\]:.]|\A[0-9]""")
 
 
@@ -54,6 +55,19 @@ class ListItem(NamedTuple):
         return f"[{_quoted(self.key)}: {text}]"
 
 
+_TOKENS: Final = {
+    ".": "SEPARATOR",
+    "[": "LBRACKET",
+    "]": "RBRACKET",
+    "*": "GLOB",
+    ":": "COLON",
+    "name": "IDENT",
+    "int": "INT",
+    "end": "EOF",
+    "wrong": "ERROR",
+}
+"""What messages call each kind of token."""
+
 Node = Field | ListItem
 Location = tuple[Node, ...]
 
@@ -65,6 +79,11 @@ def canonical(location: Location) -> str:
         text += "." if number and type(node) is Field else ""
         text += str(node)
     return text
+
+
+def quoted(text: str) -> str:
+    """A text as Gatekeeper's messages quote it."""
+    return encode(text).decode()
 
 
 def parse(text: str) -> Location:
@@ -146,11 +165,14 @@ class _Parser:
         kind, text = found.lastgroup or "", found[found.lastgroup or 0]
         if kind in ("double", "single"):
             return _Token("name", _ESCAPED.sub(r"\1", text))
+        if kind == "wrong" and text in "\"'":  # A quote that nothing ends: the rest is in it.
+            text = _ESCAPED.sub(r"\1", self._text[self._position :])
+            self._position = len(self._text)
         return _Token(text if kind == "mark" else kind, text)
 
     def _unexpected(self, expected: str) -> InvalidMutator:
         token = self._token
-        got = "EOF" if token.kind == "end" else f"{token.text!r}"
+        got = f"{_TOKENS[token.kind]}: {quoted(token.text)}"
         return InvalidMutator(f"unexpected token: expected {expected}, got: {got}")
 
 

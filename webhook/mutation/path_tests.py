@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.location import canonical, parse
+from webhook.mutation.location import canonical, parse, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,14 +56,15 @@ def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tup
         if nodes != location[: len(nodes)]:
             raise InvalidMutator(
                 "all subpaths must be a prefix of the `location` value of the mutation: "
-                f'subpath "{canonical(nodes)}" is not a prefix of location "{canonical(location)}"'
+                f"subpath {quoted(canonical(nodes))} is not a prefix of "
+                f"location {quoted(canonical(location))}"
             )
     conditions: dict[int, str] = {len(nodes): condition for nodes, condition in found}
     for nodes, condition in found:
         if conditions[len(nodes)] != condition:
             raise InvalidMutator(
-                f'conflicting path test conditions: path "{canonical(nodes)}" is marked both '
-                f"{MUST_EXIST} and {MUST_NOT_EXIST}"
+                f"conflicting path test conditions: path {quoted(canonical(nodes))} is marked "
+                f"both {MUST_EXIST} and {MUST_NOT_EXIST}"
             )
     _check_order(found)
     return tuple(_allowed(conditions.get(depth)) for depth in range(1, len(location) + 1))
@@ -75,8 +76,8 @@ def _check_order(found: list[tuple[Location, str]]) -> None:
     if absent and present and present[-1] > absent[0]:
         child, parent = found[present[-1]][0], found[absent[0]][0]
         raise InvalidMutator(
-            f'conflicting path test conditions: path "{canonical(child)}" is marked {MUST_EXIST} '
-            f'but parent "{canonical(parent)}" {MUST_NOT_EXIST}'
+            f"conflicting path test conditions: path {quoted(canonical(child))} is marked "
+            f"{MUST_EXIST} but parent {quoted(canonical(parent))} {MUST_NOT_EXIST}"
         )
 
 

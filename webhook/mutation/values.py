@@ -37,7 +37,8 @@ def go_type(value: object) -> str:
 
 def shown(value: object) -> str:
     """A value in a message: as JSON, shortened."""
-    text = encode(value).decode() if type(value) in (dict, list) else str(value)
+    kind = type(value)
+    text = encode(value).decode() if kind in (dict, list, bool, type(None)) else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
