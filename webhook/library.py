@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
-from webhook.constraint.review import AugmentedObject, Document
+from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.constraint.targets.json import JsonTarget
+from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.policies.directory import PolicyDirectory
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from webhook.constraint.result import Responses
+    from webhook.constraint.targets.documents import DocumentTarget
     from webhook.rego.syntax.ast import RegoVersion
 
 _SECONDS: Final = 10.0
@@ -73,16 +76,20 @@ class Violation:
 class Policies:
     """ConstraintTemplates with their constraints, loaded whole. Any number of threads may share it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, targets: Mapping[str, DocumentTarget]) -> None:
         self._snapshot = client.snapshot
+        self._targets = targets
 
     @classmethod
-    def load(cls, *paths: str | PathLike[str]) -> Self:
-        """The policies of files and folders.
+    def load(cls, *paths: str | PathLike[str], targets: Sequence[DocumentTarget] = ()) -> Self:
+        """The policies of files and folders; ``targets`` are one's own, for documents.
 
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
         """
-        client = Client(targets=(AdmissionTarget(), JsonTarget()), drivers=(RegoDriver(),))
+        documents = {target.name: target for target in (*DOCUMENT_TARGETS.values(), *targets)}
+        client = Client(
+            targets=(AdmissionTarget(), *documents.values()), drivers=(CelDriver(), RegoDriver())
+        )
         report = PolicyDirectory(client, [Path(path) for path in paths]).load()
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
@@ -90,7 +97,7 @@ class Policies:
             raise InvalidPoliciesError(
                 [f"no constraint in {', '.join(map(str, paths)) or 'nothing'}"]
             )
-        return cls(client)
+        return cls(client, {**documents, **DOCUMENT_TARGETS})
 
     @property
     def constraints(self) -> tuple[str, ...]:
@@ -125,10 +132,21 @@ class Policies:
         return self._found(found, seconds)
 
     def review_document(
-        self, value: Any, *, name: str = "", seconds: float = _SECONDS
+        self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> list[Violation]:
-        """What any JSON value violates, by constraints of templates for the target ``json``."""
-        return self._found(Document(value, name), seconds)
+        """What any JSON value violates, by constraints of templates for a target of documents.
+
+        ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
+        or asset, is reviewed. Raises ValueError where there is no such target, and for a value
+        that is nothing of its kind; :class:`NoVerdictError`.
+        """
+        if target not in self._targets:
+            raise ValueError(f"no target {target}; there are {', '.join(self._targets)}")
+        try:
+            documents = list(self._targets[target].documents(value, name))
+        except ReviewError as error:
+            raise ValueError(str(error)) from None
+        return [found for one in documents for found in self._found(one, seconds)]
 
     def _found(self, value: Any, seconds: float) -> list[Violation]:
         limits = Limits(deadline=time.monotonic() + seconds)

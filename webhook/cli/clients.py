@@ -10,11 +10,13 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.constraint.targets.json import JsonTarget
+from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
+
+    from webhook.constraint.target import Target
 
 CACHE_VARIABLE: Final = "WADDLE_CACHE"
 """The folder that compiled policies are kept in between runs; empty for none."""
@@ -25,8 +27,9 @@ def new_client(
     disabled_builtins: Collection[str] = (),
     http_hosts: Collection[str] = (),
     native_validation: bool = True,
+    targets: Sequence[Target] = (),
 ) -> Client:
-    """A client of every target and driver, with nothing in it.
+    """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
 
     ``http_hosts`` are those that policies may reach with ``http.send``. Without
     ``native_validation`` code in CEL is as if it were not there.
@@ -37,7 +40,9 @@ def new_client(
         cache=compiled_policies(),
     )
     drivers = (CelDriver(), driver) if native_validation else (driver,)
-    return Client(targets=(AdmissionTarget(), JsonTarget()), drivers=drivers)
+    return Client(
+        targets=(AdmissionTarget(), *DOCUMENT_TARGETS.values(), *targets), drivers=drivers
+    )
 
 
 def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:

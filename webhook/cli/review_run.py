@@ -10,7 +10,7 @@ from webhook.cli import extension_run
 from webhook.cli.sources import CannotTest
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
-from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
 from webhook.constraint.expansion import (
     Expansion,
     InvalidExpansion,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
+    from webhook.constraint.targets.documents import DocumentTarget
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
 
@@ -59,6 +60,8 @@ class CheckOutcome:
     documents: bool = False
     """Whether they are documents, and no objects of Kubernetes."""
     deny_only: bool = False
+    faults: Sequence[str] = ()
+    """What of the files could not be reviewed, and why."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -77,7 +80,7 @@ class CheckOutcome:
         """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
         if not self.constraints:
             return "nothing was checked: there is no constraint"
-        if self.reviewed:
+        if self.reviewed or self.faults:
             return ""
         what = "document" if self.documents else "object besides templates and constraints"
         return f"nothing was checked: there is no {what}"
@@ -171,22 +174,33 @@ def _subject(obj: dict[str, Any]) -> str:
     return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
 
 
-def review_documents(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
-    """Review every document by the templates of the target ``json``.
+def review_documents(
+    client: Client, sources: Sources, printed: list[str], target: DocumentTarget
+) -> CheckOutcome:
+    """Review every document that a target finds in the files, by the templates for it.
 
-    Raises :class:`CannotTest`.
+    A file in which it finds none for being of another shape is among the outcome's faults, and
+    the others are reviewed. Raises :class:`CannotTest`.
     """
     _add_policies(client, sources.manifests)
     findings = []
+    faults = []
+    reviewed = 0
     for item in sources.documents:
-        document = item.document
-        responses = _review(client, document, document.name, printed, sources.warnings)
-        findings += [
-            CheckedViolation(result, document.name, document.value, item.file, item.line)
-            for result in responses.results
-        ]
+        try:
+            documents = list(target.documents(item.document.value, item.document.name))
+        except ReviewError as error:
+            faults.append(f"reading: {error}")
+            continue
+        for document in documents:
+            reviewed += 1
+            responses = _review(client, document, document.name, printed, sources.warnings)
+            findings += [
+                CheckedViolation(result, document.name, document.value, item.file, item.line)
+                for result in responses.results
+            ]
     return CheckOutcome(
-        _ordered(findings), _constraints(client), len(sources.documents), documents=True
+        _ordered(findings), _constraints(client), reviewed, documents=True, faults=faults
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.config import CONFIG, merged
 from webhook.api.gvk import gvk_of
+from webhook.api.targets import declares_target
 from webhook.cli.terminal import complain, listed
 from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
@@ -69,6 +70,8 @@ class Sources:
     warnings: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    targets: list[Manifest] = field(default_factory=list)
+    """What declares targets of documents."""
 
 
 def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
@@ -97,7 +100,7 @@ def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
             _add_once(sources.left_out, file)
         else:
             _sort(sources, text, file, any_value=any_value)
-    if not sources.manifests and not sources.documents:
+    if not sources.manifests and not sources.documents and not sources.targets:
         raise CannotTest(*_about_files(sources), "no input data identified")
     sources.warnings.extend(_about_files(sources))
     sources.warnings.extend(_conflicts(sources.manifests))
@@ -142,6 +145,12 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -
     value = text.value
     if type(value) is dict:
         manifests = list(expand_lists([Manifest(value, file, text.line)]))
+        targets = [item for item in manifests if declares_target(item.document)]
+        if targets:
+            sources.targets.extend(targets)
+            manifests = [item for item in manifests if not declares_target(item.document)]
+            if not manifests:
+                return
         groups = {item.gvk.group for item in manifests}
         if not any_value or groups & {template.GROUP, constraint.GROUP}:
             sources.manifests.extend(item for item in manifests if _is_wanted(item))

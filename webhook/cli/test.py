@@ -21,7 +21,8 @@ files besides policies are any documents: a Terraform plan for instance.
 \b
   waddle test -f policies/ -f manifest.yaml
   helm template chart | waddle test -f policies/ -f -
-  waddle test --target=json -f policies/ -f plan.json
+  terraform show -json plan | waddle test --target=terraform -f policies/ -f -
+  waddle test --target=json -f policies/ -f values.yaml
 """
 
 
@@ -38,10 +39,19 @@ files besides policies are any documents: a Terraform plan for instance.
 @click.option("--deny-only", is_flag=True, help="Show only what is denied.")
 @click.option(
     "--target",
-    type=click.Choice(["admission", "json"]),
+    metavar="NAME",
     default="admission",
     show_default=True,
-    help="What is reviewed: Kubernetes objects, or any document.",
+    help="What is reviewed: admission for objects of Kubernetes, json for any document whole, "
+    "terraform for each change of a plan, gcp for assets, or a target that a file declares.",
+)
+@click.option(
+    "--library",
+    "libraries",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")
 @click.option(
@@ -69,12 +79,13 @@ files besides policies are any documents: a Terraform plan for instance.
     metavar="BOOL",
     help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
 )
-def command(  # each is an option
+def command(  # noqa: PLR0913  # each is an option
     filenames: tuple[str, ...],
     output: str,
     *,
     deny_only: bool,
     target: str,
+    libraries: tuple[Path, ...],
     verbose: bool,
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
@@ -86,22 +97,30 @@ def command(  # each is an option
 
     printed: list[str] = []
     try:
-        sources = read_sources([Path(name) for name in filenames], any_value=target == "json")
+        admission = target == "admission"
+        sources = read_sources([Path(name) for name in filenames], any_value=not admission)
         for warning in sources.warnings:
             complain(warning)
         # And what is not there is said without the engine.
-        from webhook.cli import review_run  # noqa: PLC0415
+        from webhook.cli import review_run, target_run  # noqa: PLC0415
         from webhook.cli.clients import new_client  # noqa: PLC0415
 
-        admission = target == "admission"
-        review = review_run.review_objects if admission else review_run.review_documents
+        declared = target_run.declared_targets(sources)
+        chosen = target_run.chosen_target(target, declared)
+        texts = target_run.read_libraries(libraries)
+        sources = replace(sources, manifests=target_run.modernise(sources.manifests, texts))
         client = new_client(
             disabled_builtins=disabled_builtins,
             http_hosts=http_hosts,
             native_validation=native_validation,
+            targets=tuple(declared.values()),
         )
         told = len(sources.warnings)
-        outcome = replace(review(client, sources, printed), deny_only=deny_only)
+        if chosen is None:
+            outcome = review_run.review_objects(client, sources, printed)
+        else:
+            outcome = review_run.review_documents(client, sources, printed, chosen)
+        outcome = replace(outcome, deny_only=deny_only)
         for warning in sources.warnings[told:]:
             complain(warning)
     except CannotTest as error:
@@ -114,7 +133,9 @@ def command(  # each is an option
         write(text)
     if verbose and printed:
         write("\n" + "\n".join(map(printable, printed)))
+    for fault in outcome.faults:
+        complain(fault)
     if outcome.nothing:
         complain(outcome.nothing)
         return exit_codes.UNKNOWN
-    return exit_codes.NO if outcome.denied else 0
+    return exit_codes.NO if outcome.denied or outcome.faults else 0

@@ -97,7 +97,8 @@ def command(
     from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
 
     runner = SuiteRunner(
-        lambda: new_client(
+        lambda targets: new_client(
+            targets=targets,
             disabled_builtins=disabled_builtins,
             http_hosts=http_hosts,
             native_validation=native_validation,

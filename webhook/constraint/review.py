@@ -46,10 +46,12 @@ class AugmentedObject:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Any JSON value, for the ``json`` target."""
+    """Any JSON value under its name, for the target that it was split for; ``file`` held it."""
 
     value: Any
     name: str = ""
+    target: str = "json"
+    file: str = ""
 
 
 @dataclass(slots=True)

@@ -119,6 +119,7 @@ def create_crd(template: Template, target: Target) -> dict[str, Any]:
 
 def _schema(template: Template, target: Target) -> dict[str, Any]:
     spec: dict[str, Any] = {
+        **target.spec_schema(),
         "match": target.match_schema(),
         "enforcementAction": {"type": "string", "default": "deny"},
         "scopedEnforcementActions": _SCOPED_ACTIONS,

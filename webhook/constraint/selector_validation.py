@@ -22,19 +22,28 @@ def validate_selectors(constraint: Mapping[str, Any]) -> None:
     if type(match) is not dict:
         return  # absent, or the schema will say what is wrong
     for name in ("labelSelector", "namespaceSelector"):
-        selector = match.get(name)
-        if type(selector) is not dict:
-            continue
-        faults = _label_faults(selector.get("matchLabels"))
-        expressions = selector.get("matchExpressions")
-        if type(expressions) is list:
-            for index, expression in enumerate(expressions):
-                if type(expression) is not dict or not _is_well_typed(expression):
-                    return  # the schema will say so, with the path
-                faults += _requirement_faults(expression, f"{_PATH}.matchExpressions[{index}]")
-        if faults:
-            text = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
-            raise InvalidConstraint(f"invalid Constraint: {text}")
+        if not validate_selector(match.get(name)):
+            return
+
+
+def validate_selector(selector: Any) -> bool:
+    """Check one selector as far as its schema cannot; raises :class:`InvalidConstraint`.
+
+    False where its shape is wrong, which the schema says better.
+    """
+    if type(selector) is not dict:
+        return True
+    faults = _label_faults(selector.get("matchLabels"))
+    expressions = selector.get("matchExpressions")
+    if type(expressions) is list:
+        for index, expression in enumerate(expressions):
+            if type(expression) is not dict or not _is_well_typed(expression):
+                return False  # the schema will say so, with the path
+            faults += _requirement_faults(expression, f"{_PATH}.matchExpressions[{index}]")
+    if faults:
+        text = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
+        raise InvalidConstraint(f"invalid Constraint: {text}")
+    return True
 
 
 def _label_faults(labels: Any) -> list[str]:

@@ -42,6 +42,9 @@ class Target(Protocol):
     def match_schema(self) -> dict[str, Any]:
         """The OpenAPI schema of ``spec.match``."""
 
+    def spec_schema(self) -> Mapping[str, Any]:
+        """The schemas of what else stands in ``spec``, by name, and says nothing to the framework."""
+
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
         """Check what the schema cannot.
 

@@ -41,6 +41,8 @@ class SuiteTest:
     template: str
     constraint: str
     expansion: str = ""
+    target: str = ""
+    """The file of the target that the template is for, where one declares it."""
     cases: tuple[Case, ...] = ()
     invalid: bool = False
     skip: bool = False
@@ -111,6 +113,7 @@ def _read_test(value: Any, path: str) -> SuiteTest:
         template=_text(value, "template", path),
         constraint=_text(value, "constraint", path),
         expansion=_text(value, "expansion", path),
+        target=_text(value, "target", path),
         cases=cases,
         invalid=_flag(value, "invalid", path),
         skip=_flag(value, "skip", path),

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.targets import declares_target
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
-from webhook.constraint.errors import ConstraintFrameworkError, InvalidData, SchemaViolation
+from webhook.constraint.errors import (
+    ConstraintFrameworkError,
+    InvalidData,
+    ReviewError,
+    SchemaViolation,
+)
 from webhook.constraint.expansion import (
     Expansion,
     InvalidExpansion,
@@ -19,17 +25,19 @@ from webhook.constraint.expansion import (
     with_implied,
 )
 from webhook.constraint.limits import Limits
-from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
-from webhook.constraint.targets import json
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.targets.declared import InvalidTarget, read_target
+from webhook.constraint.targets.documents import DocumentTarget
 from webhook.policies.assertion import AssertionFailure
 from webhook.policies.manifests import UnreadableFile, read_file, read_values
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses
+    from webhook.constraint.target import Target
     from webhook.policies.suite import Case, Suite, SuiteTest
     from webhook.policies.suite_filter import Filter
 
@@ -43,7 +51,8 @@ class _Failure(Exception):
 class SuiteRunner:
     """Runs suites, each test with a client of its own."""
 
-    def __init__(self, new_client: Callable[[], Client], selected: Filter) -> None:
+    def __init__(self, new_client: Callable[[Sequence[Target]], Client], selected: Filter) -> None:
+        """``new_client`` makes one that knows the targets given besides those it always does."""
         self._new_client = new_client
         self._filter = selected
 
@@ -64,7 +73,7 @@ class SuiteRunner:
         error = ""
         cases: tuple[CaseResult, ...] = ()
         try:
-            client = self._new_client()
+            client = self._new_client(_targets(folder, test))
             _add_template(client, folder, test)
             refusal = _add_constraint(client, folder, test)
             if test.invalid:
@@ -105,6 +114,19 @@ def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
         f"constraint should have failed schema validation: got {found} but want "
         "schema validation failed"
     )
+
+
+def _targets(folder: Path, test: SuiteTest) -> list[Target]:
+    """The target that the test's template is for, where a file declares it."""
+    if not test.target:
+        return []
+    document, path = _first(folder, test.target, "Target")
+    if not declares_target(document):
+        raise _Failure(f'path "{path}": not a Target')
+    try:
+        return [read_target(document)]
+    except InvalidTarget as error:
+        raise _Failure(f"adding target: {error}") from None
 
 
 def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
@@ -186,8 +208,16 @@ def _check_case(
     if not case.assertions:
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
-    of_documents = any(entry.target.name == json.NAME for entry in client.snapshot.entries)
-    documents = _read_any(path) if of_documents else _read(path, "object")
+    # A template of such a target is asked about nothing else.
+    target = next(
+        (
+            one
+            for entry in client.snapshot.entries
+            if isinstance(one := entry.target, DocumentTarget)
+        ),
+        None,
+    )
+    documents = _read(path, "object") if target is None else _read_any(path)
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
     if len(documents) != 1:
@@ -197,12 +227,15 @@ def _check_case(
         )
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
-    if of_documents:
-        # By its name in the suite; a template of this target is asked about nothing else.
-        responses = _ask(client, Document(documents[0], case.object), case.object, printed)
+    if target is None:
+        answers = [_review(client, expansion, documents[0], printed)]
     else:
-        responses = _review(client, expansion, documents[0], printed)
-    messages = [result.msg for result in responses.results]
+        try:
+            reviewed = list(target.documents(documents[0], case.object))
+        except ReviewError as error:
+            raise _Failure(str(error)) from None
+        answers = [_ask(client, one, one.name, printed) for one in reviewed]
+    messages = [result.msg for responses in answers for result in responses.results]
     for assertion in case.assertions:
         assertion.check(messages)
 

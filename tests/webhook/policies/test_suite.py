@@ -139,7 +139,7 @@ class Suites:
         """The result of that test."""
         self.suite(*cases, **test)
         (suite,) = find_suites(self.path)
-        (result,) = SuiteRunner(client, Filter()).run(suite).tests
+        (result,) = SuiteRunner(lambda _: client(), Filter()).run(suite).tests
         return result
 
     def error(self, *cases, **test):
@@ -292,7 +292,7 @@ def test_skips_are_counted_and_printed_lines_kept(suites):
     assert result.cases[0].printed == ("seen web",)
     assert result.cases[1].skipped
     (suite,) = find_suites(suites.path)
-    summary = summarize([SuiteRunner(client, Filter("later")).run(suite)])
+    summary = summarize([SuiteRunner(lambda _: client(), Filter("later")).run(suite)])
     assert (summary.passed, summary.skipped, summary.ok) == (0, 2, True)
 
 

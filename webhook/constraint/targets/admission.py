@@ -33,6 +33,10 @@ class AdmissionTarget:
         """The schema of ``spec.match``."""
         return MATCH_SCHEMA
 
+    def spec_schema(self) -> Mapping[str, Any]:
+        """Nothing else."""
+        return {}
+
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
         """Check the selectors, which the schema cannot."""
         validate_selectors(constraint)

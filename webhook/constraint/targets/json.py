@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import wildcard
-from webhook.constraint.review import Document, Review
-from webhook.constraint.target import CompiledMatch
+from webhook.constraint.review import Document
+from webhook.constraint.targets.documents import DocumentTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Callable, Mapping
 
 NAME: Final = "json"
 
@@ -30,47 +30,21 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-class JsonTarget:
-    """Reviews :class:`~webhook.constraint.review.Document`."""
+class JsonTarget(DocumentTarget):
+    """Reviews each document whole, under its file's name."""
 
-    @property
-    def name(self) -> str:
-        """The target's name in templates."""
-        return NAME
+    name = NAME
 
     def match_schema(self) -> dict[str, Any]:
         """The schema of ``spec.match``."""
         return _SCHEMA
 
-    def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """The schema says everything."""
-
-    def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``: documents are keyed by their name."""
+    def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
+        """By the document's name."""
         names = match.get("names") or ()
         test = wildcard.any_of(names) if names else None
+        return lambda document: test is None or test(document.name)
 
-        def selects(key: Hashable) -> bool:
-            return test is None or test(str(key))
-
-        def full(review: Review) -> bool:
-            return selects(review.key)
-
-        return CompiledMatch(selects=selects, residual=None, residual_key="", full=full)
-
-    def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
-        """A document is reviewed as it is."""
-        del namespaces
-        if type(value) is not Document:
-            return None
-        return Review(target=NAME, document=value.value, key=value.name)
-
-    def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
-        """No document is."""
-        del review, namespaces
-        return False
-
-    def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """Documents are not kept as data."""
-        del obj
-        return None
+    def documents(self, value: Any, name: str) -> tuple[Document, ...]:
+        """A file's value is one document, whatever it is."""
+        return (Document(value, name, NAME, name),)

@@ -20,7 +20,8 @@ def _wildcards(description: str) -> dict[str, Any]:
     return {"type": "array", "description": description, "items": items}
 
 
-def _selector(description: str) -> dict[str, Any]:
+def selector_schema(description: str) -> dict[str, Any]:
+    """The schema of a label selector."""
     requirement = {
         "type": "object",
         "required": ["key", "operator"],
@@ -71,13 +72,13 @@ MATCH_SCHEMA: Final[dict[str, Any]] = {
                 },
             },
         },
-        "labelSelector": _selector("Selects by the object's labels."),
+        "labelSelector": selector_schema("Selects by the object's labels."),
         "name": {
             "type": "string",
             "description": "The object's name; a * in front or at the end stands for anything.",
             "pattern": WILDCARD_PATTERN,
         },
-        "namespaceSelector": _selector(
+        "namespaceSelector": selector_schema(
             "Selects by the labels of the object's Namespace, or of the object if it is one."
         ),
         "namespaces": _wildcards(

@@ -1,0 +1,238 @@
+"""``waddle test`` and ``verify`` by targets other than admission."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.policies.test_config_validator import LIBRARY
+from tests.webhook.policies.test_config_validator import constraint as old_constraint
+from tests.webhook.policies.test_config_validator import template as old_template
+
+TARGET = """apiVersion: targets.waddle.dev/v1alpha1
+kind: Target
+metadata: {name: compose.example.com}
+spec:
+  reviews: services.*
+  match:
+    images: {path: image, separator: "/"}
+"""
+
+
+def template(target, rego):
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "found"},
+        "spec": {
+            "crd": {"spec": {"names": {"kind": "Found"}}},
+            "targets": [{"target": target, "rego": f"package p\n{rego}"}],
+        },
+    }
+
+
+def constraint(**match):
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Found",
+        "metadata": {"name": "every"},
+        "spec": {"match": match, "severity": "high"},
+    }
+
+
+def write(path, *documents):
+    path.write_text(yaml.safe_dump_all(documents))
+    return path
+
+
+def change(address, acl):
+    change = {"actions": ["create"], "after": {"acl": acl}}
+    return {"name": "x", "address": address, "type": "aws_s3_bucket", "change": change}
+
+
+@pytest.fixture
+def plans(tmp_path):
+    """Policies about buckets, and a plan that makes two."""
+    rego = """violation[{"msg": msg}] {
+  input.review.change.after.acl == "public-read"
+  msg := sprintf("%v is public", [input.review.address])
+}"""
+    target = "validation.resourcechange.terraform.cloud.google.com"
+    match = {"excludedAddresses": ["module.spared.**"]}
+    write(tmp_path / "p.yaml", template(target, rego), constraint(**match))
+    changes = [
+        change("aws_s3_bucket.a", "public-read"),
+        change("module.spared.aws_s3_bucket.b", "public-read"),
+        change("aws_s3_bucket.c", "private"),
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps({"resource_changes": changes}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["terraform", "validation.resourcechange.terraform.cloud.google.com"]
+)
+def test_a_plan_is_reviewed_change_by_change(plans, name):
+    run = waddle("test", f"--target={name}", "-f", "p.yaml", "-f", "plan.json", cwd=plans)
+
+    assert run.returncode == 1
+    assert run.stdout.count("is public") == 1
+    assert "aws_s3_bucket.a is public" in run.stdout
+    assert "3 documents" in run.stdout
+
+
+def test_a_file_that_is_no_plan_hides_nothing_of_the_others(plans):
+    (plans / "other.json").write_text('{"a": 1}')
+
+    run = waddle(
+        "test",
+        "--target=terraform",
+        "-f",
+        "p.yaml",
+        "-f",
+        "other.json",
+        "-f",
+        "plan.json",
+        cwd=plans,
+    )
+
+    assert run.returncode == 1
+    assert "aws_s3_bucket.a is public" in run.stdout
+    assert "reading: other.json: no Terraform plan" in run.stderr
+    alone = waddle("test", "--target=terraform", "-f", "p.yaml", "-f", "other.json", cwd=plans)
+    assert alone.returncode == 1
+    assert "reading: other.json: no Terraform plan" in alone.stderr
+
+
+def test_a_target_that_nobody_knows_is_told_with_those_there_are(plans):
+    (plans / "target.yaml").write_text(TARGET)
+
+    run = waddle(
+        "test", "--target=tf", "-f", "p.yaml", "-f", "plan.json", "-f", "target.yaml", cwd=plans
+    )
+
+    assert run.returncode == 1
+    assert (
+        'there is no target "tf": there are admission, json, terraform, gcp, compose.example.com'
+        in run.stderr
+    )
+
+
+def test_a_target_is_declared_beside_its_policies(tmp_path):
+    rego = 'violation[{"msg": msg}] { msg := sprintf("%v is not ours", [input.review.image]) }'
+    (tmp_path / "target.yaml").write_text(TARGET)
+    match = {"excludedImages": ["ours/**"]}
+    write(tmp_path / "p.yaml", template("compose.example.com", rego), constraint(**match))
+    services = {"a": {"image": "ours/a"}, "b": {"image": "theirs/b"}}
+    write(tmp_path / "compose.yaml", {"services": services})
+
+    run = waddle("test", "--target=compose.example.com", "-f", ".", cwd=tmp_path)
+
+    assert run.returncode == 1
+    assert run.stdout.count("is not ours") == 1
+    assert "compose.yaml.services.b" in run.stdout
+    # Policies for other targets are no fault where objects of Kubernetes are reviewed.
+    write(tmp_path / "pod.yaml", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    (tmp_path / "compose.yaml").unlink()
+    assert waddle("test", "-f", ".", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (TARGET.replace("reviews", "review"), "adding target: invalid Target compose.example.com"),
+        (f"{TARGET}---\n{TARGET}", "adding target: compose.example.com is declared twice"),
+        (TARGET.replace("compose.example.com", "json"), "json is declared twice, or comes with"),
+    ],
+)
+def test_a_declaration_that_cannot_be_used_is_told_with_its_place(tmp_path, text, told):
+    (tmp_path / "target.yaml").write_text(text)
+
+    run = waddle("test", "--target=json", "-f", "target.yaml", cwd=tmp_path)
+
+    assert run.returncode == 1
+    assert told in run.stderr
+    assert "(target.yaml:" in run.stderr
+
+
+def test_config_validators_older_policies_run_with_their_library(tmp_path):
+    write(tmp_path / "p.yaml", old_template(), old_constraint(target=["organization/*"]))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "l.rego").write_text(LIBRARY)
+    (tmp_path / "lib" / "l_test.rego").write_text("package validator.gcp.lib\nnonsense")
+    assets = [
+        {"name": "a", "asset_type": "t", "ancestry_path": "organization/1", "resource": {}},
+        {"name": "b", "asset_type": "u", "ancestry_path": "organization/1", "resource": {}},
+        {"name": "c", "asset_type": "t", "ancestry_path": "folders/1", "resource": {}},
+    ]
+    (tmp_path / "assets.json").write_text(json.dumps(assets))
+    arguments = ("test", "--target=gcp", "-f", "p.yaml", "-f", "assets.json", "-o", "json")
+
+    run = waddle(*arguments, "--library", "lib", cwd=tmp_path)
+
+    (result,) = json.loads(run.stdout)
+    assert result["msg"] == "data.validator is only text"
+    assert result["constraint"]["metadata"]["name"] == "old-one"
+    missing = waddle(*arguments, "--library", "nowhere", cwd=tmp_path)
+    assert missing.returncode == 1
+    assert 'reading: path "nowhere": No such file or directory' in missing.stderr
+    without = waddle(*arguments, cwd=tmp_path)
+    assert without.returncode == 1
+    assert "undefined function" in without.stderr
+
+
+def test_suites_are_about_documents_where_their_template_is(plans):
+    (plans / "target.yaml").write_text(TARGET)
+    image = 'violation[{"msg": input.review.image}] { true }'
+    write(plans / "compose-template.yaml", template("compose.example.com", image))
+    write(plans / "compose-constraint.yaml", constraint(images=["theirs/*"]))
+    services = {"a": {"image": "ours/a"}, "b": {"image": "theirs/b"}}
+    write(plans / "compose.yaml", {"services": services})
+    policies = list(yaml.safe_load_all((plans / "p.yaml").read_text()))
+    write(plans / "template.yaml", policies[0])
+    write(plans / "constraint.yaml", policies[1])
+
+    def case(name, violations):
+        return {"name": name, "object": name, "assertions": [{"violations": violations}]}
+
+    tests = [
+        {
+            "name": "plan",
+            "template": "template.yaml",
+            "constraint": "constraint.yaml",
+            "cases": [case("plan.json", 1)],
+        },
+        {
+            "name": "declared",
+            "target": "target.yaml",
+            "template": "compose-template.yaml",
+            "constraint": "compose-constraint.yaml",
+            "cases": [case("compose.yaml", 1), case("plan.json", 0)],
+        },
+        {
+            "name": "wrong file",
+            "template": "template.yaml",
+            "constraint": "constraint.yaml",
+            "cases": [case("compose.yaml", 0)],
+        },
+        {
+            "name": "no target",
+            "target": "template.yaml",
+            "template": "template.yaml",
+            "constraint": "constraint.yaml",
+        },
+    ]
+    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
+    write(plans / "suite.yaml", suite)
+
+    run = waddle("verify", "suite.yaml", "-o", "json", cwd=plans)
+
+    assert run.returncode == 1, run.stderr
+    assert "compose.yaml: no Terraform plan" in run.stdout
+    assert "not a Target" in run.stdout
+    for name in ("plan", "declared"):
+        alone = waddle("verify", "suite.yaml", "--run", f"{name}//", cwd=plans)
+        assert alone.returncode == 0, (name, alone.stdout)

@@ -1,0 +1,130 @@
+"""Google Cloud's assets, as Cloud Asset Inventory exports them: each asset is a review.
+
+The target of config-validator (pkg/gcptarget, pkg/asset) under its name, so that its library of
+policies runs as it is. ``spec.match`` has ``ancestries`` and ``excludedAncestries`` (before:
+``target`` and ``exclude``), globs over the path of organisation, folders and project.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import InvalidConstraint, ReviewError
+from webhook.constraint.review import Document
+from webhook.constraint.targets.documents import DocumentTarget
+from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+NAME: Final = "validation.gcp.forsetisecurity.org"
+
+_SUBJECTS: Final = (
+    ("resource", dict),
+    ("iam_policy", dict),
+    ("org_policy", object),
+    ("v2_org_policies", object),
+    ("access_policy", dict),
+    ("access_level", dict),
+    ("service_perimeter", dict),
+)
+"""What an asset is about: one of these. Of some the real one only asks whether they are there."""
+
+_NUMBER: Final = re.compile(r"[0-9]+\*{0,2}", re.ASCII)
+_PROJECT: Final = re.compile(r"[a-z][a-z0-9-]{5,27}[a-z0-9]", re.ASCII)
+_PLURALS: Final = (
+    ("organization/", "organizations/"),
+    ("folder/", "folders/"),
+    ("project/", "projects/"),
+)
+
+
+class GcpTarget(DocumentTarget):
+    """Reviews assets, one in a document or many in a list."""
+
+    name = NAME
+
+    def match_schema(self) -> dict[str, Any]:
+        """The schema of ``spec.match``."""
+        names = ("target", "exclude", "ancestries", "excludedAncestries")
+        return {"type": "object", "properties": dict.fromkeys(names, LIST_SCHEMA)}
+
+    def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
+        """By an asset's ancestry."""
+        meant = compile_globs(
+            _ancestries(match, "ancestries", "target"),
+            _ancestries(match, "excludedAncestries", "exclude"),
+            "/",
+        )
+        return lambda asset: meant(asset.value["ancestry_path"])
+
+    def documents(self, value: Any, name: str) -> Iterator[Document]:
+        """The assets by their names."""
+        for number, asset in enumerate(value if type(value) is list else [value]):
+            place = f"{name}: asset {number}" if type(value) is list else name
+            yield Document(_asset(asset, place), asset["name"], NAME, name)
+
+
+def normal_ancestry(path: str) -> str:
+    """The path with the plurals that later versions of the inventory write."""
+    for old, new in _PLURALS:
+        path = path.replace(old, new)
+    return path
+
+
+def _asset(asset: Any, place: str) -> dict[str, Any]:
+    """The asset with its ``ancestry_path``; raises ReviewError for what is none."""
+    if type(asset) is not dict:
+        raise ReviewError(f"{place}: no asset: expected an object, got {type(asset).__name__}")
+    for field in ("name", "asset_type"):
+        if type(asset.get(field)) is not str:
+            raise ReviewError(f"{place}: no asset: no {field}")
+    ancestors = asset.get("ancestors")
+    if type(ancestors) is list and all(type(item) is str for item in ancestors):
+        path = "/".join(reversed(ancestors))  # They begin at the asset's own project.
+    elif type(asset.get("ancestry_path")) is str:
+        path = normal_ancestry(asset["ancestry_path"])
+    else:
+        raise ReviewError(f"{place}: asset missing ancestry information")
+    about = [
+        field
+        for field, kind in _SUBJECTS
+        if asset.get(field) is not None and isinstance(asset[field], kind)
+    ]
+    if not about:
+        raise ReviewError(f"{place}: asset without any of: {', '.join(dict(_SUBJECTS))}")
+    if len(about) > 1:
+        raise ReviewError(f"{place}: malformed asset has more than one of: {', '.join(about)}")
+    return {**asset, "ancestry_path": path}
+
+
+def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] | None:
+    if field in match and before in match:
+        raise InvalidConstraint(
+            f"only one of spec.match.{field} and spec.match.{before} can be specified"
+        )
+    name = field if field in match else before
+    found = patterns(match, name)
+    for pattern in found or ():
+        _check_ancestry(pattern, name)
+    return found
+
+
+def _check_ancestry(pattern: str, field: str) -> None:
+    """Refuse what can be no ancestry: organisation, folders, project in that order."""
+    below, in_project = False, False
+    for number, part in enumerate(pattern.split("/")):
+        fits = True
+        if part in ("organizations", "folders"):
+            fits = not in_project and not (below and part == "organizations")
+            below = True
+        elif part == "projects":
+            in_project = True
+        elif part not in ("*", "**", "unknown") and not _NUMBER.fullmatch(part):
+            fits = in_project and _PROJECT.fullmatch(part) is not None
+        if not fits:
+            raise InvalidConstraint(
+                f"invalid glob in spec.match.{field}: unexpected item {part} element {number} "
+                f"in {pattern}"
+            )

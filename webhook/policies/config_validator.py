@@ -1,0 +1,130 @@
+"""Policies as config-validator had them before it took the framework's form.
+
+Its public library is written so: templates of version v1alpha1 whose ``targets`` is a map and
+whose rule is ``deny``, which reads ``input.asset`` and ``input.constraint.spec.parameters`` and
+calls functions of a folder of libraries below ``data.validator``; names with underscores. Here
+they become templates and constraints of today's form, as its loader makes them
+(pkg/gcv/configs/config.go).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint import constraint, template
+from webhook.constraint.targets.gcp import normal_ancestry
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.lexer import Source, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ORIGINAL_NAME: Final = "validation.gcp.forsetisecurity.org/originalName"
+"""The annotation that keeps the name that an object had in its file."""
+
+_LIBRARY: Final = "validator"
+"""What stands below ``data`` in libraries, and below ``data.lib`` once they are a template's."""
+
+_ADAPTER: Final = """
+violation[{"msg": message, "details": metadata}] {
+	deny[{"msg": message, "details": metadata}] with input as {
+		"asset": input.review,
+		"constraint": {"spec": {"parameters": input.parameters}},
+	}
+}
+"""
+
+
+def modernised(document: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
+    """The policy in today's form; itself where it is of that form already, or no policy."""
+    gvk = gvk_of(document)
+    if gvk.version != "v1alpha1":
+        return document
+    if gvk.group_kind == (template.GROUP, template.KIND):
+        return _template(document, libraries)
+    return _constraint(document) if gvk.group == constraint.GROUP else document
+
+
+def below_lib(rego: str) -> str:
+    """A module whose own package, and what it names below ``data``, moved from ``validator``."""
+    found = tokenize(Source("", rego), t.KEYWORDS)
+    kinds, texts = found.kinds, found.texts
+    inserted: list[int] = []
+    for at in range(len(kinds) - 2):
+        if texts[at] == "package" and texts[at + 1] == _LIBRARY:
+            inserted.append(found.starts[at + 1])
+        elif texts[at] == "data" and texts[at + 1] == "." and texts[at + 2] == _LIBRARY:
+            inserted.append(found.starts[at + 2])
+    parts, before = [], 0
+    for place in inserted:
+        parts += [rego[before:place], "lib."]
+        before = place
+    return "".join([*parts, rego[before:]])
+
+
+def _template(document: dict[str, Any], libraries: Sequence[str]) -> dict[str, Any]:
+    spec = document.get("spec")
+    targets = spec.get("targets") if type(spec) is dict else None
+    if type(spec) is not dict or type(targets) is not dict:
+        return document
+    kind = template.kind_of(document)
+    return {
+        **document,
+        "metadata": _named(document, kind.lower() or name_of(document)),
+        "spec": {
+            **spec,
+            "targets": [
+                _target(name, said, libraries) if type(said) is dict else said
+                for name, said in targets.items()
+            ],
+        },
+    }
+
+
+def _target(name: str, said: Mapping[str, Any], libraries: Sequence[str]) -> dict[str, Any]:
+    target: dict[str, Any] = {**said, "target": name}
+    if type(said.get("rego")) is str:
+        target["rego"] = below_lib(f"{said['rego']}\n{_ADAPTER}")
+        target["libs"] = [*said.get("libs", ()), *map(below_lib, libraries)]
+    return target
+
+
+def _constraint(document: dict[str, Any]) -> dict[str, Any]:
+    name = name_of(document)
+    changed = {**document, "metadata": _named(document, name.lower().replace("_", "-"))}
+    spec = document.get("spec")
+    match = spec.get("match") if type(spec) is dict else None
+    if type(spec) is dict and type(match) is dict:
+        changed["spec"] = {
+            **spec,
+            "match": {
+                field: _ancestries(said) if field in ("target", "exclude") else said
+                for field, said in match.items()
+            },
+        }
+    return changed
+
+
+def _ancestries(said: Any) -> Any:
+    """Patterns from before ``**`` was known: a ``*`` stood for whatever follows."""
+    if type(said) is not list or not all(type(item) is str for item in said):
+        return said
+    return [
+        re.sub(r"/\*/", "/**/", re.sub(r"/\*\Z", "/**", normal_ancestry(item))) for item in said
+    ]
+
+
+def _named(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    metadata = document.get("metadata")
+    found = dict(metadata) if type(metadata) is dict else {}
+    before = name_of(document)
+    if name != before:
+        annotations = found.get("annotations")
+        found["annotations"] = {
+            **(annotations if type(annotations) is dict else {}),
+            ORIGINAL_NAME: before,
+        }
+        found["name"] = name
+    return found
