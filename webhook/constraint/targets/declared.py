@@ -37,7 +37,7 @@ _KEYS: Final = {"path", "as", "of", "separator"}
 _SPEC_KEYS: Final = {"description", "reviews", "name", "match"}
 
 
-class InvalidTarget(ConstraintFrameworkError):  # noqa: N818  # as its siblings
+class InvalidTarget(ConstraintFrameworkError):  # as its siblings
     """A declared target that cannot be used."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.constraint.errors import InvalidConstraint
-from webhook.rego.builtins.globs import compiled
 from webhook.rego.errors import BuiltinError
 
 if TYPE_CHECKING:
@@ -36,6 +35,9 @@ def compile_globs(
     In the syntax of github.com/gobwas/glob: ``*`` and ``?`` stop at the separator, ``**`` does
     not. Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
+    # Here and not above: most policies have no globs, and this is a family of built-ins.
+    from webhook.rego.builtins.globs import compiled  # noqa: PLC0415
+
     try:
         wanted = None if included is None else [compiled(one, separator) for one in included]
         unwanted = [compiled(one, separator) for one in excluded or ()]
