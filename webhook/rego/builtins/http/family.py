@@ -1,6 +1,6 @@
 """``http.send`` (OPA reference, "HTTP"): off unless the caller lends a client.
 
-``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpSender`
+``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpClient`
 or anything with its methods. Equal requests of one query are sent once.
 Responses are kept between queries when the request says so: as long as
 ``force_cache_duration_seconds`` or the response's ``max-age`` has it.
