@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import httptools
 
 from webhook.server import head, limits
+from webhook.server.body import Body
 from webhook.server.exchange import JSON, Exchange
 from webhook.server.status import failure
 
@@ -33,16 +34,13 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 Ending = Literal["", "linger", "closing"]
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """The requests and responses of one connection, in order."""
 
     __slots__ = (
         "_armed",
         "_body",
-        "_body_bound",
-        "_body_size",
         "_chunk_size",
-        "_chunks",
         "_completed",
         "_current",
         "_drops",
@@ -53,13 +51,10 @@ class Connection(asyncio.Protocol):
         "_raw_size",
         "_reading",
         "_refusal",
-        "_reserved",
         "_scope",
         "_target",
-        "_too_large",
         "_transport",
         "_url",
-        "_waits",
         "application",
         "deadline",
         "hub",
@@ -88,13 +83,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: bytes | bytearray = b""
-        self._body_size = 0
-        self._body_bound = limits.LARGE_BODY_BYTES  # what needs a place, or cannot be taken
-        self._too_large = False
-        self._chunks = 0
-        self._reserved = 0  # of the hub's place for large bodies
-        self._waits = False  # for such a place
+        self._body = Body(hub)
         self._drops = False  # something has arrived lately that is not taken
 
     # --- the transport's callbacks ---------------------------------------------------------------
@@ -114,13 +103,21 @@ class Connection(asyncio.Protocol):
             return
         self._scope = head.connection_scope(transport)
 
-    def data_received(self, data: bytes) -> None:
-        """Bytes have arrived."""
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
+        """Where bytes are read to that have arrived; they are parsed before anything else is read."""
+        return self.hub.reads if self._refusal is None else self.hub.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes are there."""
+        self.receive(self.hub.buffer[:nbytes])
+
+    def receive(self, data: bytes | memoryview) -> None:
+        """Go on with bytes that have arrived."""
         if self._refusal is not None:
             # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
             self._drops = True
             self._transport.pause_reading()
-            self.hub.drop_later(self)
+            self.hub.dropping.wait(self)
             return
         self._completed = False
         self._chunk_size = len(data)
@@ -136,6 +133,10 @@ class Connection(asyncio.Protocol):
             self._check_raw()
         if self._current is None:
             self._settle()
+        if (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
+            # More is to come of a large body, and others have some, too: in its turn.
+            self._transport.pause_reading()
+            self.hub.large.turns.wait(self)
 
     def _settle(self) -> None:
         """No request is under way: answer a refusal, or set the time for what is waited for."""
@@ -152,7 +153,7 @@ class Connection(asyncio.Protocol):
         """The connection is no more; its requests need no answer."""
         self.deadline = NEVER
         self.hub.left(self)
-        self._release_body()
+        self._body.release(self)
         for exchange in (self._current, *self._pending):
             if exchange is not None:
                 exchange.disconnected()
@@ -202,10 +203,11 @@ class Connection(asyncio.Protocol):
             )
         elif len(headers) > limits.HEADERS_MAX:
             self._check_head(0)
-        self._body_bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
+        body = self._body
+        body.bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
         # The parser has accepted the number.
         length = int(fields.get(b"content-length", 0))
-        if length > self._body_bound:
+        if length > body.bound:
             self._expect_large(length)
         fault = head.fault_in(headers, fields, self._parser.get_http_version())
         if fault is not None:
@@ -220,9 +222,8 @@ class Connection(asyncio.Protocol):
 
     def on_chunk_header(self) -> None:
         """Another chunk begins."""
-        self._chunks += 1
-        least = limits.CHUNK_BYTES_MIN
-        if self._chunks > limits.CHUNKS_FREE + self._body_size // least:
+        if not self._body.add_chunk():
+            least = limits.CHUNK_BYTES_MIN
             self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
             raise ValueError("no more of this is parsed")  # the first reason stands
 
@@ -230,16 +231,9 @@ class Connection(asyncio.Protocol):
         """A part of the body."""
         if self._refusal is not None:
             return
-        hub, size = self.hub, len(body)
-        if not self._body:
-            self._body = body
-        elif type(self._body) is bytearray:
-            self._body += body
-        else:  # In one piece: a list of parts would hold an object for each of them.
-            self._body = bytearray(self._body) + body
-        self._body_size += size
-        hub.waiting_bytes += size
-        if self._body_size > self._body_bound:
+        hub, whole = self.hub, self._body
+        whole.add(body)
+        if whole.size > whole.bound:
             self._exceed()
         if hub.waiting_bytes > hub.limits.waiting_bytes_max:
             self._refuse(429, "overload", "too many bytes wait for review: try again")
@@ -248,8 +242,8 @@ class Connection(asyncio.Protocol):
         """The request is complete: queue it."""
         self._reading = "start"
         self._completed = True
-        self._chunks = 0
-        if self._too_large:
+        self._body.complete()
+        if self._body.too_large:
             self._refuse_body()
         if self._refusal is not None:
             return
@@ -271,7 +265,6 @@ class Connection(asyncio.Protocol):
         if self._target[0] != self._url and not self._read_target(self._url):
             self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
             return None
-        body = self._body
         parser = self._parser
         scope = self._scope.copy()
         scope["http_version"] = version = parser.get_http_version()
@@ -280,12 +273,11 @@ class Connection(asyncio.Protocol):
         scope["headers"] = self._headers
         scope["received_at"] = time.monotonic()
         # The bytes go over to the exchange, and with them their place in the hub's count.
-        self._body = b""
-        self._body_size = 0
+        body, reserved = self._body.hand_over()
         exchange = Exchange(
             self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
         )
-        exchange.reserved, self._reserved = self._reserved, 0
+        exchange.reserved = reserved
         return exchange
 
     def _read_target(self, url: bytes) -> bool:
@@ -328,7 +320,7 @@ class Connection(asyncio.Protocol):
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
-        seconds = self.hub.limits.seconds_for(self._reading, large=self._reserved > 0)
+        seconds = self.hub.limits.seconds_for(self._reading, large=self._body.reserved > 0)
         self.deadline = time.monotonic() + seconds
 
     def _discharge(self, exchange: Exchange) -> None:
@@ -338,56 +330,42 @@ class Connection(asyncio.Protocol):
             self.hub.in_flight -= 1
         exchange.release_body(self.hub)
 
-    def _release_body(self) -> None:
-        hub = self.hub
-        hub.waiting_bytes -= self._body_size
-        self._body_size = 0
-        self._body = b""
-        if self._waits:
-            self._waits = False
-            hub.leave_line(self)
-        if self._reserved:
-            size, self._reserved = self._reserved, 0
-            hub.release(size)
-
     # --- large bodies ----------------------------------------------------------------------------
 
     def _expect_large(self, length: int) -> None:
         """A body of this length is to come: it needs a place, or is more than is ever taken."""
-        bound = self.hub.limits.body_bytes_max
+        bound, body = self.hub.limits.body_bytes_max, self._body
         if length > bound:
             # Whose it is stands in its beginning.
-            self._too_large = True
-            self._body_bound = limits.PREFIX_BYTES
+            body.too_large = True
+            body.bound = limits.PREFIX_BYTES
             if self._responder() is None:
                 self._refuse_body()
             return
-        self._body_bound = bound
+        body.bound = bound
         if self._current is not None:
             self._refuse(400, "pipelined", "a large body was sent without awaiting an answer")
-        elif self.hub.reserve(self, length):
-            self._reserved = length
-        else:  # What has arrived already is taken, and no more for now.
-            self._waits = True
+        elif not body.reserve(self, length):
+            # What has arrived already is taken, and no more for now.
             self._transport.pause_reading()
 
     def _exceed(self) -> None:
         """The body is larger than what there is room for."""
-        bound = self.hub.limits.body_bytes_max
-        if self._too_large or self._body_size > bound:
+        bound, body = self.hub.limits.body_bytes_max, self._body
+        if body.too_large or body.size > bound:
             self._refuse_body()
         else:  # Its length was not told.
             self._expect_large(bound)
 
     def let_in(self, size: int) -> None:
         """Go on reading a large body: there is a place for it now."""
-        self._waits = False
-        self._reserved = size
-        self._transport.resume_reading()
+        self._body.waits = False
+        self._body.reserved = size
+        self.hub.large.turns.wait(self)
         self._rearm()
 
-    def drop_more(self) -> None:
-        """Read a little more of what is dropped."""
+    def read_more(self) -> None:
+        """Read a little more: its turn has come."""
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -407,7 +385,7 @@ class Connection(asyncio.Protocol):
             self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
 
     def _refuse_body(self) -> None:
-        self._too_large = True
+        self._body.too_large = True
         limit = self.hub.limits.body_bytes_max
         message = f"request entity is too large; limit is {limit} bytes"
         self._refuse(413, "body_too_large", message)
@@ -432,9 +410,9 @@ class Connection(asyncio.Protocol):
         """Answer what was refused, then read a little longer so that the answer arrives."""
         assert self._refusal is not None
         status, reason, message = self._refusal
-        responder = self._responder() if self._too_large and status == 413 else None
-        prefix = bytes(self._body[: limits.PREFIX_BYTES])
-        self._release_body()
+        responder = self._responder() if self._body.too_large and status == 413 else None
+        prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
+        self._body.release(self)
         self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER
@@ -467,7 +445,7 @@ class Connection(asyncio.Protocol):
             self.abort("")
         elif self._reading == "start":
             self._close("shutdown" if self.hub.draining else "idle")
-        elif self._waits:
+        elif self._body.waits:
             self._refuse(429, "overload", "large requests are being reviewed: try again")
             self._transport.resume_reading()
             self._answer_refusal()

@@ -161,7 +161,7 @@ class Exchange:
         self.body = b""
         if self.reserved:
             size, self.reserved = self.reserved, 0
-            hub.release(size)
+            hub.large.release(size)
 
     def disconnected(self) -> None:
         """The client has gone."""

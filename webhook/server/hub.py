@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.metrics.admission import REFUSED
 from webhook.metrics.server import CLOSED
+from webhook.server.large_bodies import LargeBodies
+from webhook.server.turns import Turns
 
 if TYPE_CHECKING:
     import socket
@@ -29,11 +31,15 @@ against a loop's turn (some 20 µs), short against what a client notices."""
 RETRY_SECONDS: Final = 1
 """After how long a request that was too many shall come again, once."""
 
-DROP_SECONDS: Final = 0.001
-"""Between reads of what is dropped, of all connections together: each may be 256 KiB, which take
-half a millisecond to decrypt."""
-
 _RETRY: Final = ((b"retry-after", b"%d" % RETRY_SECONDS),)
+
+
+READ_BYTES: Final = 64 * 1024
+"""Read of one connection before others are read. It comes in records of 16 KiB: for each the thread
+gives up the interpreter, and where another computes has it back after a switch interval."""
+
+DROPPED_BYTES: Final = 256 * 1024
+"""Read in a turn of what is dropped: what uvloop takes from a socket in one go."""
 
 
 class Waiting(Protocol):
@@ -62,20 +68,6 @@ class Member(Protocol):
         """Close at once."""
 
 
-class LargeBody(Protocol):
-    """A connection that waits until a large body may be read."""
-
-    def let_in(self, size: int) -> None:
-        """Go on reading: there is a place for this many bytes now."""
-
-
-class RefusedConnection(Protocol):
-    """A connection whose input is dropped until it is closed."""
-
-    def drop_more(self) -> None:
-        """Read a little more of it."""
-
-
 class Hub:
     """One port's connections and requests. Only its event loop's thread may use it.
 
@@ -94,8 +86,13 @@ class Hub:
         self.in_flight = 0
         """Requests queued, and neither answered nor without their client: connections count down."""
         self.waiting_bytes = 0
-        self._large_bytes = 0
-        self._large_waiting: deque[tuple[LargeBody, int]] = deque()
+        self.buffer = memoryview(bytearray(DROPPED_BYTES))
+        """What a connection reads at a time, and has parsed when another reads; of all this only
+        what is dropped."""
+        self.reads = self.buffer[:READ_BYTES]
+        self.large = LargeBodies(limits.body_bytes_max)
+        self.dropping = Turns()
+        """Of connections whose input is dropped until they are closed."""
         self.draining = False
         self.at_once: Mapping[str, Responder] = {}
         """By path, what the application answers without waiting, hence without a task."""
@@ -106,7 +103,6 @@ class Hub:
         """Set when the last connection has gone, for a listener that waits for that."""
         self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
-        self._dropping: deque[RefusedConnection] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tick()
@@ -127,50 +123,6 @@ class Hub:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._run)
         return True
-
-    def reserve(self, connection: LargeBody, size: int) -> bool:
-        """Take a place for a large body, or else a place in the line of those that wait for one.
-
-        Together they are no larger than the largest body may be, so that small ones always
-        have room: a few large ones wait for each other instead.
-        """
-        if not self._large_waiting and self._fits(size):
-            self._large_bytes += size
-            return True
-        self._large_waiting.append((connection, size))
-        return False
-
-    def leave_line(self, connection: LargeBody) -> None:
-        """Wait no more for a place."""
-        self._large_waiting = deque(
-            item for item in self._large_waiting if item[0] is not connection
-        )
-        self._let_in()
-
-    def release(self, size: int) -> None:
-        """Give a place back, and let in who waits for it."""
-        self._large_bytes -= size
-        self._let_in()
-
-    def _fits(self, size: int) -> bool:
-        return self._large_bytes + size <= self.limits.body_bytes_max
-
-    def _let_in(self) -> None:
-        while self._large_waiting and self._fits(self._large_waiting[0][1]):
-            connection, size = self._large_waiting.popleft()
-            self._large_bytes += size
-            connection.let_in(size)
-
-    def drop_later(self, connection: RefusedConnection) -> None:
-        """Have a connection's input dropped in its turn, so that it crowds nobody out."""
-        self._dropping.append(connection)
-        if len(self._dropping) == 1:
-            asyncio.get_running_loop().call_later(DROP_SECONDS, self._drop)
-
-    def _drop(self) -> None:
-        self._dropping.popleft().drop_more()
-        if self._dropping:
-            asyncio.get_running_loop().call_later(DROP_SECONDS, self._drop)
 
     def _run(self) -> None:
         end = time.monotonic() + SLICE_SECONDS

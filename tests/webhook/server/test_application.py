@@ -95,7 +95,7 @@ def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
     assert b"\r\ncontent-type: application/json\r\n" in found[0]
     assert b"\r\nconnection: close\r\n" in found[0]
     assert issubclass(Listener, uvicorn.Server)
-    assert issubclass(Connection, asyncio.Protocol)
+    assert issubclass(Connection, asyncio.BufferedProtocol)
 
 
 def test_v1_admit_is_a_route_of_a_starlette_application(lines: Lines) -> None:

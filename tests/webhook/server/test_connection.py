@@ -71,7 +71,7 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
         transport = Transport()
         connection.connection_made(transport)
         for piece in pieces:
-            connection.data_received(piece)
+            connection.receive(piece)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         connection.connection_lost(None)
@@ -149,3 +149,66 @@ def test_no_bytes_make_a_bug_or_leave_anything_behind(pieces: list[bytes]) -> No
 def test_an_absolute_target_is_understood() -> None:
     request = review("u").replace(b" /v1/admit", b" https://waddle.svc:443/v1/admit")
     assert b'"allowed":true' in converse(request)[0]
+
+
+class PausedTransport(Transport):
+    """Says whether it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resumed = asyncio.Event()
+        self.resumed.set()
+
+    @property
+    def paused(self) -> bool:
+        return not self.resumed.is_set()
+
+    def pause_reading(self) -> None:
+        self.resumed.clear()
+
+    def resume_reading(self) -> None:
+        self.resumed.set()
+
+
+def large_head(size: int) -> bytes:
+    """The beginning of a request with a body of this size."""
+    return b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
+
+
+def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_between() -> None:
+    log = Log([].append).logger("test")
+    size = 1024 * 1024
+    hub = Hub(ConnectionLimits(body_bytes_max=2 * size), Registry(), log)
+    application = make_application(allow, Exemptions(), Registry(), log, body_max=2 * size)
+    hub.at_once = application.at_once
+
+    def connect() -> tuple[Connection, PausedTransport]:
+        connection, transport = Connection(hub, Config(application)), PausedTransport()  # type: ignore[arg-type]
+        connection.connection_made(transport)
+        return connection, transport
+
+    async def run() -> None:
+        (first, its), (second, seconds), (small, smalls) = connect(), connect(), connect()
+        first.receive(large_head(size) + b" " * 1000)
+        assert not its.paused  # It is alone.
+        second.receive(large_head(size) + b" " * 1000)
+        first.receive(b" " * 1000)
+        assert its.paused
+        assert seconds.paused
+        small.receive(review("small"))
+        await asyncio.sleep(0)
+        assert b'"small"' in smalls.sent
+        await seconds.resumed.wait()
+        assert its.paused  # Each in its turn, the second came first.
+        second.receive(b" " * 1000)
+        assert seconds.paused
+        await its.resumed.wait()
+        assert seconds.paused
+        second.connection_lost(None)
+        first.receive(b" " * 1000)
+        assert not its.paused  # Alone again.
+        first.connection_lost(None)
+        small.connection_lost(None)
+
+    asyncio.run(run())
+    assert (hub.in_flight, hub.waiting_bytes, hub.connections) == (0, 0, set())

@@ -1,0 +1,50 @@
+"""Connections that are read one after the other."""
+
+import asyncio
+
+from webhook.server.large_bodies import LargeBodies
+from webhook.server.turns import Turns
+
+
+class Reader:
+    """Notes when it is read."""
+
+    def __init__(self, name: str, read: list[str]) -> None:
+        self.name = name
+        self.read = read
+
+    def read_more(self) -> None:
+        self.read.append(self.name)
+
+    def let_in(self, size: int) -> None:
+        self.read.append(f"{self.name} has {size}")
+
+
+def test_of_those_that_wait_one_is_read_at_a_time_in_their_order() -> None:
+    async def run() -> list[list[str]]:
+        read: list[str] = []
+        turns = Turns()
+        for name in ("first", "second", "third"):
+            turns.wait(Reader(name, read))
+        seen = [list(read)]
+        while len(read) < 3:
+            await asyncio.sleep(0)
+            if len(read) == len(seen):
+                seen.append(list(read))
+        return seen
+
+    assert asyncio.run(run()) == [[], ["first"], ["first", "second"], ["first", "second", "third"]]
+
+
+def test_a_large_body_is_alone_until_another_has_a_place() -> None:
+    large = LargeBodies(100)
+    read: list[str] = []
+    assert large.reserve(Reader("first", read), 60)
+    assert large.is_alone(60)
+    assert large.reserve(Reader("second", read), 40)
+    assert not large.is_alone(60)
+    assert not large.reserve(Reader("third", read), 10)
+    large.release(60)
+    assert read == ["third has 10"]
+    large.release(40)
+    assert large.is_alone(10)
