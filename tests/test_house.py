@@ -1,5 +1,7 @@
 """How the code is laid out: no circles, modules that fit in a head, tests where their subject is."""
 
+from __future__ import annotations
+
 import ast
 import re
 import statistics
@@ -8,9 +10,13 @@ import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEDIAN_MAX, P90_MAX = 150, 350
 GENERATED = {"decisions_pb2"}
@@ -107,6 +113,65 @@ def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
     )
     assert finished.returncode != 0
     assert "webhook.rego.code_cache -> os" in finished.stdout
+
+
+LANGUAGES = (
+    "webhook.rego.builtins.graphql",
+    "webhook.rego.builtins.json_schema",
+    "webhook.rego.builtins.keys",
+    "webhook.rego.builtins.templates",
+    "webhook.rego.builtins.x509",
+    "webhook.rego.check.ir",
+    "webhook.rego",
+    "webhook.cel",
+    "webhook.parsers",
+)
+"""Each has words of its own for what any language has (``Call``, ``Token``): within it a class name
+has one meaning, and in all the rest, too. ``ir`` is the terms of ``ast`` again, after the checks."""
+
+
+def room_of(module: str) -> str:
+    """The language that a module is about; empty for none."""
+    return next((room for room in LANGUAGES if f"{module}.".startswith(f"{room}.")), "")
+
+
+def defined(kind: type[ast.AST]) -> Iterator[tuple[str, ast.stmt]]:
+    """What stands at the top of modules, with the modules' names."""
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, kind):
+                yield module, node
+
+
+def test_a_class_name_has_one_meaning():
+    """Who reads ``Plan`` need not look which one: it is the only one, or its name says what of."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for module, node in defined(ast.ClassDef):
+        if not node.name.startswith("_"):
+            places.setdefault((room_of(module), node.name), []).append(module)
+    assert {key: found for key, found in places.items() if len(found) > 1} == {}
+
+
+ALIKE_BY_CHANCE = {
+    "T": "a type variable stands for anything",
+    "_INT64": "a bound of 64 bits needs no home",
+    "_WORDS": "the constants of JSON, in two languages that have them",
+    "STRING": "tokens are numbered in each language",
+}
+
+
+def test_a_constant_is_said_once():
+    """Two of one name and one value are one number that somebody will change in one place."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for module, node in defined(ast.Assign | ast.AnnAssign):
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
+            value = ast.unparse(node.value)
+            if value not in {"{}", "[]", "set()"}:  # to be filled, each for itself
+                places.setdefault((target.id, value), []).append(module)
+    twice = {key: found for key, found in places.items() if len(found) > 1}
+    assert {key: found for key, found in twice.items() if key[0] not in ALIKE_BY_CHANCE} == {}
+    assert ALIKE_BY_CHANCE.keys() == {key[0] for key in twice if key[0] in ALIKE_BY_CHANCE}
 
 
 MADE_UP = {Path("tests/test_coverage_floors.py")}

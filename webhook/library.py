@@ -31,6 +31,7 @@ from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.policies.directory import PolicyDirectory
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
+from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import RegoVersion
 
 _SECONDS: Final = 10.0
-_STEPS_MAX: Final = 1 << 62
 
 
 class InvalidPoliciesError(ValueError):
@@ -209,7 +209,7 @@ class Rego:
         """
         if query not in self._queries:
             self._queries[query] = ResultQuery(self._program, query, version=self._version)
-        context = EvaluationContext(time.monotonic() + seconds, _STEPS_MAX)
+        context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
         return [
             Answer(
                 tuple(to_json(one.value) for one in solution.expressions),
@@ -231,6 +231,6 @@ class Rego:
 
         Raises KeyError where no rule or package has this path, ``webhook.rego.EvaluationError``.
         """
-        context = EvaluationContext(time.monotonic() + seconds, _STEPS_MAX)
+        context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
         found = self._program.rule(path)(input, dict(data or {}), context)
         return default if found is UNDEFINED else to_json(found)

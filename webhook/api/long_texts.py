@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-PIECE_BYTES: Final = 64 * 1024
+LOOK_BYTES: Final = 64 * 1024
 """Looked at in one call, some tenths of a millisecond."""
 
 _ORDINARY: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -22,7 +22,7 @@ def end_of_text(raw: bytes | bytearray, start: int) -> int:
     """Where the text is over that is open at ``start``, behind its quote; -1 where it is not."""
     size = len(raw)
     while start < size:
-        end = start + PIECE_BYTES
+        end = start + LOOK_BYTES
         found = _ORDINARY.match(raw, start, end)
         stop = start if found is None else found.end()
         if raw[stop : stop + 1] == b'"':
@@ -37,7 +37,7 @@ def decode_text(raw: bytes | bytearray, start: int, end: int) -> str:
     """The text between two quotes; raises ValueError for what is none."""
     parts = []
     while start < end:
-        stop = min(start + PIECE_BYTES, end)
+        stop = min(start + LOOK_BYTES, end)
         if stop < end:
             stop = _cut(raw, start, stop)
         parts.append(orjson.loads(b'"' + raw[start:stop] + b'"'))

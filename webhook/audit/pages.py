@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
 
 FIRST_OBJECTS: Final = 100
 """Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the

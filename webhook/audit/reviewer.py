@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
-    from webhook.cluster.client import Object
+    from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.review import Source

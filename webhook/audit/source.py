@@ -16,7 +16,8 @@ from webhook.cluster.errors import ApiError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.constraint.snapshot import Snapshot
 
 CHUNK_OBJECTS: Final = 500

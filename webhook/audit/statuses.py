@@ -18,14 +18,15 @@ from webhook.api.shapes import status_of
 from webhook.audit.patience import is_passing
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.constraint.constraint import GROUP
+from webhook.constraint.constraint import GROUP, STORED_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.audit.sink import SweepEnd
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.constraint.constraint import Constraint
     from webhook.log import Logger
 
@@ -35,7 +36,6 @@ WRITES_AT_ONCE: Final = 4
 WRITE_SECONDS: Final = 60.0
 """How long one status is tried; the next sweep writes it anew."""
 
-VERSION: Final = "v1beta1"
 
 UNAUDITED: Final = "unauditedObjects"
 """The field that says how many objects a total does not speak of; absent for none."""
@@ -64,7 +64,7 @@ class ConstraintStatuses:
                 tasks.create_task(work())
 
     async def _write(self, constraint: Constraint, end: SweepEnd, count: Count) -> None:
-        gvk = GroupVersionKind(GROUP, VERSION, constraint.kind)
+        gvk = GroupVersionKind(GROUP, STORED_VERSION, constraint.kind)
         resource = Resource(gvk, constraint.kind.lower(), namespaced=False)
         expected = constraint.document.get("metadata") or {}
 

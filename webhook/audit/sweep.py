@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.audit.scope import Scope
     from webhook.audit.sink import AuditSink
     from webhook.audit.source import AuditSource
-    from webhook.cluster.client import Object
+    from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
 

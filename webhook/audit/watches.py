@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.cluster.store import Change
+    from webhook.cluster.store import Change, Object
 
 OBJECT_BYTES: Final = 450
 """Namespace, name, UID and version (about 280), their holder (72), a place in a dict (100)."""

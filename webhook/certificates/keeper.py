@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
+from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import Lifetimes
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
@@ -265,7 +266,7 @@ class ServingCertificate:
         return written
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
-        pair = (data.get(planning.CERTIFICATE, b""), data.get(planning.KEY, b""))
+        pair = (data.get(CERTIFICATE, b""), data.get(KEY, b""))
         if pair == self._served or not all(pair):
             return
         try:

@@ -30,6 +30,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from webhook.certificates.pairs import CERTIFICATE, KEY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -38,8 +40,6 @@ _USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AU
 
 CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
 NEXT_CA_CERTIFICATE: Final = "next-ca.crt"
 NEXT_CA_KEY: Final = "next-ca.key"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook import log
 from webhook.api import config
+from webhook.api.config import AUDIT_PROCESS
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.audit.expansions import read_expansion
 from webhook.audit.namespaces import Namespaces
@@ -18,7 +19,7 @@ from webhook.audit.source import ListSource
 from webhook.audit.sweep import Sweep
 from webhook.audit.totals import Totals
 from webhook.cli.clients import new_client
-from webhook.cli.cluster_access import TEMPLATES, list_objects
+from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import constraint, wildcard
@@ -32,14 +33,10 @@ if TYPE_CHECKING:
 
     from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.constraint.client import Client
     from webhook.constraint.result import Result
-
-AUDIT_PROCESS: Final = "audit"
-
-REVIEW_SECONDS: Final = 10.0
-"""As much as an admission may have by default."""
 
 
 class CannotAudit(Exception):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook import log
 from webhook.api import timestamp
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cli.clients import new_client
+from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from webhook.policies.manifests import Manifest
     from webhook.policies.replay import Replay
     from webhook.policies.validation import Problem
-
-REVIEW_SECONDS: Final = 10.0
-"""As much as an admission may have by default."""
 
 
 @dataclass(slots=True)

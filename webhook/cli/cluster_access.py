@@ -14,9 +14,13 @@ from webhook.controllers.convergence import TEMPLATE_KIND
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
 
 NAMESPACE: Final = "waddle-system"
+REVIEW_SECONDS: Final = 10.0
+"""Of one object: as much as an admission may have by default."""
+
 PAGE_OBJECTS: Final = 500
 """As many as client-go asks for at once."""
 

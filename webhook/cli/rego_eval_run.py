@@ -16,6 +16,7 @@ from webhook.policies.rego_files import LoadErrors, load, read_document
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
+from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import json_indented, json_text
 from webhook.rego.syntax.parser import parse_module, parse_ref
 from webhook.rego.syntax.unparse import unparse
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.results import Solution
     from webhook.rego.syntax.ast import Import, RegoVersion
-
-_STEPS_MAX: Final = 1 << 62
 
 
 def run(  # noqa: PLR0913  # one for each option of the command
@@ -65,7 +64,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
         given = _input(input_path, stdin_input=stdin_input)
         context = EvaluationContext(
             deadline=time.monotonic() + timeout if timeout else None,
-            steps=_STEPS_MAX,
+            steps=UNBOUNDED_STEPS,
             print_=lambda _, line: complain(line),
             strict=strict_builtin_errors,
             runtime=runtime(),

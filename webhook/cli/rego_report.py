@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.cli.terminal import printable
 from webhook.rego.run.text import json_indented
+from webhook.rego.tester import RULER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from webhook.rego.errors import EvaluationError
     from webhook.rego.location import Location
     from webhook.rego.tester import RegoCaseResult, RegoTestResult
-
-_RULER: Final = "-" * 80
 
 
 def as_json(results: Sequence[RegoTestResult]) -> str:
@@ -85,7 +84,7 @@ def as_text(results: Iterable[RegoTestResult], *, verbose: bool) -> str:
         lines += [f"{result.location.file}:{result.location.row}:", _line(result)]
         lines += _details(result, verbose=verbose)
     if lines:
-        lines.append(_RULER)
+        lines.append(RULER)
     total = sum(counts.values())
     lines += [f"{outcome}: {count}/{total}" for outcome, count in counts.items() if count]
     return printable("\n".join(lines))

@@ -19,7 +19,8 @@ from webhook.controllers.status_kinds import status_resource
 from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.controllers.convergence import Convergence
 
 _HELP = """Show templates and constraints, and which of Waddle's replicas enforce them.

@@ -19,7 +19,7 @@ from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
 from webhook.cluster.event_loop import EventLoop
-from webhook.cluster.store import slim
+from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -51,8 +51,6 @@ _RETRIED: Final = frozenset((429, 503, 504))
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
 _MERGE: Final = "application/merge-patch+json"
-
-Object = dict[str, Any]
 
 
 class ClusterClient:

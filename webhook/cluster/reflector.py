@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _GONE: Final = 410

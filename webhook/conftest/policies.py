@@ -16,6 +16,7 @@ from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.values import RegoObject, RegoSet, ordered
 from webhook.rego.syntax.ast import Boolean
 from webhook.rego.syntax.unparse import unparse
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 _WARNING: Final = re.compile(r"warn(_[a-zA-Z0-9]+)*")
 _FAILURE: Final = re.compile(r"(deny|violation)(_[a-zA-Z0-9]+)*")
 _EXCEPTION: Final = "exception"
-_STEPS_MAX: Final = 1 << 62
-"""A query is bounded by its time alone."""
 
 
 class ConftestPolicyError(Exception):
@@ -248,7 +247,7 @@ class ConftestPolicies:
         lines: list[str] = []
         context = EvaluationContext(
             deadline=time.monotonic() + self._options.seconds_max,
-            steps=_STEPS_MAX,
+            steps=UNBOUNDED_STEPS,
             print_=_sink(printed),
             strict=self._options.builtin_errors,
             services={**self._services, tracing.SERVICE: lines}

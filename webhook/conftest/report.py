@@ -5,13 +5,14 @@ from __future__ import annotations
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.tester import RULER
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.rego.tester import RegoTestResult
 
 KINDS: Final = ("full", "notes", "fails")
-_RULER: Final = "-" * 80
 
 
 def report(tests: Sequence[tuple[RegoTestResult, list[str]]], kind: str) -> str:
@@ -27,11 +28,11 @@ def report(tests: Sequence[tuple[RegoTestResult, list[str]]], kind: str) -> str:
             lines += ["", indent(result.output.strip(), "  "), ""]
     failed = [(result, trace) for result, trace in tests if result.failed]
     if failed:
-        lines += [_RULER, "FAILURES", _RULER]
+        lines += [RULER, "FAILURES", RULER]
         for result, trace in failed:
             lines += [_line(result), "", *_shown(trace, kind), ""]
     if lines:
-        lines.append(_RULER)
+        lines.append(RULER)
     lines += _totals([result for result, _ in tests])
     return "".join(f"{line}\n" for line in lines)
 

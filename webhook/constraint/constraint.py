@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from webhook.constraint.target import CompiledMatch
 
 GROUP: Final = "constraints.gatekeeper.sh"
+STORED_VERSION: Final = "v1beta1"
+"""The version that the API server stores."""
 
 
 @dataclass(frozen=True, slots=True)

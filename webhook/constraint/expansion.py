@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.result import Responses, answer_order
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
-NAME_MAX: Final = 63
 CYCLE: Final = "template forms expansion cycle"
 """What the status of each template of a circle says."""
 
@@ -54,7 +54,7 @@ def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
     spec = document.get("spec") or {}
     if not name:
         raise InvalidExpansion("ExpansionTemplate has empty name field")
-    if len(name.encode()) > NAME_MAX:
+    if len(name.encode()) > POLICY_NAME_MAX:
         raise InvalidExpansion("ExpansionTemplate name must be less than 64 characters")
     try:
         source, generated = spec.get("templateSource") or "", spec.get("generatedGVK") or {}

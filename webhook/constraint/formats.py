@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from webhook.api.patterns import UUID
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,7 +22,6 @@ _DATE_TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[tT ]\d{2}:\d{2}:\d{2}(\.\d+)?([zZ]|[+-]\d{2}:?\d{2})"
 )
 _MAC: Final = re.compile(r"([0-9a-fA-F]{2}[:-]){5}([0-9a-fA-F]{2})")
-_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _DURATION: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s|m|h|d|w)(.*)")
 
@@ -74,5 +75,5 @@ _FORMATS: Final[dict[str, Callable[[str], object]]] = {
     "ipv6": _ipv6,
     "mac": _MAC.fullmatch,
     "uri": _uri,
-    "uuid": _UUID.fullmatch,
+    "uuid": UUID.fullmatch,
 }

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE: Final = f"({_QUALIFIED})?"
+from webhook.api.patterns import LABEL_VALUE, QUALIFIED, SUBDOMAIN
+
 SUBDOMAIN_MAX: Final = 253
 LABEL_MAX: Final = 63
+
+POLICY_NAME_MAX: Final = LABEL_MAX
+"""Bytes of the name of what has a status: it becomes a label of the status object."""
 
 _SUBDOMAIN_MESSAGE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    f"for validation is '{_SUBDOMAIN}')"
+    f"for validation is '{SUBDOMAIN}')"
 )
 _QUALIFIED_MESSAGE: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
@@ -28,7 +29,7 @@ def subdomain_faults(name: str) -> list[str]:
     faults = []
     if len(name.encode()) > SUBDOMAIN_MAX:
         faults.append(f"must be no more than {SUBDOMAIN_MAX} bytes")
-    if not re.fullmatch(_SUBDOMAIN, name):
+    if not re.fullmatch(SUBDOMAIN, name):
         faults.append(_SUBDOMAIN_MESSAGE)
     return faults
 
@@ -43,7 +44,7 @@ def qualified_name_faults(name: str) -> list[str]:
         return [
             (
                 f"a qualified name {_QUALIFIED_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
-                f"regex used for validation is '{_QUALIFIED}') with an optional DNS subdomain prefix "
+                f"regex used for validation is '{QUALIFIED}') with an optional DNS subdomain prefix "
                 "and '/' (e.g. 'example.com/MyName')"
             )
         ]
@@ -55,10 +56,10 @@ def qualified_name_faults(name: str) -> list[str]:
         faults.append("name part must be non-empty")
     elif len(rest.encode()) > LABEL_MAX:
         faults.append(f"name part must be no more than {LABEL_MAX} bytes")
-    if not re.fullmatch(_QUALIFIED, rest):
+    if not re.fullmatch(QUALIFIED, rest):
         faults.append(
             f"name part {_QUALIFIED_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
-            f"regex used for validation is '{_QUALIFIED}')"
+            f"regex used for validation is '{QUALIFIED}')"
         )
     return faults
 
@@ -68,10 +69,10 @@ def label_value_faults(value: str) -> list[str]:
     faults = []
     if len(value.encode()) > LABEL_MAX:
         faults.append(f"must be no more than {LABEL_MAX} bytes")
-    if not re.fullmatch(_VALUE, value):
+    if not re.fullmatch(LABEL_VALUE, value):
         faults.append(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', "
             "'_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue', "
-            f" or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+            f" or 'my_value',  or '12345', regex used for validation is '{LABEL_VALUE}')"
         )
     return faults

@@ -29,6 +29,10 @@ PLACED_MAX: Final = 20_000
 """Constraints in the narrower plans kept for a plan, at some 100 bytes each; a plan is narrowed
 in a tenth of the time that it takes to make."""
 
+PLANS_MAX: Final = 4096
+"""Plans kept: kinds times points, or operations, of a large cluster, and a bound on what requests
+can make."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:

@@ -13,7 +13,7 @@ from webhook.constraint import structural
 from webhook.constraint.constraint import GROUP
 from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, SchemaViolation
 from webhook.constraint.field import shown
-from webhook.constraint.names import subdomain_faults
+from webhook.constraint.names import POLICY_NAME_MAX, subdomain_faults
 from webhook.constraint.schema_check import schema_faults
 from webhook.constraint.schema_types import unsatisfiable
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Template
 
 VERSIONS: Final = ("v1beta1", "v1alpha1")
-NAME_MAX: Final = 63
 
 _SCOPED_ACTIONS: Final = {
     "type": "array",
@@ -131,7 +130,7 @@ def _schema(template: Template, target: Target) -> dict[str, Any]:
         "properties": {
             "metadata": {
                 "type": "object",
-                "properties": {"name": {"type": "string", "maxLength": NAME_MAX}},
+                "properties": {"name": {"type": "string", "maxLength": POLICY_NAME_MAX}},
             },
             "spec": {"type": "object", "properties": spec},
             "status": {"x-kubernetes-preserve-unknown-fields": True},

@@ -7,14 +7,14 @@ asked for (:mod:`webhook.constraint.plan`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError, UnsupportedEnforcementPoint
 from webhook.constraint.findings import Findings
 from webhook.constraint.isolation import DEFAULT
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.plan import make_plan
+from webhook.constraint.plan import PLANS_MAX, make_plan
 from webhook.constraint.result import Fault
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
-
-PLANS_MAX: Final = 4096
-"""Plans kept: kinds times points of a large cluster, and a bound on what requests can make."""
 
 
 class Snapshot:

@@ -17,6 +17,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.turns import WRITES_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from webhook.controllers.spoiled import Follower
     from webhook.log import Logger
 
-WRITES_AT_ONCE: Final = 8
-"""Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
-priority level is held for long."""
 
 DEBOUNCE_SECONDS: Final = 0.01
 """A batch of changes is compared once."""

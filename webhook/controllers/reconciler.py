@@ -39,7 +39,6 @@ TEMPLATE: Final = GroupVersionKind("templates.gatekeeper.sh", "v1", "ConstraintT
 NAMESPACES: Final = "Namespace"
 """The Namespaces' name in readiness."""
 
-CONSTRAINT_VERSION: Final = "v1beta1"
 
 _FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
     TEMPLATE: "template",
@@ -52,7 +51,7 @@ _FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
 
 def constraint_gvk(kind: str) -> GroupVersionKind:
     """The constraints of a kind, at the version that is stored."""
-    return GroupVersionKind(constraint.GROUP, CONSTRAINT_VERSION, kind)
+    return GroupVersionKind(constraint.GROUP, constraint.STORED_VERSION, kind)
 
 
 class Intents(Protocol):

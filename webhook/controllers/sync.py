@@ -12,6 +12,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config, pod_status
+from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS
 from webhook.constraint import wildcard
 from webhook.constraint.errors import InvalidData
 from webhook.controllers.spoiled import described
@@ -30,9 +31,6 @@ SYNC_SETS: Final = "SyncSet"
 """Their names in readiness."""
 
 WEBHOOK_PROCESS: Final = "webhook"
-MUTATION_PROCESS: Final = "mutation-webhook"
-AUDIT_PROCESS: Final = "audit"
-SYNC_PROCESS: Final = "sync"
 
 _Key = tuple[str, str]
 

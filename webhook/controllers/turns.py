@@ -7,6 +7,6 @@ from typing import Final
 TURN_SECONDS: Final = 5.0
 """How much longer each next replica waits for those before it to write."""
 
-
 WRITES_AT_ONCE: Final = 8
-"""Requests under way: no seat of the API server's priority level is held for long."""
+"""Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
+priority level is held for long."""

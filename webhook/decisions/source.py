@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -15,8 +14,8 @@ from webhook.decisions.sidecar.scan import read_header, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-STDIN: Final = Path("-")
 POLL_SECONDS: Final = 0.2
 """Between two looks for what was added: soon for a reader, nothing for a disk."""
 
@@ -47,7 +46,7 @@ class RecordSource:
                 self.unreadable += 1
 
     def _lines(self) -> Iterator[bytes]:
-        if self._path == STDIN:
+        if str(self._path) == "-":
             yield from sys.stdin.buffer
         elif self._path.is_dir():
             yield from self._queue()

@@ -35,7 +35,7 @@ COMPONENT: Final = "gatekeeper-webhook"
 QUEUE_MAX: Final = 1000
 """Events that wait for the API server, 2 KB each. No admission waits for one."""
 
-PAUSE_SECONDS: Final = 0.2
+TAKE_OVER_SECONDS: Final = 0.2
 """How often what was noted is taken over."""
 
 
@@ -83,7 +83,7 @@ class AdmissionEvents:
         """Write until cancelled; a bug here must stop nothing else on the thread."""
         events, backoff = CountedEvents(client), Backoff(initial_seconds=1.0)
         while True:
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(TAKE_OVER_SECONDS)
             while self._noted:
                 try:
                     await self._write_one(events)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 
-NAMESPACE: Final = "default"
+CLUSTER_WIDE_NAMESPACE: Final = "default"
 """Where the API server wants Events about objects that have no namespace."""
 
 COMPONENT: Final = "waddle"
@@ -50,7 +50,7 @@ def event(
         "kind": "Event",
         "metadata": {
             "name": f"{metadata['name'][:_STEM_MAX].rstrip('-.')}.{digest}",
-            "namespace": NAMESPACE,
+            "namespace": CLUSTER_WIDE_NAMESPACE,
         },
         "involvedObject": {
             "apiVersion": document["apiVersion"],
@@ -104,9 +104,11 @@ class EventWriter:
     async def _put(self, document: Json) -> None:
         self.writes += 1
         try:
-            await self._client.create(EVENTS, document, NAMESPACE)
+            await self._client.create(EVENTS, document, CLUSTER_WIDE_NAMESPACE)
         except ApiError as error:
             if not error.is_conflict:
                 raise
-            known = await self._client.get(EVENTS, document["metadata"]["name"], NAMESPACE)
+            known = await self._client.get(
+                EVENTS, document["metadata"]["name"], CLUSTER_WIDE_NAMESPACE
+            )
             await self._client.replace(EVENTS, again(known, document))

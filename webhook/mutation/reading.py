@@ -13,6 +13,7 @@ from webhook.constraint import structural
 from webhook.constraint.depth import is_deeper
 from webhook.constraint.errors import ConstraintFrameworkError, MatchError
 from webhook.constraint.match import compile_criteria, compile_kinds
+from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 from webhook.mutation import image, setting
@@ -38,10 +39,8 @@ VERSIONS: Final = {
 }
 """The kinds of mutators, and the versions of each; the first is the one that is stored."""
 
-NAME_MAX: Final = 63
-"""Bytes of a name."""
 
-DEPTH_MAX: Final = 100
+MUTATOR_DEPTH_MAX: Final = 100
 """Levels of objects and lists in a mutator. Values are compared by recursion, two calls a level."""
 
 _SOURCES: Final = ("", "All", "Generated", "Original")
@@ -80,10 +79,10 @@ def read_mutator(document: Mapping[str, Any]) -> Mutator:
         raise InvalidMutator(f"{gvk} is no kind of mutators")
     if not name:
         raise InvalidMutator(f"{gvk.kind} has no metadata.name")
-    if len(name.encode()) > NAME_MAX:
-        raise InvalidMutator(f"maximum name length is {NAME_MAX} characters")
-    if is_deeper(document.get("spec"), DEPTH_MAX):
-        raise InvalidMutator(f"{gvk.kind} {name} nests deeper than {DEPTH_MAX} levels")
+    if len(name.encode()) > POLICY_NAME_MAX:
+        raise InvalidMutator(f"maximum name length is {POLICY_NAME_MAX} characters")
+    if is_deeper(document.get("spec"), MUTATOR_DEPTH_MAX):
+        raise InvalidMutator(f"{gvk.kind} {name} nests deeper than {MUTATOR_DEPTH_MAX} levels")
     return _Reader(gvk.kind, name, document).read()
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, text
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
+from webhook.constraint.plan import PLANS_MAX
 from webhook.mutation.errors import (
     ApplyError,
     MutationError,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 OnError = Literal["skip", "reject"]
 """What a mutator's fault at a request does: the object goes on without it, or is refused."""
-
-PLANS_MAX: Final = 4096
-"""Plans kept: kinds times operations of a large cluster, and a bound on what requests can make."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+DEPTH_MAX: Final = 500
+"""Levels of nesting: evaluations recurse over what is read here."""
+
+RECURSIVE_DEPTH_MAX: Final = 200
+"""Levels where reading one takes some ten of Python's calls."""
+
 
 class ParseError(ValueError):
     """A text that is none of its format: what is wrong, and the line (from 1; 0 if unknown)."""

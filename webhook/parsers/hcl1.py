@@ -6,9 +6,8 @@ import re
 from typing import Any, Final
 
 from webhook.parsers import numbers
-from webhook.parsers.errors import ParseError, line_at
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
 
-_DEPTH_MAX: Final = 200
 _BLANK: Final = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
 _WORD: Final = re.compile(r"[^\W\d][\w.-]*")
 _NUMBER: Final = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
@@ -61,7 +60,7 @@ class _Reader:
             self._at = match.end()
 
     def _items(self, depth: int, end: str) -> dict[str, Any]:
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
         found: dict[str, Any] = {}
         while True:
@@ -104,7 +103,7 @@ class _Reader:
         return match[0]
 
     def _value(self, depth: int, *, in_list: bool = False) -> Any:
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
         self._skip()
         text, at = self._text, self._at

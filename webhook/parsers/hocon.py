@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from webhook.parsers.errors import ParseError, line_at
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
 from webhook.parsers.literals import typed
 
-_DEPTH_MAX: Final = 200
 _BLANK: Final = re.compile(r"(?:\s+|(?:#|//)[^\n]*)+")
 _UNQUOTED: Final = re.compile(r"(?:(?!//)[^$\"{}\[\]:=+,#`^?!@*&\\\s])+")
 _KEY: Final = re.compile(r"(?:(?!//)[^$\"{}\[\]:=+,#`^?!@*&\\.\n])+")
@@ -87,7 +86,7 @@ class _Reader:
             self._at = match.end()
 
     def _object(self, owner: _Value, depth: int, *, closed: bool) -> None:
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
         if owner.items is None:
             owner.items, owner.parts = {}, []
@@ -188,7 +187,7 @@ class _Reader:
         return any(map(self._sees, ('"', "${", "["))) or bool(_UNQUOTED.match(self._text, self._at))
 
     def _array(self, depth: int) -> list[_Value]:
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
         self._at += 1
         found: list[_Value] = []
@@ -247,7 +246,7 @@ class _Shown:
 
     def _resolved(self, value: _Value, depth: int) -> _Value:
         """The value that one reference alone names."""
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise ParseError("parse hocon: cycle reference")
         if value.items is None and len(value.parts) == 1 and isinstance(value.parts[0], _Reference):
             found = self._find(value.parts[0], value)
@@ -275,7 +274,7 @@ class _Shown:
         return None
 
     def _text(self, value: _Value, depth: int) -> str:
-        if depth > _DEPTH_MAX:
+        if depth > RECURSIVE_DEPTH_MAX:
             raise ParseError("parse hocon: cycle reference")
         arrays: list[str] = []
         texts: list[str] = []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
-from webhook.parsers.errors import ParseError
+from webhook.parsers.errors import DEPTH_MAX, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-DEPTH_MAX: Final = 500
-"""Levels of nesting: evaluations recurse over what is read here."""
 
 
 class Element:

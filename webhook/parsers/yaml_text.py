@@ -13,12 +13,9 @@ import yaml
 
 from webhook.api.documents import NODES_MAX, InvalidDocument, plain_scalar
 from webhook.parsers import numbers
-from webhook.parsers.errors import ParseError
+from webhook.parsers.errors import DEPTH_MAX, ParseError
+from webhook.rego.builtins.yaml_documents import TAG_PREFIX
 
-DEPTH_MAX: Final = 500
-"""Levels of nesting: evaluations recurse over what is read here."""
-
-_PREFIX: Final = "tag:yaml.org,2002:"
 _NONE: Final = object()
 _KNOWN_MAX: Final = 50_000
 """Plain scalars remembered, so that words that recur are resolved once."""
@@ -181,9 +178,9 @@ def _scalar(event: Any, *, plain: bool) -> Any:
                 _known[text] = found
         return found
     tag = event.tag
-    if tag is None or not tag.startswith(_PREFIX):
+    if tag is None or not tag.startswith(TAG_PREFIX):
         return text
-    kind = tag.removeprefix(_PREFIX)
+    kind = tag.removeprefix(TAG_PREFIX)
     if kind == "binary":
         try:
             return base64.b64decode(text).decode("utf-8", "replace")

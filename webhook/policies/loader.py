@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import config
-from webhook.api.config import CONFIG
+from webhook.api.config import CONFIG, MUTATION_PROCESS
 from webhook.constraint import wildcard
 from webhook.metrics.policies import (
     RELOAD_FAULT,
@@ -36,8 +36,6 @@ FAULTS_SHOWN: Final = 5
 
 PROCESS: Final = "webhook"
 """This process in the ``processes`` of a Config's match."""
-
-MUTATION_PROCESS: Final = "mutation-webhook"
 
 
 class PolicyLoader:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.errors import BuiltinError, RegoErrors
-from webhook.rego.run.limits import EvaluationContext
+from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
 from webhook.rego.syntax.parser import parse_module
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _yaml(text: str) -> Any:
-    return yaml_documents.unmarshal(EvaluationContext(steps=1 << 62), text)
+    return yaml_documents.unmarshal(EvaluationContext(steps=UNBOUNDED_STEPS), text)
 
 
 def _conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:

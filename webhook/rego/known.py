@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
     from webhook.rego.write.generate import Loaded
 
-MAX_STEPS: Final = 20_000
+BUDGET_STEPS: Final = 20_000
 """The budget for all documents of a constraint: about a millisecond, once."""
 
 MAX_SIZE: Final = 1_000
@@ -22,7 +22,7 @@ MAX_SIZE: Final = 1_000
 def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
     """What the state of an evaluation begins with; None where nothing is known before."""
     documents = [MISSING] * loaded.slots
-    context = EvaluationContext(steps=MAX_STEPS, strict=True)
+    context = EvaluationContext(steps=BUDGET_STEPS, strict=True)
     found = False
     for slot, compute in loaded.of_constraint:
         state = new_state({"parameters": parameters}, {}, context, loaded.slots)

@@ -14,6 +14,7 @@ from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.scope import declared_in, term_vars
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError
+from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import json_text, to_json
 from webhook.rego.run.values import UNDEFINED
 from webhook.rego.syntax.ast import (
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "test_"
 SKIPPED_PREFIX: Final = "todo_test_"
-STEPS_MAX: Final = 1 << 62
-"""A test is bounded by its time alone."""
+RULER: Final = "-" * 80
+"""Between the parts of a report."""
 
 _TEST_CASE: Final = "internal.test_case"
 _CASES: Final = "test_cases"
@@ -143,7 +144,7 @@ class UnitTests:
             named: list[list[str]] = []
             context = EvaluationContext(
                 deadline=time.monotonic() + seconds_max,
-                steps=STEPS_MAX,
+                steps=UNBOUNDED_STEPS,
                 print_=_sink(printed),
                 strict=strict,
                 services={**(services or {}), _CASES: named},

@@ -16,8 +16,8 @@ from webhook.reports.report import fill, finding_in, frame, reference_to, result
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.api.shapes import Json
     from webhook.reports.finding import ReportSubject
-    from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
 
 Entries = list["Json"]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind
     from webhook.api.resource import Resource
     from webhook.audit.scope import Scope
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot

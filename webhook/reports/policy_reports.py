@@ -21,17 +21,17 @@ from webhook.reports.writer import TRIES, NotServedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api.shapes import Json
     from webhook.log import Logger
     from webhook.reports.aggregate import Entries
     from webhook.reports.finding import Assessment, Finding, ReportSubject
-    from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
 
 GATHER_SECONDS: Final = 2.0
 """How long changes of a place are gathered: an audit tells of a thousand resources in that time."""
 
-WORKERS: Final = 4
+WRITERS: Final = 4
 PLACES_MAX: Final = 20_000
 CHANGES_MAX: Final = 20_000
 """Changed resources that wait to be written; more wait at :meth:`PolicyReports.put`."""
@@ -107,7 +107,7 @@ class PolicyReports:
 
     async def run(self) -> None:
         """Write until cancelled."""
-        await self._queue.run(self._settle, WORKERS)
+        await self._queue.run(self._settle, WRITERS)
 
     async def _settle(self, place: ReportPlace) -> None:
         changes = self._forget(place)

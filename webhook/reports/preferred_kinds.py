@@ -7,15 +7,13 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.kinds import listable
-from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.discovery import FRESH_SECONDS, UnknownKindError
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind, GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
 
-FRESH_SECONDS: Final = 600.0
-"""As long as other lists of kinds are believed."""
 
 MISSING_SECONDS: Final = 5.0
 """A kind that is not known may be new: the whole list is asked for again, at most so often."""

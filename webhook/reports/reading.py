@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.reports.report import Json
 
 PAGE_REPORTS: Final = 500
 """As client-go asks for; 1.3 MB at 2.6 KB a report."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.cluster.client import ClusterClient, Object
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
     from webhook.log import Logger
     from webhook.reports.finding import Admitted
 

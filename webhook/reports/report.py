@@ -18,9 +18,9 @@ from webhook.reports.finding import SOURCE, VERDICTS, Finding, ReportSubject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.api.shapes import Json
     from webhook.reports.report_api import ReportApi
 
-Json = dict[str, Any]
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 ACTION: Final = "enforcementAction"

@@ -11,8 +11,8 @@ from webhook.reports.report import finding_in, report, results_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api.shapes import Json
     from webhook.reports.finding import Assessment, ReportSubject
-    from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
 

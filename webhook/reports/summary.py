@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook.metrics.registry import OTHER
 from webhook.reports.finding import VERDICTS, Finding, Policy, ReportSubject, Verdict
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ class ReportSummary:
             self.resources[subject][verdict] += 1
             self.policy_namespaces[policy, subject.namespace][verdict] += 1
 
-
-OTHER: Final = "_other"
-"""No name that Kubernetes allows."""
 
 Series = dict[tuple[str, ...], float]
 

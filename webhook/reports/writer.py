@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
     from webhook.reports.capacity import Capacity
-    from webhook.reports.report import Json
     from webhook.reports.report_api import ReportApi
 
     Wanted = Callable[[Json | None], Json | None]

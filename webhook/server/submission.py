@@ -14,6 +14,7 @@ from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, expansion, schema, template
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.mutation import mutator, reading
 from webhook.mutation.errors import InvalidMutator
 
@@ -34,9 +35,6 @@ GROUPS: Final = frozenset(
     )
 )
 """Gatekeeper's list; syncset and connection are not on it."""
-
-NAME_MAX: Final = 63
-"""Names become labels of status objects, and a label has no more."""
 
 
 TOO_DEEP: Final = "it is nested too deeply for a policy"
@@ -77,11 +75,11 @@ def _check(
     if request.operation == "DELETE" and not request.name:
         return None  # The deletion of a collection.
     group, kind = request.kind.group_kind
-    if group != "status.gatekeeper.sh" and len(request.name.encode()) > NAME_MAX:
+    if group != "status.gatekeeper.sh" and len(request.name.encode()) > POLICY_NAME_MAX:
         length = len(request.name.encode())
         return Inadmissible(
             500,
-            f"resource cannot have metadata.name larger than {NAME_MAX} char; length: {length}",
+            f"resource cannot have metadata.name larger than {POLICY_NAME_MAX} char; length: {length}",
         )
     if group == template.GROUP and kind == template.KIND:
         return _check_template(request, checks)

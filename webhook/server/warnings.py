@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.patterns import LONE_SURROGATE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,13 +24,12 @@ _ROOM_FOR_REST: Final = len("4294967296 more warnings")
 # Go's unicode.IsControl (category Cc), line and paragraph separators, what turns the direction of
 # writing in a terminal, and lone surrogates.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]+")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def one_line(text: str) -> str:
     """A text as one line of valid Unicode, cut to what the API server shows."""
     text = _UNSAFE.sub(" ", text)
-    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).strip()
+    text = LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).strip()
     return text if len(text) <= CHARACTERS_MAX else text[: CHARACTERS_MAX - 1] + "…"
 
 

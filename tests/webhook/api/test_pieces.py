@@ -94,7 +94,7 @@ def test_texts_longer_than_a_piece_are_decoded_as_the_whole_is(
 ) -> None:
     """In every place of a document, escaped in every way, cut everywhere."""
     monkeypatch.setattr(pieces, "PIECE_BYTES", 20)
-    monkeypatch.setattr(long_texts, "PIECE_BYTES", 12 + seed)
+    monkeypatch.setattr(long_texts, "LOOK_BYTES", 12 + seed)
     chance = random.Random(seed)
     for _ in range(100):
         texts = ["".join(chance.choices(TEXT_PARTS, k=chance.randrange(12))) for _ in range(4)]

@@ -10,7 +10,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
-from webhook.events.policies import NAMESPACE, EventWriter, again, event
+from webhook.events.policies import CLUSTER_WIDE_NAMESPACE, EventWriter, again, event
 
 OBJECT = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -76,7 +76,7 @@ def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
             refused = EventWriter(client, log)
             await refused.write(made() | {"involvedObject": {"namespace": "elsewhere"}})
             assert (refused.writes, refused.failures) == (1, 1)
-            return await client.get(EVENTS, made()["metadata"]["name"], NAMESPACE)
+            return await client.get(EVENTS, made()["metadata"]["name"], CLUSTER_WIDE_NAMESPACE)
 
     found = event_loop.run(write())
     assert found["count"] == 3

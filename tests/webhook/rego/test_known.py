@@ -115,7 +115,7 @@ def test_a_complaint_is_each_evaluation_s():
     ],
 )
 def test_what_is_long_or_large_is_left(source):
-    assert known.MAX_STEPS <= 20_000
+    assert known.BUDGET_STEPS <= 20_000
     rule = prepared(source, {"limit": "5000"})
     assert answer(rule, {"parameters": {"limit": "2"}}) in (2, 10_000)
 

@@ -8,6 +8,7 @@ import datetime as dt
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.patterns import LABEL, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
 from webhook.cel.library.registry import form
 from webhook.cel.library.urls import fault_of_request_uri
 from webhook.cel.run.values import NONE, Opaque, Optional
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_NAME_PART: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE: Final = f"({_NAME_PART})?"
 
 _ALPHANUMERIC: Final = "and must start and end with an alphanumeric character"
 _LABEL_FAULT: Final = (
@@ -60,19 +57,19 @@ def _is(pattern: str, text: str) -> bool:
 
 def _label(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    if not faults and _is(_LABEL, text):
+    if not faults and _is(LABEL, text):
         return faults
-    if len(text) <= _MAX_TEXT and _is(_LABEL, text):
+    if len(text) <= _MAX_TEXT and _is(LABEL, text):
         return faults
-    if _is(_SUBDOMAIN, text):
+    if _is(SUBDOMAIN, text):
         return [*faults, "must not contain dots"]
-    return [*faults, _fault(_LABEL_FAULT, _LABEL, "my-name", "123-abc")]
+    return [*faults, _fault(_LABEL_FAULT, LABEL, "my-name", "123-abc")]
 
 
 def _subdomain(text: str) -> list[str]:
     faults = _too_long(text, 253)
-    if not _is(_SUBDOMAIN, text):
-        faults.append(_fault(_SUBDOMAIN_FAULT, _SUBDOMAIN, "example.com"))
+    if not _is(SUBDOMAIN, text):
+        faults.append(_fault(_SUBDOMAIN_FAULT, SUBDOMAIN, "example.com"))
     return faults
 
 
@@ -97,23 +94,23 @@ def _qualified_name(text: str) -> list[str]:
         else:
             faults += [f"prefix part {fault}" for fault in _subdomain(parts[0])]
     elif len(parts) != 1:
-        told = _fault(f"a qualified name {_NAME_FAULT}", _NAME_PART, "MyName", "my.name", "123-abc")
+        told = _fault(f"a qualified name {_NAME_FAULT}", QUALIFIED, "MyName", "my.name", "123-abc")
         return [f"{told} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     name = parts[-1]
     if not name:
         faults.append("name part must be non-empty")
     else:
         faults += [f"name part {fault}" for fault in _too_long(name, 63)]
-    if not _is(_NAME_PART, name):
-        told = _fault(_NAME_FAULT, _NAME_PART, "MyName", "my.name", "123-abc")
+    if not _is(QUALIFIED, name):
+        told = _fault(_NAME_FAULT, QUALIFIED, "MyName", "my.name", "123-abc")
         faults.append(f"name part {told}")
     return faults
 
 
 def _label_value(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    if not _is(_LABEL_VALUE, text):
-        faults.append(_fault(_LABEL_VALUE_FAULT, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+    if not _is(LABEL_VALUE, text):
+        faults.append(_fault(_LABEL_VALUE_FAULT, LABEL_VALUE, "MyValue", "my_value", "12345"))
     return faults
 
 
@@ -122,7 +119,6 @@ def _uri(text: str) -> list[str]:
     return [] if fault is None else [fault]
 
 
-_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _DATE_TIME: Final = re.compile(
     r"([0-9]{2,})-((0[1-9])|(1[0-2]))-((0[1-9])|([12][0-9])|(3[01]))[tT ]"
     r"([01][0-9]|2[0-3]):([0-5][0-9]):(([0-5][0-9])|60)(\.[0-9]+)?"
@@ -132,7 +128,7 @@ _DATE_TIME: Final = re.compile(
 
 
 def _uuid(text: str) -> list[str]:
-    return [] if _UUID.fullmatch(text) else ["does not match the UUID format"]
+    return [] if UUID.fullmatch(text) else ["does not match the UUID format"]
 
 
 def _byte(text: str) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
+from webhook.cel.run.equality import KEYS
 from webhook.cel.run.texts import shown
 from webhook.cel.run.values import NONE, NOTHING, Opaque, Optional, Uint, key_of, type_name
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
-_KEYS: Final = frozenset({str, int, Uint, float, bool})
 
 _GO_TYPES: Final = {
     "bool": "types.Bool",
@@ -53,7 +53,7 @@ def _position(key: Value) -> int:
 
 def checked_key(key: Value) -> Value:
     """A key as a dict has it; raises for what no map has."""
-    if type(key) not in _KEYS:
+    if type(key) not in KEYS:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
     return key_of(key)
 

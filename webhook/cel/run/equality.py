@@ -111,8 +111,8 @@ def is_in(item: Value, of: Value) -> bool:
     if type(of) is list:
         return any(equal(item, one) for one in of)
     if type(of) is dict:
-        return type(item) in _KEYS and key_of(item) in of
+        return type(item) in KEYS and key_of(item) in of
     raise EvaluationError(NO_OVERLOAD)
 
 
-_KEYS: Final = frozenset({str, int, Uint, float, bool})
+KEYS: Final = frozenset({str, int, Uint, float, bool})

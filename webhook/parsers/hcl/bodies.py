@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX
 from webhook.parsers.hcl import tree
-from webhook.parsers.hcl.expressions import DEPTH_MAX, Reader
+from webhook.parsers.hcl.expressions import Reader
 
 
 def read(text: str) -> tree.Body:
@@ -13,7 +14,7 @@ def read(text: str) -> tree.Body:
 
 
 def _body(reader: Reader, depth: int, *, closed: bool) -> tree.Body:
-    if depth > DEPTH_MAX:
+    if depth > RECURSIVE_DEPTH_MAX:
         raise reader.fault("Nested too deeply")
     found = tree.Body()
     while True:

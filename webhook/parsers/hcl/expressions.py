@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX
 from webhook.parsers.hcl import tree
 from webhook.parsers.hcl.cursor import Cursor
 from webhook.parsers.hcl.templates import heredoc, quoted
-
-DEPTH_MAX: Final = 200
-"""Levels of nesting: each takes some ten of Python's calls."""
 
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OPERATORS: Final = (
@@ -32,7 +30,7 @@ class Reader(Cursor):
     def expression(self) -> tree.Expression:
         """One expression."""
         self._depth += 1
-        if self._depth > DEPTH_MAX:
+        if self._depth > RECURSIVE_DEPTH_MAX:
             raise self.fault("Nested too deeply")
         condition = self._binary(0)
         if self.take("?"):

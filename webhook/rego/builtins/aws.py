@@ -8,6 +8,7 @@ import hmac
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_url
+from webhook.rego.builtins.crypto import BYTES_A_STEP
 from webhook.rego.builtins.http.request import check_keys
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _REQUIRED: Final = ("aws_access_key", "aws_region", "aws_secret_access_key", "aws_service")
 _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-trace-id"))
-_BYTES_A_STEP: Final = 32
 
 
 @builtin(
@@ -59,7 +59,7 @@ def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float
         )
     given = {name: value if isinstance(value, str) else "" for name, value in headers.items()}
     body = _body(request)
-    context.charge(len(body) // _BYTES_A_STEP)
+    context.charge(len(body) // BYTES_A_STEP)
     digest = "UNSIGNED-PAYLOAD" if unsigned_body else hashlib.sha256(body).hexdigest()
     signed = _signed(given, request, config, nanoseconds, digest)
     return request | {"headers": given | signed}

@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.patterns import LONE_SURROGATE
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number
 
@@ -20,7 +21,6 @@ DEPTH_MAX: Final = 10_000
 """Nesting that Go's decoder accepts (encoding/json, maxNestingDepth)."""
 
 _SPACE: Final = " \t\r\n"
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 _STRING_PART: Final = re.compile(r'[^"\\\x00-\x1f]+')
@@ -58,7 +58,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=number, parse_float=number, parse_c
 def _replace_surrogates(value: Value) -> Value:
     """Half a surrogate pair in an escape is U+FFFD in Go."""
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
+        return LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):

@@ -24,6 +24,7 @@ from webhook.rego.run.values import (
     ordered,
     type_name,
 )
+from webhook.rego.run.weight import CHARACTERS_A_STEP
 from webhook.rego.types import (
     ANY,
     ARRAY,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 PATH = any_of(STRING, ARRAY)
 PATHS = any_of(array_of(PATH), set_of(PATH))
-CHARACTERS_A_STEP = 8
 
 
 # --- text ------------------------------------------------------------------------------------

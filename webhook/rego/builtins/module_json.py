@@ -13,7 +13,8 @@ from webhook.rego.syntax import ast
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Json = dict[str, Any]
+    from webhook.api.shapes import Json
+
 
 _COMPREHENSIONS: Final[dict[type, str]] = {
     ast.ArrayComprehension: "arraycomprehension",

@@ -38,7 +38,7 @@ MAX_DEPTH: Final = 500
 MAX_NODES: Final = 2_000_000
 """Most nodes of a document with its aliases expanded, against documents that double themselves."""
 
-_PREFIX: Final = "tag:yaml.org,2002:"
+TAG_PREFIX: Final = "tag:yaml.org,2002:"
 
 
 # --- scalars ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _scalar(event: yaml.ScalarEvent) -> Value:
     if event.tag is None or event.tag == "!":
         plain = event.implicit[0] and event.tag is None
         return resolve(event.value) if plain else event.value
-    kind = event.tag.removeprefix(_PREFIX)
+    kind = event.tag.removeprefix(TAG_PREFIX)
     if kind == "binary":
         return from_utf8(strict_base64.decode(event.value))
     if kind in {"null", "bool", "int", "float"}:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.rego.check import ir
 from webhook.rego.run.text import json_text
 from webhook.rego.syntax.builtin_names import OPERAND_NAMES
+from webhook.rego.syntax.unparse import NAME
 from webhook.rego.types import FunctionType, type_text
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
     Fault = TypeVar("Fault", bound=Exception)
-
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def term_text(term: ir.Term, names: dict[str, str]) -> str:
@@ -52,7 +50,7 @@ def reference_text(terms: Sequence[ir.Term], names: dict[str, str]) -> str:
         if (
             isinstance(part, ir.Const)
             and isinstance(part.value, str)
-            and _NAME.fullmatch(part.value)
+            and NAME.fullmatch(part.value)
         ):
             text += f".{part.value}"
         else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.names import ROOTS
 from webhook.rego.run.values import RegoObject, RegoSet, equal
+from webhook.rego.run.weight import SCALARS
 from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 
 if TYPE_CHECKING:
@@ -15,15 +16,12 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-
-
 def expand(term: ir.Term) -> ir.Term:
     """A constant collection as a collection of constants."""
     if not isinstance(term, ir.Const):
         return term
     value = term.value
-    if type(value) in _SCALARS:  # most are
+    if type(value) in SCALARS:  # most are
         return term
     if isinstance(value, list):
         return ir.Array([ir.Const(item) for item in value])

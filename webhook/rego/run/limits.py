@@ -26,6 +26,10 @@ DEFAULT_STEPS: Final = 200_000_000
 """The default budget: about ten seconds of work, for callers that give no deadline."""
 
 
+UNBOUNDED_STEPS: Final = 1 << 62
+"""The budget of what is bounded by its time alone."""
+
+
 class EvaluationContext:
     """One evaluation's limits and surroundings; made anew for each query.
 

@@ -11,6 +11,7 @@ import json.encoder
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.patterns import LONE_SURROGATE
 from webhook.rego.errors import EvaluationError
 from webhook.rego.go.strings import quote
 from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
@@ -20,7 +21,7 @@ from webhook.rego.run.values import (
     ordered_affordable,
     sort_key_of_affordable,
 )
-from webhook.rego.run.weight import FREE_STEPS, afford_text, charge, text_steps
+from webhook.rego.run.weight import FREE_STEPS, SHORT, afford_text, charge, text_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,9 +34,6 @@ MAX_CHARACTERS: Final = 1 << 24
 
 _FEW_CHARACTERS: Final = 2000
 """What is not paid for."""
-
-_SHORT: Final = 1 << 64
-"""Integers below it are written at once."""
 
 
 def text_too_large() -> EvaluationError:
@@ -85,7 +83,7 @@ def argument_text(value: Value) -> str:
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
-    if kind is int and -_SHORT < value < _SHORT:
+    if kind is int and -SHORT < value < SHORT:
         return number_text(value)
     return numeral_argument(value) if kind is Numeral else display(value)
 
@@ -287,9 +285,6 @@ def _indented(value: Value, prefix: str, indent: str, depth: int) -> str:
     return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
 
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
 def to_json(value: Value) -> Any:
     """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
 
@@ -304,7 +299,7 @@ def to_json(value: Value) -> Any:
 def _to_json(value: Value) -> Any:
     kind = type(value)
     if kind is str:
-        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+        return value if value.isascii() else LONE_SURROGATE.sub("\ufffd", value)
     if kind is list:
         return [_to_json(item) for item in value]
     if kind is dict:

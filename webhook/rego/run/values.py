@@ -21,7 +21,14 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from webhook.rego.run.weight import FREE_STEPS, afford_smaller, afford_tree, charge, tree_steps
+from webhook.rego.run.weight import (
+    FREE_STEPS,
+    SCALARS,
+    afford_smaller,
+    afford_tree,
+    charge,
+    tree_steps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, ValuesView
@@ -47,7 +54,6 @@ class _Undefined:
 
 UNDEFINED: Final = _Undefined()
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 _TRUE: Final = ("true",)
 _FALSE: Final = ("false",)
@@ -174,7 +180,7 @@ def _keyed(items: Iterable[Value]) -> dict[Key, Value]:
     found: dict[Key, Value] = {}
     unpaid = 0
     for item in items:
-        if type(item) in _SCALARS:
+        if type(item) in SCALARS:
             found.setdefault(key(item), item)
             continue
         unpaid += tree_steps(item)
@@ -262,12 +268,12 @@ def equal(a: Value, b: Value) -> bool:
         return bool(a == b)
     if a is b:
         return True
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return equal_affordable(a, b)
     other = type(b)
     if kind is other and (kind is list or kind is dict) and len(a) != len(b):
         return False
-    if other not in _SCALARS:
+    if other not in SCALARS:
         afford_smaller(a, b)
     return equal_affordable(a, b)
 
@@ -328,7 +334,7 @@ def compare(a: Value, b: Value) -> int:
 
     Raises ``eval_cancel_error`` for values that are too large, shared parts counted each time.
     """
-    if type(a) not in _SCALARS and type(b) not in _SCALARS and a is not b:
+    if type(a) not in SCALARS and type(b) not in SCALARS and a is not b:
         afford_tree(a)
         afford_tree(b)
     return compare_affordable(a, b)
@@ -403,7 +409,7 @@ def _by_name(item: tuple[Value, Value]) -> Any:
 def ordered(items: Iterable[Value]) -> list[Value]:
     """The values in OPA's order. Raises ``eval_cancel_error`` as :func:`compare` does."""
     values = list(items)
-    steps = sum([tree_steps(item) for item in values if type(item) not in _SCALARS])
+    steps = sum([tree_steps(item) for item in values if type(item) not in SCALARS])
     if steps > FREE_STEPS:
         # Each is compared with some others.
         charge(steps * len(values).bit_length())

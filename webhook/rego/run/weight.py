@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.errors import EvaluationError
+from webhook.rego.errors import GENERATED, EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,16 +47,15 @@ longest string that may be made. It takes a tenth of a second or two and some 30
 WALKED_STEPS: Final = 1 << 24
 """The same for what keeps nothing of what it has passed, like ``walk``."""
 
-GENERATED: Final = "<rego>"
-"""The file of generated code, by which its frames are known."""
 
 _PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
 _COLLECTION_CHARACTERS: Final = COLLECTION_PARTS * _PART_CHARACTERS
 _PLAIN_CHARACTERS: Final = PLAIN_PARTS * _PART_CHARACTERS
 
-_SHORT: Final = 1 << 64
+SHORT: Final = 1 << 64
+"""Integers below it are written at once."""
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
@@ -78,7 +77,7 @@ def afford_text(value: Any) -> None:
 
 def afford_smaller(a: Any, b: Any) -> None:
     """Pay for a walk through both that ends with the smaller one; beside a scalar there is none."""
-    if type(a) in _SCALARS or type(b) in _SCALARS:
+    if type(a) in SCALARS or type(b) in SCALARS:
         return
     steps, other = _plain_steps(a), _plain_steps(b)
     if 0 <= steps <= FREE_STEPS or 0 <= other <= FREE_STEPS:
@@ -114,14 +113,14 @@ def _plain_steps(value: Any) -> int:
         if left < 0:
             return -1
         for member in members:
-            if type(member) not in _SCALARS:
+            if type(member) not in SCALARS:
                 waiting.append(member)  # noqa: PERF401  # without a list for each
     return (PLAIN_PARTS - left) * NODE_STEPS
 
 
 def text_steps(value: Any, most: int = MAX_STEPS) -> int:
     """The same with the lengths of strings and numbers, of any value."""
-    if type(value) in _SCALARS:
+    if type(value) in SCALARS:
         return _scalar_steps(value)
     left = _PLAIN_CHARACTERS
     waiting = [value]
@@ -141,9 +140,9 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             kind = type(member)
             if kind is str:
                 left -= len(member)
-            elif kind not in _SCALARS:
+            elif kind not in SCALARS:
                 waiting.append(member)
-            elif kind is int and not -_SHORT < member < _SHORT:
+            elif kind is int and not -SHORT < member < SHORT:
                 left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
     if left < 0:
         return _heavy(value, most, texts=True)
@@ -187,14 +186,14 @@ def _heavy(value: Any, most: int, *, texts: bool) -> int:
             waiting += [
                 (member, False)
                 for member in members
-                if type(member) not in _SCALARS and id(member) not in known
+                if type(member) not in SCALARS and id(member) not in known
             ]
             continue
         steps = (1 + COLLECTION_PARTS) * NODE_STEPS
         if texts and type(item) is dict:
             steps += len("".join(item)) // CHARACTERS_A_STEP
         for member in members:
-            if type(member) not in _SCALARS:
+            if type(member) not in SCALARS:
                 steps += known[id(member)]
             else:
                 steps += _scalar_steps(member) if texts else NODE_STEPS

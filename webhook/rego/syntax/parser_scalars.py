@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
 
+from webhook.api.patterns import LONE_SURROGATE
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.ast import Number, String, Var
 from webhook.rego.syntax.magnitude import fault_of_number
 from webhook.rego.syntax.parser_state import State
-
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Scalars(State):
@@ -61,7 +59,7 @@ class Scalars(State):
         except ValueError:
             self.refuse(f"illegal {what}: {written}", self.at(i))
         # Half a pair of surrogates is no character: like OPA, which decodes as Go does.
-        return _LONE_SURROGATE.sub("\ufffd", decoded)
+        return LONE_SURROGATE.sub("\ufffd", decoded)
 
 
 def without_brace_escapes(text: str) -> str:

@@ -38,7 +38,7 @@ from webhook.rego.syntax.ast import (
 if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Head, Literal_, Module, Rule, Term, With
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS: Final = frozenset({**t.KEYWORDS, **t.FUTURE_V0, **t.FUTURE_V1})
 _SYMBOLS: Final = {
     t.NAMES[kind]: symbol for symbol, kind in t.PUNCTUATION.items() if t.ASSIGN <= kind <= t.LTE
@@ -181,7 +181,7 @@ def _leading(term: Term) -> str:
 def _ref(term: Ref) -> str:
     text = unparse(term.head)
     for part in term.path:
-        if isinstance(part, String) and _NAME.fullmatch(part.value) and part.value not in _KEYWORDS:
+        if isinstance(part, String) and NAME.fullmatch(part.value) and part.value not in _KEYWORDS:
             text += f".{part.value}"
         else:
             text += f"[{unparse(part)}]"

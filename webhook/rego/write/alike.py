@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS
+from webhook.rego.run.weight import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 Names = dict[str, str]
 """Variables of one rule, and which of another they are."""
 
-_SCALARS: Final = frozenset({str, int, bool, float, type(None)})
 
 _TOLD: Final = frozenset({"trace", "internal.print"})
 """Calls that somebody sees: each rule makes its own."""
@@ -84,7 +84,7 @@ def _values(one: Any, other: Any) -> bool:
     kind = type(one)
     if kind is not type(other):
         return False
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return bool(one == other)
     if kind is list:
         return len(one) == len(other) and all(map(_values, one, other))

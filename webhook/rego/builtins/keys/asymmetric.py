@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa, x25519
 
 from webhook.rego.builtins.keys import der
+from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.builtins.strict_base64 import encode
 from webhook.rego.errors import BuiltinError
 
@@ -37,7 +38,6 @@ _CURVES: Final[dict[tuple[int, ...], type[ec.EllipticCurve]]] = {
     (1, 3, 132, 0, 34): ec.SECP384R1,
     (1, 3, 132, 0, 35): ec.SECP521R1,
 }
-_NULL: Final = b"\x05\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _fields(kind: Kind, parameters: bytes, data: bytes) -> dict[str, Any]:
 
 
 def _rsa(parameters: bytes, data: bytes) -> dict[str, Any]:
-    if parameters != _NULL:
+    if parameters != NULL:
         raise BuiltinError("x509: RSA key missing NULL parameters")
     reader = der.Reader(data).enter(der.SEQUENCE, "x509: invalid RSA public key")
     modulus = reader.integer("x509: invalid RSA modulus")

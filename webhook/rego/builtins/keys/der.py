@@ -28,6 +28,9 @@ BMP_STRING: Final = 0x1E
 SEQUENCE: Final = 0x30
 SET: Final = 0x31
 
+NULL: Final = b"\x05\x00"
+"""The whole element."""
+
 _UTC: Final = re.compile(rb"(\d{10}(?:\d\d)?)(Z|[+-]\d{4})")
 _GENERALIZED: Final = re.compile(rb"(\d{14})(Z|[+-]\d{4})")
 

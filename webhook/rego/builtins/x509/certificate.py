@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.keys import asymmetric as keys
 from webhook.rego.builtins.keys import der
+from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.builtins.strict_base64 import encode
 from webhook.rego.builtins.x509 import extensions as certificate_extensions
 from webhook.rego.errors import BuiltinError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 """A structure in Go's JSON form."""
 
-_NULL: Final = b"\x05\x00"
 _ED25519: Final = (1, 3, 101, 112)
 _RSA_PSS: Final = (1, 2, 840, 113549, 1, 1, 10)
 _MGF1: Final = (1, 2, 840, 113549, 1, 1, 8)
@@ -205,7 +205,7 @@ def _pss_algorithm(parameters: bytes) -> int:
 def _digest(reader: der.Reader, fault: str) -> tuple[int, ...]:
     sequence = reader.enter(der.SEQUENCE, fault)
     identifier = sequence.oid(fault)
-    if sequence.rest not in (b"", _NULL):
+    if sequence.rest not in (b"", NULL):
         raise BuiltinError(fault)
     return identifier
 
