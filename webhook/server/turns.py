@@ -12,7 +12,7 @@ decodes has the interpreter for itself. Without it, while 64 connections sent 2 
 percentile of good requests was 110 to 130 ms instead of 20, and the whole took no less time."""
 
 
-class Reader(Protocol):
+class BodyReader(Protocol):
     """A connection that is not read until its turn."""
 
     def read_more(self) -> None:
@@ -23,9 +23,9 @@ class Turns:
     """A line of connections, from which one is read at a time. For one event loop's thread."""
 
     def __init__(self) -> None:
-        self._line: deque[Reader] = deque()
+        self._line: deque[BodyReader] = deque()
 
-    def wait(self, reader: Reader) -> None:
+    def wait(self, reader: BodyReader) -> None:
         """Have it read in its turn."""
         self._line.append(reader)
         if len(self._line) == 1:
