@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.constraint.targets.documents import DocumentTarget
     from webhook.policies.manifests import Manifest
 
-ADMISSION: Final = "admission"
+ADMISSION_TARGET: Final = "admission"
 
 
 def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
@@ -46,12 +46,12 @@ def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
 
 def chosen_target(name: str, declared: Mapping[str, DocumentTarget]) -> DocumentTarget | None:
     """The target of this name, short or whole; None for admission. Raises :class:`CannotTest`."""
-    if name == ADMISSION:
+    if name == ADMISSION_TARGET:
         return None
     known: dict[str, DocumentTarget] = {**DOCUMENT_TARGETS, **declared}
     known |= {target.name: target for target in DOCUMENT_TARGETS.values()}
     if name not in known:
-        listed = ", ".join([ADMISSION, *DOCUMENT_TARGETS, *declared])
+        listed = ", ".join([ADMISSION_TARGET, *DOCUMENT_TARGETS, *declared])
         raise CannotTest(f'there is no target "{name}": there are {listed}')
     return known[name]
 
