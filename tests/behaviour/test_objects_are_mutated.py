@@ -213,3 +213,43 @@ def test_without_the_operation_there_is_no_such_path(tmp_path: Path) -> None:
     with Server(policies) as server:
         server.ready()
         assert server.post(review(pod()), "/v1/mutate").status == 404
+
+
+PREVIEWED = label("soon", "soon", "yes")
+PREVIEWED["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
+
+
+def test_a_previewed_mutator_changes_nothing_and_is_counted(tmp_path: Path) -> None:
+    documents = [label("owner", "owner", "nobody"), PREVIEWED]
+    policies = write_policies(tmp_path, *map(json.dumps, documents))
+    with Server(policies, MUTATION) as server:
+        server.ready()
+        obj = pod()
+        found = patched(obj, mutate(server, obj))
+        assert found["metadata"]["labels"] == {"owner": "nobody"}
+        outcomes = {
+            (name, outcome): server.metric(
+                f'waddle_mutator_outcomes_total{{mutator_kind="AssignMetadata",'
+                f'mutator_name="{name}",outcome="{outcome}"}}'
+            )
+            for name, outcome in (("owner", "applied"), ("soon", "previewed"))
+        }
+        assert outcomes == {("owner", "applied"): 1, ("soon", "previewed"): 1}
+
+
+def test_a_change_that_is_undone_again_and_again_is_told_as_a_fight(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path, json.dumps(label("owner", "owner", "nobody")))
+    with Server(policies, MUTATION, "--mutation-fights-per-hour=3") as server:
+        server.ready()
+        for _ in range(3):
+            mutate(server, workload("fought"), operation="UPDATE")
+            mutate(server, workload("made"), operation="CREATE")
+        fighting = 'waddle_mutators_fighting{mutator_kind="AssignMetadata",mutator_name="owner"}'
+        assert server.metric(fighting) is None
+        mutate(server, workload("fought"), operation="UPDATE")
+        assert server.metric(fighting) == 1
+        told = server.wait_for(
+            "mutators fight: the same change is made to an object again and again"
+        )
+        assert told["object"] == "Pod default/fought"
+        assert told["mutators"] == ["AssignMetadata.mutations.gatekeeper.sh /owner"]

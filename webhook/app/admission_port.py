@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
+from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
@@ -104,7 +106,15 @@ class AdmissionPort:
         )
         mutation = None
         if settings.mutates:
-            mutation = Mutation(serving, mutation_options(settings), registry, log, cluster)
+            serving.fights.limit = settings.mutation_fights_per_hour
+            mutation = Mutation(
+                serving,
+                mutation_options(settings),
+                registry,
+                log,
+                cluster,
+                None if decisions is None else decisions.recorder,
+            )
         self._application = make_application(
             admission,
             exemptions,
@@ -176,6 +186,10 @@ class AdmissionPort:
         if revision is not None and guard.breakers:
             guard.keep(constraint.key for constraint in revision.snapshot.constraints)
         suspended = [key for key, view in guard.views().items() if view.state != "closed"]
+        fighting = sorted(self._serving.fights.going_on(time.monotonic()))
+        registry.replace(
+            MUTATORS_FIGHTING, {tuple(item): 1.0 for item in fighting[: self._series_max]}
+        )
         registry.replace(BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0))
 
     def _tell(self, breaker: BreakerView) -> None:

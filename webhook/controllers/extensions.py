@@ -7,6 +7,7 @@ again once the conflict is over; so do the templates of a circle of expansions.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
@@ -14,6 +15,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.controllers.spoiled import Spoiled, described
+from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.mutation import mutator as mutators
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.mutator import MutatorId
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.expansion import Expansion
+    from webhook.metrics.registry import Registry
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.readiness import Tracker
 
@@ -56,8 +59,10 @@ class ExtensionController:
         *,
         wait_for_broken: bool = False,
         spoiled: Spoiled | None = None,
+        registry: Registry | None = None,
     ) -> None:
         """With ``wait_for_broken`` a broken object holds readiness back."""
+        self._registry = registry
         self._tracker = tracker
         self._pod = pod
         self._wait_for_broken = wait_for_broken
@@ -91,6 +96,7 @@ class ExtensionController:
                 self._mutators.remove(MutatorId(kind, name))
             return
         self._documents[key] = document
+        began = time.perf_counter()
         try:
             if kind == EXPANSION.kind:
                 self._expansions.add(read_expansion_template(document))
@@ -104,6 +110,12 @@ class ExtensionController:
             return
         else:
             self._errors.pop(key, None)
+        finally:
+            if kind != EXPANSION.kind and self._registry is not None:
+                status = "error" if key in self._errors else "active"
+                self._registry.count(INGESTIONS, status)
+                seconds = self._registry.histogram(INGESTION_DURATION, status)
+                seconds.observe(time.perf_counter() - began)
         self._spoiled.clear("extension", kind, name)
 
     def listed(self, gvk: GroupVersionKind) -> None:

@@ -75,7 +75,11 @@ class ClusterPolicies:
         )
         self.data = SyncController(client, self.tracker, pod)
         self.extension = ExtensionController(
-            self.tracker, pod, wait_for_broken=wait_for_broken, spoiled=spoiled
+            self.tracker,
+            pod,
+            wait_for_broken=wait_for_broken,
+            spoiled=spoiled,
+            registry=registry,
         )
         self.reconciler = Reconciler(
             client,
@@ -133,7 +137,7 @@ class ClusterPolicies:
             expansion,
             unsynced,
         )
-        tell_extensions(self._registry, self._log, before, now)
+        tell_extensions(self._registry, self._log, self._serving.fights, before, now)
         self._gauge_extensions()
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.metrics.admission import VIOLATIONS
 from webhook.metrics.catalogue import METRICS
+from webhook.metrics.mutation import MUTATOR_OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,6 +63,8 @@ class Collector:
     def _counts(self, metric: Metric) -> Mapping[Labels, int]:
         if metric is VIOLATIONS:
             return self._registry.violations.series
+        if metric is MUTATOR_OUTCOMES:
+            return self._registry.mutators.series
         return self._registry.counters.get(metric, {})
 
 

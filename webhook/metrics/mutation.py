@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.metrics.admission import REQUEST_SECONDS
 from webhook.metrics.declaration import Metric
+from webhook.metrics.policies import INGESTION_SECONDS
 
 MUTATION_REQUESTS: Final = Metric(
     "gatekeeper_mutation_request_count",
@@ -54,6 +55,40 @@ MUTATORS_SKIPPED: Final = Metric(
     "Times that a mutator could not be applied to an object, and was left out or refused the "
     "request, by kind of mutator.",
     ("mutator_kind",),
+)
+
+MUTATOR_OUTCOMES: Final = Metric(
+    "waddle_mutator_outcomes",
+    "counter",
+    "Requests by mutator and what became of it: applied (the object was changed), skipped, and of "
+    "those that are only previewed previewed (it would be changed) and preview_failed; beyond "
+    "--max-constraint-series mutators they are counted under mutator_name=_other.",
+    ("mutator_kind", "mutator_name", "outcome"),
+)
+
+MUTATORS_FIGHTING: Final = Metric(
+    "waddle_mutators_fighting",
+    "gauge",
+    "Mutators that made the same change to the same object more than --mutation-fights-per-hour "
+    "times within an hour: somebody undoes it each time.",
+    ("mutator_kind", "mutator_name"),
+)
+
+INGESTIONS: Final = Metric(
+    "gatekeeper_mutator_ingestion_count",
+    "counter",
+    "Mutators taken in, each version of each: active, or error for those that cannot be used.",
+    ("status",),
+    gatekeeper=True,
+)
+
+INGESTION_DURATION: Final = Metric(
+    "gatekeeper_mutator_ingestion_duration_seconds",
+    "histogram",
+    "Time to take a mutator in.",
+    ("status",),
+    gatekeeper=True,
+    buckets=INGESTION_SECONDS,
 )
 
 EXPANSION_TEMPLATES: Final = Metric(

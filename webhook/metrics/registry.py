@@ -37,13 +37,14 @@ class Histogram:
 class Registry:
     """The numbers of one process. Written by the thread concerned, read by any."""
 
-    __slots__ = ("counters", "gauges", "histograms", "violations")
+    __slots__ = ("counters", "gauges", "histograms", "mutators", "violations")
 
     def __init__(self, *, constraint_series_max: int = 1000) -> None:
         self.counters: dict[Metric, dict[Labels, int]] = {}
         self.gauges: dict[Metric, dict[Labels, float]] = {}
         self.histograms: dict[Metric, dict[Labels, Histogram]] = {}
-        self.violations = ConstraintSeries(constraint_series_max)
+        self.violations = ObjectSeries(constraint_series_max)
+        self.mutators = ObjectSeries(constraint_series_max)
 
     def count(self, metric: Metric, *labels: str, by: int = 1) -> None:
         """Add to a counter."""
@@ -73,31 +74,31 @@ OTHER: Final = "_other"
 """Not a name that Kubernetes allows, so that no constraint can be taken for it."""
 
 
-class ConstraintSeries:
-    """Violations for each constraint, a bounded number of them."""
+class ObjectSeries:
+    """What is counted for each constraint, or each mutator, a bounded number of them."""
 
-    __slots__ = ("_constraints", "_max", "series")
+    __slots__ = ("_known", "_max", "series")
 
     def __init__(self, series_max: int) -> None:
         self._max = series_max
-        self._constraints: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
         self.series: dict[Labels, int] = {}
 
     def count(self, kind: str, name: str, action: str) -> None:
-        """Count one violation."""
+        """Count one of an object: a violation by its action, a mutation by what became of it."""
         labels = (kind, name, action)
-        if labels not in self.series and (kind, name) not in self._constraints:
-            if len(self._constraints) >= self._max:
+        if labels not in self.series and (kind, name) not in self._known:
+            if len(self._known) >= self._max:
                 labels = ("", OTHER, action)
             else:
-                self._constraints.add((kind, name))
+                self._known.add((kind, name))
         self.series[labels] = self.series.get(labels, 0) + 1
 
-    def keep(self, constraints: Iterable[tuple[str, str]]) -> None:
-        """Forget constraints that are no more, so that new ones find room."""
-        kept = self._constraints & set(constraints)
-        if kept != self._constraints:
-            self._constraints = kept
+    def keep(self, objects: Iterable[tuple[str, str]]) -> None:
+        """Forget those that are no more, so that new ones find room."""
+        kept = self._known & set(objects)
+        if kept != self._known:
+            self._known = kept
             self.series = {
                 labels: value
                 for labels, value in self.series.items()

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from webhook.mutation.location import Location
 
 GROUP: Final = "mutations.gatekeeper.sh"
+MODE: Final = "waddle.dev/mode"
+"""The annotation that says whether a mutator changes objects, or only says what it would change."""
+
+ENFORCE: Final = "enforce"
+PREVIEW: Final = "preview"
+
 OPERATIONS: Final = ("CREATE", "UPDATE")
 """What is mutated: requests of other operations never are."""
 
@@ -58,6 +64,8 @@ class Mutator:
     """Whether no other mutator's location may go on below this one's end."""
     selects: Callable[[GroupKind], bool]
     matches: Callable[[View, MatchSubject], bool]
+    is_preview: bool
+    """Whether it is computed and told, and not applied."""
     document: Mapping[str, Any] = field(repr=False, hash=False, compare=False)
 
     @property

@@ -19,8 +19,17 @@ from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 from webhook.mutation import image, setting
 from webhook.mutation.assigning import Assignment
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.location import Field, ListItem, parse
-from webhook.mutation.mutator import GROUP, OPERATIONS, Binding, Mutator, MutatorId
+from webhook.mutation.location import Field, ListItem, parse, quoted
+from webhook.mutation.mutator import (
+    ENFORCE,
+    GROUP,
+    MODE,
+    OPERATIONS,
+    PREVIEW,
+    Binding,
+    Mutator,
+    MutatorId,
+)
 from webhook.mutation.path_tests import only_where_missing, read_path_tests
 from webhook.mutation.values import shown
 
@@ -134,6 +143,7 @@ class _Reader:
             must_terminate=external or self._kind == "AssignImage",
             selects=compile_kinds(match),
             matches=_criteria(match),
+            is_preview=self._mode(metadata) == PREVIEW,
             document=self._document,
         )
 
@@ -293,6 +303,16 @@ class _Reader:
             text = str(error).removeprefix("invalid Constraint: ")
             raise InvalidMutator(f"invalid match for {self._owner}: {text}") from None
         return {**checked, "source": source}
+
+    def _mode(self, metadata: Mapping[str, Any]) -> str:
+        annotations = self._object(metadata, "annotations")
+        mode = self._text(annotations, MODE) or ENFORCE
+        if mode not in (ENFORCE, PREVIEW):
+            raise InvalidMutator(
+                f"{self._owner}: annotation {MODE} must be {ENFORCE} or {PREVIEW}, "
+                f"got {quoted(shown(mode))}"
+            )
+        return mode
 
     # --- fields ------------------------------------------------------------------------------
 

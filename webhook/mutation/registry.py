@@ -9,7 +9,7 @@ from webhook.mutation.schema import Schema
 from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from webhook.mutation.mutator import Binding, Mutator, MutatorId
 
@@ -19,6 +19,7 @@ class Mutators:
 
     def __init__(self) -> None:
         self._mutators: dict[MutatorId, Mutator] = {}
+        self._previews: dict[MutatorId, Mutator] = {}
         self._by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
         self._schemas: dict[Binding, tuple[Schema, frozenset[MutatorId]]] = {}
         self._snapshot: MutationSnapshot | None = MutationSnapshot()
@@ -27,11 +28,20 @@ class Mutators:
     def snapshot(self) -> MutationSnapshot:
         """The mutators as they are now."""
         if self._snapshot is None:
+            conflicts = {item: self.conflicts_of(item) for item in sorted(self._conflicting())}
+            would = {item: self.conflicts_of(item) for item in sorted(self._previews)}
+            would = {item: parties for item, parties in would.items() if parties}
+            preview = None
+            if self._previews:
+                both = (*self._enforced(), *self._previews.values())
+                preview = MutationSnapshot(both, conflicts | would)
             self._snapshot = MutationSnapshot(
-                tuple(self._mutators.values()),
-                {item: self.conflicts_of(item) for item in sorted(self._conflicting())},
+                tuple(self._enforced()), conflicts, preview=preview, would_conflict=would
             )
         return self._snapshot
+
+    def _enforced(self) -> Iterator[Mutator]:
+        return (item for item in self._mutators.values() if not item.is_preview)
 
     @property
     def ids(self) -> frozenset[MutatorId]:
@@ -53,7 +63,9 @@ class Mutators:
                 return old
             self._unbind(old)
         self._mutators[mutator.id] = mutator
-        for binding in mutator.bindings:
+        if mutator.is_preview:
+            self._previews[mutator.id] = mutator
+        for binding in () if mutator.is_preview else mutator.bindings:
             self._by_binding.setdefault(binding, {})[mutator.id] = mutator
             self._schemas.pop(binding, None)
         self._snapshot = None
@@ -74,10 +86,23 @@ class Mutators:
         if known is None:
             return ()
         found: set[MutatorId] = set()
+        if known.is_preview:
+            return self._would_conflict(known)
         for binding in known.bindings:
             schema, conflicting = self._schema(binding)
             if conflicting:
                 found |= schema.conflicts_of(known)
+        return tuple(sorted(found))
+
+    def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
+        """Who would conflict were this one applied; nobody in force is disturbed by that."""
+        found: set[MutatorId] = set()
+        for binding in preview.bindings:
+            others = (item for item in self._previews.values() if binding in item.bindings)
+            schema = Schema([*self._by_binding.get(binding, {}).values(), *others])
+            parties = schema.conflicts_of(preview)
+            if preview.id in parties:
+                found |= parties
         return tuple(sorted(found))
 
     def _conflicting(self) -> set[MutatorId]:
@@ -94,6 +119,9 @@ class Mutators:
         return known
 
     def _unbind(self, mutator: Mutator) -> None:
+        if mutator.is_preview:
+            del self._previews[mutator.id]
+            return
         for binding in mutator.bindings:
             bound = self._by_binding[binding]
             del bound[mutator.id]
@@ -103,4 +131,7 @@ class Mutators:
 
 
 def _is_same(old: Mutator, new: Mutator) -> bool:
-    return old.generation == new.generation and old.document.get("spec") == new.document.get("spec")
+    return (old.generation, old.is_preview) == (
+        new.generation,
+        new.is_preview,
+    ) and old.document.get("spec") == new.document.get("spec")

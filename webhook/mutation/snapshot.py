@@ -63,15 +63,24 @@ class Mutated:
 class MutationSnapshot:
     """Mutators at one moment; safe to share, never changed but for its cache of plans."""
 
-    __slots__ = ("_count", "_mutators", "_plans", "conflicts")
+    __slots__ = ("_count", "_mutators", "_plans", "conflicts", "preview", "would_conflict")
 
     def __init__(
         self,
         mutators: Sequence[Mutator] = (),
         conflicts: Mapping[MutatorId, tuple[MutatorId, ...]] | None = None,
+        *,
+        preview: MutationSnapshot | None = None,
+        would_conflict: Mapping[MutatorId, tuple[MutatorId, ...]] | None = None,
     ) -> None:
-        """``mutators`` in any order; those that ``conflicts`` names are known and not applied."""
+        """``mutators`` in any order; those that ``conflicts`` names are known and not applied.
+
+        ``preview`` is what would be in force with those mutators that are only previewed, None
+        where there are none; of them ``would_conflict`` tells who is left out of it, and why.
+        """
         self.conflicts = {} if conflicts is None else dict(conflicts)
+        self.preview = preview
+        self.would_conflict = {} if would_conflict is None else dict(would_conflict)
         self._count = len(mutators)
         self._mutators = tuple(
             mutator
@@ -82,6 +91,18 @@ class MutationSnapshot:
 
     def __bool__(self) -> bool:
         return bool(self._mutators)
+
+    def concerns(self, gvk: GroupVersionKind, operation: str) -> bool:
+        """Whether anybody is about a kind at an operation, or would be."""
+        if self.plan(gvk, operation) is not None:
+            return True
+        return self.preview is not None and self.preview.plan(gvk, operation) is not None
+
+    @property
+    def previewed(self) -> tuple[Mutator, ...]:
+        """Those that are computed and not applied, without those that would be in a conflict."""
+        found = () if self.preview is None else self.preview.mutators
+        return tuple(item for item in found if item.is_preview)
 
     @property
     def mutators(self) -> tuple[Mutator, ...]:

@@ -132,7 +132,7 @@ class PolicyLoader:
         none = f"{report.templates} templates, 0 constraints: nothing is enforced"
         self._idle = "" if report.constraints else none
         gauge(self._registry, snapshot)
-        tell_extensions(self._registry, self._log, previous, revision)
+        tell_extensions(self._registry, self._log, self._serving.fights, previous, revision)
         if previous is None or previous.snapshot is not snapshot:
             self._log.info(
                 "policies in force",

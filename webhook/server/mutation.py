@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.encoding import encode
-from webhook.api.gvk import gvk_of, labels_of, name_of, text
-from webhook.metrics.mutation import (
-    MUTATION_ITERATIONS,
-    MUTATION_REQUESTS,
-    MUTATION_SECONDS,
-    MUTATORS_SKIPPED,
-)
+from webhook.api.gvk import gvk_of, name_of, text
+from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
 from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import make_patch
+from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
+from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.serving.recorder import MutationReviewed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import NamespaceReader
     from webhook.serving.namespaces import NamespaceAnswer
+    from webhook.serving.recorder import MutationRecorder
     from webhook.serving.revision import Revision, Serving
 
 PATCH_BYTES_MAX: Final = 3 * 1024 * 1024
@@ -67,12 +66,21 @@ class Mutation:
         registry: Registry,
         log: Logger,
         namespaces: NamespaceReader | None = None,
+        recorder: MutationRecorder | None = None,
     ) -> None:
+        """``recorder`` takes what mutators did, would do and could not."""
         self._serving = serving
         self._options = options
         self._registry = registry
-        self._log = log
         self._namespaces = namespaces
+        self._telling = MutationTelling(
+            registry,
+            log,
+            serving.fights,
+            recorder,
+            on_error=options.on_error,
+            logs_mutations=options.log_mutations,
+        )
         self._seconds = {
             status: registry.histogram(MUTATION_SECONDS, status)
             for status in ("success", "skip", "error")
@@ -113,7 +121,7 @@ class Mutation:
         if revision.is_excluded_from_mutation(place):
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
-        if revision.mutations.plan(gvk_of(obj), request.operation) is None:
+        if not revision.mutations.concerns(gvk_of(obj), request.operation):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return self._counted("success", received_at, response)
         if is_namespace:
@@ -163,30 +171,40 @@ class Mutation:
     ) -> Outcome:
         """Mutate, with the Namespace and the name of the one that the object counts as being in."""
         context = Context(request.operation, *namespace, request.username)
+        mutations, gvk = revision.mutations, gvk_of(obj)
+        times = received_at, time.monotonic()
         try:
-            mutated = revision.mutations.mutate(
-                obj, context, on_error=self._options.on_error, until=until
+            mutated = mutations.mutate(
+                obj, context, on_error=self._options.on_error, until=until, gvk=gvk
             )
-            response = self._answer(request, mutated, self._patch(obj, mutated))
+            # No provider is asked yet: each placeholder is what its failure policy says.
+            final = resolved(mutated, {})
+            patch = make_patch(obj, final) if mutated.iterations else []
+            response = self._answer(request, mutated, self._annotated(obj, final, mutated, patch))
         except OutOfTimeError as error:
             self._iterations["false"].observe(error.iterations)
             return Unanswerable(504, "deadline", str(error))
         except MutationError as error:
             response = self._failed(request, error)
+            reviewed = MutationReviewed(request, None, (), None, times)
+        else:
+            preview = previewed(mutations, obj, final, context, gvk, until)
+            reviewed = MutationReviewed(request, mutated, patch, preview, times)
+        response = self._telling.answered(reviewed, response)
         status = "success" if response.allowed else "error"
         return self._counted(status, received_at, response)
 
-    def _patch(self, obj: dict[str, Any], mutated: Mutated) -> list[Operation]:
-        """What changes; raises :class:`~webhook.mutation.errors.MutationError`."""
-        if not mutated.iterations:
-            return []
-        # No provider is asked yet: each placeholder is what its failure policy says.
-        final = resolved(mutated, {})
-        patch = make_patch(obj, final)
-        if patch and self._options.annotations:
-            final = annotated(final, mutated.passes, id_for(mutated.passes))
-            patch = make_patch(obj, final)
-        return patch
+    def _annotated(
+        self,
+        obj: dict[str, Any],
+        final: dict[str, Any],
+        mutated: Mutated,
+        patch: list[Operation],
+    ) -> list[Operation]:
+        """The patch with the annotations that name who changed the object, where they are on."""
+        if not patch or not self._options.annotations:
+            return patch
+        return make_patch(obj, annotated(final, mutated.passes, id_for(mutated.passes)))
 
     def _answer(
         self, request: AdmissionRequest, mutated: Mutated, patch: list[Operation]
@@ -201,10 +219,7 @@ class Mutation:
                     mutated.iterations,
                 )
             response = response._replace(patch=encoded)
-            if self._options.log_mutations:
-                self._log_passes(request, mutated)
         for name, fault in mutated.skipped.items():
-            self._tell_skipped(request, name, fault)
             shown = f"mutator {name} is not applied: {fault}"
             response = verdict.with_notice(response, shown)
         return response
@@ -212,46 +227,11 @@ class Mutation:
     def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
         """Refuse the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
-        self._tell_skipped(request, error.mutator, str(error))
+        self._telling.skipped(request, error.mutator, str(error))
         if self._options.on_error == "skip" and isinstance(error, NotConvergingError):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return verdict.with_notice(response, f"no mutator is applied: {error}")
         return verdict.errored(request.uid, 500, str(error))
-
-    def _tell_skipped(self, request: AdmissionRequest, mutator: str, fault: str) -> None:
-        self._registry.count(MUTATORS_SKIPPED, mutator.partition(".")[0])
-        self._log.error(
-            "mutator not applied",
-            hookType="mutation",
-            mutator=mutator,
-            answer=self._options.on_error,
-            error=fault,
-            request_uid=request.uid,
-        )
-
-    def _log_passes(self, request: AdmissionRequest, mutated: Mutated) -> None:
-        """Say who changed an object, with Gatekeeper's message and fields."""
-        obj = request.object or {}
-        group, version, kind = gvk_of(obj)
-        fields: dict[str, Any] = {
-            f"iteration_{number}": ", ".join(map(str, found))
-            for number, found in enumerate(mutated.passes)
-        }
-        self._log.info(
-            "Mutation applied",
-            hookType="mutation",
-            semantic=True,
-            event_type="mutation_applied",
-            resource_group=group,
-            resource_kind=kind,
-            resource_api_version=version,
-            resource_namespace=request.namespace,
-            resource_name=name_of(obj) or text(obj, "metadata", "generateName"),
-            resource_source_type="Original",
-            resource_labels=labels_of(obj),
-            **{"Mutation Id": id_for(mutated.passes)},
-            **fields,
-        )
 
     def _counted(
         self, status: str, received_at: float, response: AdmissionResponse

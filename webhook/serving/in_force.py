@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.mutation.fights import Fights
     from webhook.serving.revision import Revision
 
 
@@ -59,7 +60,7 @@ def settle() -> None:
 
 
 def tell_extensions(
-    registry: Registry, log: Logger, before: Revision | None, now: Revision
+    registry: Registry, log: Logger, fights: Fights, before: Revision | None, now: Revision
 ) -> None:
     """Say which mutators and ExpansionTemplates are in force, where that has changed."""
     mutations, expansion = now.mutations, now.expansion
@@ -68,6 +69,8 @@ def tell_extensions(
     active, conflicts = len(mutations.mutators), len(mutations.conflicts)
     registry.replace(MUTATORS, {("active",): active, ("error",): conflicts})
     registry.set(MUTATORS_CONFLICTING, conflicts)
+    fights.keep(mutations.mutators)
+    registry.mutators.keep(item.id for item in (*mutations.mutators, *mutations.previewed))
     if before is not None or mutations or conflicts or expansion:
         log.info(
             "mutators in force",

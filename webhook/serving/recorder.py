@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.patch import Operation
+    from webhook.mutation.previewing import Preview
+    from webhook.mutation.snapshot import Mutated
 
 
 class Reviewed(NamedTuple):
@@ -22,6 +25,27 @@ class Reviewed(NamedTuple):
     """The policies in force; None before there were any."""
     times: tuple[float, float]
     """When the request was received and when its review began, on the monotonic clock."""
+
+
+class MutationReviewed(NamedTuple):
+    """A request of the mutation webhook, and what mutators did about it."""
+
+    request: AdmissionRequest
+    mutated: Mutated | None
+    """What became of the object; None where that came to nothing."""
+    patch: Sequence[Operation]
+    """What was changed."""
+    preview: Preview | None
+    """What mutators that are only previewed would change beyond that."""
+    times: tuple[float, float]
+    """When the request was received and when mutating began, on the monotonic clock."""
+
+
+class MutationRecorder(Protocol):
+    """Takes what mutators did, without waiting."""
+
+    def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
+        """Mutators changed something, would have, or could not; the answer to give for it."""
 
 
 class Recorder(Protocol):

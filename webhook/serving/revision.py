@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.constraint.breaker import Guard
 from webhook.constraint.expansion import Expansion
+from webhook.mutation.fights import Fights
 from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
@@ -63,3 +64,5 @@ class Serving:
     revision: Revision | None = None
     guard: Guard = field(default_factory=Guard)
     """The breakers of the constraints, whatever the revision."""
+    fights: Fights = field(default_factory=Fights)
+    """The mutators whose changes are undone again and again, whatever the revision."""

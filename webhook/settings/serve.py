@@ -304,6 +304,13 @@ class ServeSettings(AuditSettings):
         group=_DECIDING,
         choices=("skip", "reject"),
     )
+    mutation_fights_per_hour: int = flag(
+        20,
+        "How often mutators may make the same change to the same object within an hour, at each "
+        "replica; more is a fight with whoever undoes it, which is told in the mutators' status. 0 "
+        "for never.",
+        group=_DECIDING,
+    )
     mutation_annotations: bool = flag(
         False,
         "Name the mutators that changed an object in its annotations gatekeeper.sh/mutations and "

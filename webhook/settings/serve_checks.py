@@ -20,6 +20,7 @@ _AT_LEAST: Final = {
     "shutdown_delay_seconds": 0,
     "shutdown_grace_seconds": 0,
     "max_constraint_series": 0,
+    "mutation_fights_per_hour": 0,
     "readiness_retries": -1,
     "kept_revisions": 0,
     "poll_interval_seconds": 0.05,

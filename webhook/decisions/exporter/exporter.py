@@ -257,7 +257,12 @@ class Exporter:
         if not settings.include_user_info:
             for name in USER_FIELDS:
                 record.pop(name, None)
-        if settings.masking.paths or settings.masking.of_kinds or settings.include_objects:
+        if (
+            settings.masking.paths
+            or settings.masking.of_kinds
+            or settings.include_objects
+            or "mutation" in record
+        ):
             settings.masking.apply(record)
         line = self._encode(record)
         if line is None or len(line) > settings.max_record_bytes:
@@ -277,6 +282,12 @@ class Exporter:
     def _shorten(self, record: dict[str, Any]) -> bytes | None:
         """Leave out what is large, and say so in ``truncated``, until the record fits."""
         truncated = [name for name in ("object", "oldObject") if record.pop(name, None) is not None]
+        mutation = record.get("mutation", {})
+        truncated += [
+            f"mutation.{name}"
+            for name in ("patch", "previewPatch")
+            if mutation.pop(name, None) is not None
+        ]
         record["results"] = [{**result, "details": {}} for result in record.get("results", ())]
         record["truncated"] = [*truncated, "results.details"]
         line = self._encode(record)

@@ -64,9 +64,27 @@ class Masking:
                 continue
             for name in ("object", "oldObject"):
                 _replace(record, (name, *path[1:]), masked)
+        masked += self._mask_patches(record, named)
         if masked:
             _mask_copies(record, masked)
             record["masked"] = masked
+
+    def _mask_patches(self, record: dict[str, Any], named: list[Path]) -> list[str]:
+        """Mask what mutators put where the object is masked; the paths of that."""
+        mutation = record.get("mutation")
+        if type(mutation) is not dict:
+            return []
+        paths = [path[1:] for path in (*self.paths, *named) if path[0] == "object"]
+        if record.get("resourceKind") == "Secret":
+            paths += _SECRET_PATHS
+        masked: list[str] = []
+        for name in ("patch", "previewPatch"):
+            if name not in mutation:
+                continue
+            found = [_masked_operation(item, paths) for item in mutation[name]]
+            mutation[name] = [item for item, _ in found]
+            masked += [f"mutation.{name}{item['path']}" for item, hit in found if hit]
+        return masked
 
 
 COPIES: Final = frozenset(
@@ -81,6 +99,29 @@ COPIES: Final = frozenset(
 )
 """Annotations in which tools keep a copy of the whole object (kubectl, Fleet and k3s, kapp, the
 operators of Banzai Cloud and Strimzi): what is masked in it is in them, too."""
+
+
+_SECRET_PATHS: Final[list[Path]] = [
+    ("data",),
+    ("stringData",),
+    ("metadata", "annotations", "*"),
+]
+
+
+def _masked_operation(operation: dict[str, Any], paths: list[Path]) -> tuple[dict[str, Any], bool]:
+    """An operation of a JSON Patch with what the paths lead to replaced, and whether they do."""
+    if "value" not in operation:
+        return operation, False
+    place = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")]
+    place, value, masked = place[1:], operation["value"], False
+    last = place[-1] if place else ""
+    if last in COPIES and paths and place[:2] == ["metadata", "annotations"]:
+        return {**operation, "value": MASK}, True
+    for path in paths:
+        if all(step in ("*", here) for step, here in zip(path, place, strict=False)):
+            value, found = _masked(value, path[len(place) :])
+            masked = masked or found
+    return ({**operation, "value": value} if masked else operation), masked
 
 
 def _is_secret(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import AdmissionResponse
 from webhook.decisions.exporter.admission import ReviewOutcome, admission_record, unread_record
+from webhook.decisions.exporter.mutation import mutation_record
 from webhook.decisions.exporter.record import lifecycle, timestamp
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.exporter import Exporter
-    from webhook.serving.recorder import Reviewed
+    from webhook.serving.recorder import MutationReviewed, Reviewed
 
 ANNOTATION: Final = "decision-id"
 """Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
@@ -40,8 +41,17 @@ class _Answered(NamedTuple):
     outcome: ReviewOutcome
 
 
+class _Mutated(NamedTuple):
+    """What mutators did, whose record is still to be made."""
+
+    decision_id: str
+    moment: float
+    reviewed: MutationReviewed
+    outcome: ReviewOutcome
+
+
 class AdmissionRecorder:
-    """Records admissions; called on the exporter's event loop, never waits.
+    """Records admissions and mutations; called on the exporter's event loop, never waits.
 
     Once :meth:`start` was called with that loop, records are made some at a
     time, after their answers; before, each at once.
@@ -54,7 +64,7 @@ class AdmissionRecorder:
         self._digest = ""
         self._generations: dict[str, int] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[_Answered] = []
+        self._waiting: list[_Answered | _Mutated] = []
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Make records on this loop from now on."""
@@ -88,6 +98,17 @@ class AdmissionRecorder:
             response.patch,
         )
 
+    def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
+        """Record what mutators did about a request; the answer, which carries the decision's id."""
+        decision_id = self._exporter.decision_id()
+        error = "" if response.allowed and reviewed.mutated is not None else response.message
+        if reviewed.mutated is None and response.allowed:
+            error = "; ".join(response.warnings)
+        outcome = _outcome(None, {}, reviewed.times, response.allowed, response.code, error)
+        self._add(_Mutated(decision_id, time.time(), reviewed, outcome))
+        annotations = {**(response.audit_annotations or {}), ANNOTATION: decision_id}
+        return response._replace(audit_annotations=annotations)
+
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
         """Record a request that failurePolicy decides, with the reason."""
         request, responses, snapshot, times = reviewed
@@ -105,17 +126,30 @@ class AdmissionRecorder:
         waiting, self._waiting = self._waiting, []
         exporter = self._exporter
         include_objects = exporter.settings.include_objects
-        for decision_id, moment, request, responses, outcome in waiting:
+        for item in waiting:
             try:
-                record = admission_record(
-                    decision_id, request, responses, outcome, include_objects=include_objects
+                record = (
+                    mutation_record(
+                        item.decision_id,
+                        item.reviewed,
+                        item.outcome,
+                        include_objects=include_objects,
+                    )
+                    if isinstance(item, _Mutated)
+                    else admission_record(
+                        item.decision_id,
+                        item.request,
+                        item.responses,
+                        item.outcome,
+                        include_objects=include_objects,
+                    )
                 )
-                record["timestamp"] = timestamp(moment)
+                record["timestamp"] = timestamp(item.moment)
                 exporter.offer(record)
             except Exception as error:  # noqa: BLE001  # the log's boundary: the decision stands
                 exporter.lose(error)
 
-    def _add(self, answered: _Answered) -> None:
+    def _add(self, answered: _Answered | _Mutated) -> None:
         waiting = self._waiting
         waiting.append(answered)
         count = len(waiting)

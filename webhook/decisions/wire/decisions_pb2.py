@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&webhook/decisions/wire/decisions.proto\x12\x13waddle.decisions.v1\x1a\x1cgoogle/protobuf/struct.proto"\x9f\x01\n\x0bClientFrame\x121\n\x05hello\x18\x01 \x01(\x0b2 .waddle.decisions.v1.ClientHelloH\x00\x12+\n\x05batch\x18\x02 \x01(\x0b2\x1a.waddle.decisions.v1.BatchH\x00\x12\'\n\x03bye\x18\x03 \x01(\x0b2\x18.waddle.decisions.v1.ByeH\x00B\x07\n\x05frame"\xa1\x01\n\x0bServerFrame\x121\n\x05hello\x18\x01 \x01(\x0b2 .waddle.decisions.v1.ServerHelloH\x00\x12\'\n\x03ack\x18\x02 \x01(\x0b2\x18.waddle.decisions.v1.AckH\x00\x12-\n\x05error\x18\x03 \x01(\x0b2\x1c.waddle.decisions.v1.RefusalH\x00B\x07\n\x05frame"e\n\x0bClientHello\x12\x11\n\tprotocols\x18\x01 \x03(\r\x12\x0f\n\x07pod_uid\x18\x02 \x01(\t\x12\x0f\n\x07process\x18\x03 \x01(\t\x12\x0b\n\x03pod\x18\x04 \x01(\t\x12\x14\n\x0cacknowledged\x18\x05 \x01(\x04"5\n\x0bServerHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x14\n\x0cacknowledged\x18\x02 \x01(\x04"E\n\x05Batch\x12\x0e\n\x06ndjson\x18\x01 \x01(\x0c\x12,\n\x07records\x18\x02 \x03(\x0b2\x1b.waddle.decisions.v1.Record"\x1c\n\x03Bye\x12\x15\n\rlast_sequence\x18\x01 \x01(\x04"\x17\n\x03Ack\x12\x10\n\x08sequence\x18\x01 \x01(\x04"(\n\x07Refusal\x12\x0c\n\x04code\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t"\x80\x0c\n\x06Record\x12\x14\n\x0cspec_version\x18\x01 \x01(\t\x12\x12\n\nevent_type\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x11\n\ttimestamp\x18\x05 \x01(\t\x12\x17\n\x07pod_uid\x18\x06 \x01(\tR\x06podUID\x12\x0b\n\x03pod\x18\x07 \x01(\t\x12\x15\n\rpod_namespace\x18\x08 \x01(\t\x12\x0c\n\x04node\x18\t \x01(\t\x12\x0f\n\x07process\x18\n \x01(\t\x127\n\x06labels\x18\x0b \x03(\x0b2\'.waddle.decisions.v1.Record.LabelsEntry\x12\x19\n\x11enforcement_point\x18\x14 \x01(\t\x12\x1f\n\x0brequest_uid\x18\x15 \x01(\tR\nrequestUID\x12\x19\n\x08audit_id\x18\x16 \x01(\tR\x07auditID\x12\x0f\n\x07verdict\x18\x17 \x01(\t\x12\x14\n\x07allowed\x18\x18 \x01(\x08H\x00\x88\x01\x01\x12\x0c\n\x04code\x18\x19 \x01(\x05\x12\x11\n\toperation\x18\x1a \x01(\t\x12\x0f\n\x07dry_run\x18\x1b \x01(\x08\x12,\n\x07results\x18\x1c \x03(\x0b2\x1b.waddle.decisions.v1.Result\x12\x0e\n\x06errors\x18\x1d \x03(\t\x12"\n\x15constraints_evaluated\x18\x1e \x01(\x05H\x01\x88\x01\x01\x121\n\tundecided\x18\x1f \x03(\x0b2\x1e.waddle.decisions.v1.Undecided\x12\x16\n\x0eresource_group\x18( \x01(\t\x120\n\x14resource_api_version\x18) \x01(\tR\x12resourceAPIVersion\x12\x15\n\rresource_kind\x18* \x01(\t\x12\x1a\n\x12resource_namespace\x18+ \x01(\t\x12\x15\n\rresource_name\x18, \x01(\t\x12H\n\x0fresource_labels\x18- \x03(\x0b2/.waddle.decisions.v1.Record.ResourceLabelsEntry\x12C\n\x10request_resource\x18. \x01(\x0b2).waddle.decisions.v1.GroupVersionResource\x12\x1b\n\x13request_subresource\x18/ \x01(\t\x12\x18\n\x10request_username\x180 \x01(\t\x12(\n\x10request_user_uid\x181 \x01(\tR\x0erequestUserUID\x12\x1b\n\x13request_user_groups\x182 \x03(\t\x12\x15\n\rpolicy_digest\x18< \x01(\t\x12\x17\n\x0fpolicy_revision\x18= \x01(\x03\x12\x13\n\x0bduration_ns\x18> \x01(\x03\x12\x19\n\x11queue_duration_ns\x18? \x01(\x03\x12\'\n\x06object\x18F \x01(\x0b2\x17.google.protobuf.Struct\x12+\n\nold_object\x18G \x01(\x0b2\x17.google.protobuf.Struct\x12*\n\tuser_info\x18H \x01(\x0b2\x17.google.protobuf.Struct\x120\n\x0frequest_options\x18I \x01(\x0b2\x17.google.protobuf.Struct\x12\x0e\n\x06masked\x18J \x03(\t\x12\x11\n\ttruncated\x18K \x03(\t\x12\x10\n\x08reviewed\x18P \x01(\x03\x12\x12\n\nviolations\x18Q \x01(\x03\x12\r\n\x05event\x18R \x01(\t\x12(\n\x07details\x18S \x01(\x0b2\x17.google.protobuf.Struct\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x028\x01\x1a5\n\x13ResourceLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x028\x01B\n\n\x08_allowedB\x18\n\x16_constraints_evaluated"H\n\x14GroupVersionResource\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t"\xfe\x01\n\x06Result\x123\n\nconstraint\x18\x01 \x01(\x0b2\x1f.waddle.decisions.v1.Constraint\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x1a\n\x12enforcement_action\x18\x04 \x01(\t\x12\x1b\n\x13enforcement_actions\x18\x05 \x03(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x07details\x18\x07 \x01(\x0b2\x16.google.protobuf.Value\x12\r\n\x05cause\x18\x08 \x01(\t\x12\x1b\n\x13template_generation\x18\t \x01(\x03"\x92\x01\n\tUndecided\x123\n\nconstraint\x18\x01 \x01(\x0b2\x1f.waddle.decisions.v1.Constraint\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\r\n\x05cause\x18\x04 \x01(\t\x12\x0e\n\x06answer\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t"\xd7\x01\n\nConstraint\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x03\x12E\n\x0bannotations\x18\x06 \x03(\x0b20.waddle.decisions.v1.Constraint.AnnotationsEntry\x1a2\n\x10AnnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x028\x012_\n\x0bDecisionLog\x12P\n\x06Stream\x12 .waddle.decisions.v1.ClientFrame\x1a .waddle.decisions.v1.ServerFrame(\x010\x01b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&webhook/decisions/wire/decisions.proto\x12\x13waddle.decisions.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x9f\x01\n\x0b\x43lientFrame\x12\x31\n\x05hello\x18\x01 \x01(\x0b\x32 .waddle.decisions.v1.ClientHelloH\x00\x12+\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1a.waddle.decisions.v1.BatchH\x00\x12\'\n\x03\x62ye\x18\x03 \x01(\x0b\x32\x18.waddle.decisions.v1.ByeH\x00\x42\x07\n\x05\x66rame\"\xa1\x01\n\x0bServerFrame\x12\x31\n\x05hello\x18\x01 \x01(\x0b\x32 .waddle.decisions.v1.ServerHelloH\x00\x12\'\n\x03\x61\x63k\x18\x02 \x01(\x0b\x32\x18.waddle.decisions.v1.AckH\x00\x12-\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1c.waddle.decisions.v1.RefusalH\x00\x42\x07\n\x05\x66rame\"e\n\x0b\x43lientHello\x12\x11\n\tprotocols\x18\x01 \x03(\r\x12\x0f\n\x07pod_uid\x18\x02 \x01(\t\x12\x0f\n\x07process\x18\x03 \x01(\t\x12\x0b\n\x03pod\x18\x04 \x01(\t\x12\x14\n\x0c\x61\x63knowledged\x18\x05 \x01(\x04\"5\n\x0bServerHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x14\n\x0c\x61\x63knowledged\x18\x02 \x01(\x04\"E\n\x05\x42\x61tch\x12\x0e\n\x06ndjson\x18\x01 \x01(\x0c\x12,\n\x07records\x18\x02 \x03(\x0b\x32\x1b.waddle.decisions.v1.Record\"\x1c\n\x03\x42ye\x12\x15\n\rlast_sequence\x18\x01 \x01(\x04\"\x17\n\x03\x41\x63k\x12\x10\n\x08sequence\x18\x01 \x01(\x04\"(\n\x07Refusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xab\x0c\n\x06Record\x12\x14\n\x0cspec_version\x18\x01 \x01(\t\x12\x12\n\nevent_type\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x11\n\ttimestamp\x18\x05 \x01(\t\x12\x17\n\x07pod_uid\x18\x06 \x01(\tR\x06podUID\x12\x0b\n\x03pod\x18\x07 \x01(\t\x12\x15\n\rpod_namespace\x18\x08 \x01(\t\x12\x0c\n\x04node\x18\t \x01(\t\x12\x0f\n\x07process\x18\n \x01(\t\x12\x37\n\x06labels\x18\x0b \x03(\x0b\x32\'.waddle.decisions.v1.Record.LabelsEntry\x12\x19\n\x11\x65nforcement_point\x18\x14 \x01(\t\x12\x1f\n\x0brequest_uid\x18\x15 \x01(\tR\nrequestUID\x12\x19\n\x08\x61udit_id\x18\x16 \x01(\tR\x07\x61uditID\x12\x0f\n\x07verdict\x18\x17 \x01(\t\x12\x14\n\x07\x61llowed\x18\x18 \x01(\x08H\x00\x88\x01\x01\x12\x0c\n\x04\x63ode\x18\x19 \x01(\x05\x12\x11\n\toperation\x18\x1a \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x1b \x01(\x08\x12,\n\x07results\x18\x1c \x03(\x0b\x32\x1b.waddle.decisions.v1.Result\x12\x0e\n\x06\x65rrors\x18\x1d \x03(\t\x12\"\n\x15\x63onstraints_evaluated\x18\x1e \x01(\x05H\x01\x88\x01\x01\x12\x31\n\tundecided\x18\x1f \x03(\x0b\x32\x1e.waddle.decisions.v1.Undecided\x12\x16\n\x0eresource_group\x18( \x01(\t\x12\x30\n\x14resource_api_version\x18) \x01(\tR\x12resourceAPIVersion\x12\x15\n\rresource_kind\x18* \x01(\t\x12\x1a\n\x12resource_namespace\x18+ \x01(\t\x12\x15\n\rresource_name\x18, \x01(\t\x12H\n\x0fresource_labels\x18- \x03(\x0b\x32/.waddle.decisions.v1.Record.ResourceLabelsEntry\x12\x43\n\x10request_resource\x18. \x01(\x0b\x32).waddle.decisions.v1.GroupVersionResource\x12\x1b\n\x13request_subresource\x18/ \x01(\t\x12\x18\n\x10request_username\x18\x30 \x01(\t\x12(\n\x10request_user_uid\x18\x31 \x01(\tR\x0erequestUserUID\x12\x1b\n\x13request_user_groups\x18\x32 \x03(\t\x12\x15\n\rpolicy_digest\x18< \x01(\t\x12\x17\n\x0fpolicy_revision\x18= \x01(\x03\x12\x13\n\x0b\x64uration_ns\x18> \x01(\x03\x12\x19\n\x11queue_duration_ns\x18? \x01(\x03\x12\'\n\x06object\x18\x46 \x01(\x0b\x32\x17.google.protobuf.Struct\x12+\n\nold_object\x18G \x01(\x0b\x32\x17.google.protobuf.Struct\x12*\n\tuser_info\x18H \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x30\n\x0frequest_options\x18I \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0e\n\x06masked\x18J \x03(\t\x12\x11\n\ttruncated\x18K \x03(\t\x12)\n\x08mutation\x18L \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x10\n\x08reviewed\x18P \x01(\x03\x12\x12\n\nviolations\x18Q \x01(\x03\x12\r\n\x05\x65vent\x18R \x01(\t\x12(\n\x07\x64\x65tails\x18S \x01(\x0b\x32\x17.google.protobuf.Struct\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x35\n\x13ResourceLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_allowedB\x18\n\x16_constraints_evaluated\"H\n\x14GroupVersionResource\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t\"\xfe\x01\n\x06Result\x12\x33\n\nconstraint\x18\x01 \x01(\x0b\x32\x1f.waddle.decisions.v1.Constraint\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x1a\n\x12\x65nforcement_action\x18\x04 \x01(\t\x12\x1b\n\x13\x65nforcement_actions\x18\x05 \x03(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x07\x64\x65tails\x18\x07 \x01(\x0b\x32\x16.google.protobuf.Value\x12\r\n\x05\x63\x61use\x18\x08 \x01(\t\x12\x1b\n\x13template_generation\x18\t \x01(\x03\"\x92\x01\n\tUndecided\x12\x33\n\nconstraint\x18\x01 \x01(\x0b\x32\x1f.waddle.decisions.v1.Constraint\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\r\n\x05\x63\x61use\x18\x04 \x01(\t\x12\x0e\n\x06\x61nswer\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"\xd7\x01\n\nConstraint\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x03\x12\x45\n\x0b\x61nnotations\x18\x06 \x03(\x0b\x32\x30.waddle.decisions.v1.Constraint.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32_\n\x0b\x44\x65\x63isionLog\x12P\n\x06Stream\x12 .waddle.decisions.v1.ClientFrame\x1a .waddle.decisions.v1.ServerFrame(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,38 +38,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORD_RESOURCELABELSENTRY']._serialized_options = b'8\001'
   _globals['_CONSTRAINT_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_CONSTRAINT_ANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_CLIENTFRAME']._serialized_start=89
-  _globals['_CLIENTFRAME']._serialized_end=248
-  _globals['_SERVERFRAME']._serialized_start=251
-  _globals['_SERVERFRAME']._serialized_end=412
-  _globals['_CLIENTHELLO']._serialized_start=414
-  _globals['_CLIENTHELLO']._serialized_end=515
-  _globals['_SERVERHELLO']._serialized_start=517
-  _globals['_SERVERHELLO']._serialized_end=570
-  _globals['_BATCH']._serialized_start=572
-  _globals['_BATCH']._serialized_end=641
-  _globals['_BYE']._serialized_start=643
-  _globals['_BYE']._serialized_end=671
-  _globals['_ACK']._serialized_start=673
-  _globals['_ACK']._serialized_end=696
-  _globals['_REFUSAL']._serialized_start=698
-  _globals['_REFUSAL']._serialized_end=738
-  _globals['_RECORD']._serialized_start=741
-  _globals['_RECORD']._serialized_end=2277
-  _globals['_RECORD_LABELSENTRY']._serialized_start=2139
-  _globals['_RECORD_LABELSENTRY']._serialized_end=2184
-  _globals['_RECORD_RESOURCELABELSENTRY']._serialized_start=2186
-  _globals['_RECORD_RESOURCELABELSENTRY']._serialized_end=2239
-  _globals['_GROUPVERSIONRESOURCE']._serialized_start=2279
-  _globals['_GROUPVERSIONRESOURCE']._serialized_end=2351
-  _globals['_RESULT']._serialized_start=2354
-  _globals['_RESULT']._serialized_end=2608
-  _globals['_UNDECIDED']._serialized_start=2611
-  _globals['_UNDECIDED']._serialized_end=2757
-  _globals['_CONSTRAINT']._serialized_start=2760
-  _globals['_CONSTRAINT']._serialized_end=2975
-  _globals['_CONSTRAINT_ANNOTATIONSENTRY']._serialized_start=2925
-  _globals['_CONSTRAINT_ANNOTATIONSENTRY']._serialized_end=2975
-  _globals['_DECISIONLOG']._serialized_start=2977
-  _globals['_DECISIONLOG']._serialized_end=3072
+  _globals['_CLIENTFRAME']._serialized_start=94
+  _globals['_CLIENTFRAME']._serialized_end=253
+  _globals['_SERVERFRAME']._serialized_start=256
+  _globals['_SERVERFRAME']._serialized_end=417
+  _globals['_CLIENTHELLO']._serialized_start=419
+  _globals['_CLIENTHELLO']._serialized_end=520
+  _globals['_SERVERHELLO']._serialized_start=522
+  _globals['_SERVERHELLO']._serialized_end=575
+  _globals['_BATCH']._serialized_start=577
+  _globals['_BATCH']._serialized_end=646
+  _globals['_BYE']._serialized_start=648
+  _globals['_BYE']._serialized_end=676
+  _globals['_ACK']._serialized_start=678
+  _globals['_ACK']._serialized_end=701
+  _globals['_REFUSAL']._serialized_start=703
+  _globals['_REFUSAL']._serialized_end=743
+  _globals['_RECORD']._serialized_start=746
+  _globals['_RECORD']._serialized_end=2325
+  _globals['_RECORD_LABELSENTRY']._serialized_start=2187
+  _globals['_RECORD_LABELSENTRY']._serialized_end=2232
+  _globals['_RECORD_RESOURCELABELSENTRY']._serialized_start=2234
+  _globals['_RECORD_RESOURCELABELSENTRY']._serialized_end=2287
+  _globals['_GROUPVERSIONRESOURCE']._serialized_start=2327
+  _globals['_GROUPVERSIONRESOURCE']._serialized_end=2399
+  _globals['_RESULT']._serialized_start=2402
+  _globals['_RESULT']._serialized_end=2656
+  _globals['_UNDECIDED']._serialized_start=2659
+  _globals['_UNDECIDED']._serialized_end=2805
+  _globals['_CONSTRAINT']._serialized_start=2808
+  _globals['_CONSTRAINT']._serialized_end=3023
+  _globals['_CONSTRAINT_ANNOTATIONSENTRY']._serialized_start=2973
+  _globals['_CONSTRAINT_ANNOTATIONSENTRY']._serialized_end=3023
+  _globals['_DECISIONLOG']._serialized_start=3025
+  _globals['_DECISIONLOG']._serialized_end=3120
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,87 @@
+"""Fights: the same change to the same object again and again, because somebody undoes it each time.
+
+A controller that writes back what a mutator changes makes a loop that nothing ends: each write is
+mutated, each mutation is written back. One such change is no fight, and neither are many of
+different objects; the same one, more often than a person or a roll-out would make it, is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from webhook.mutation.mutator import Mutator, MutatorId
+
+WINDOW_SECONDS: Final = 3600.0
+"""Changes are counted over an hour."""
+
+OBJECTS_MAX: Final = 4096
+"""Changes remembered, the ones seen last. One takes about 1 KiB with its times at the default limit:
+4 MiB. An object of which a change is forgotten has had 4,096 other changes since, and is counted anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fight:
+    """The latest object that a mutator fights about."""
+
+    generation: int
+    """Of the mutator: another one may fight no more."""
+    object: str
+    """Its kind, namespace and name, for people."""
+    count: int
+    """How often the same change was made to it within the last hour, counted up to the limit."""
+    until: float
+    """When the fight is over unless it goes on; on the clock of whoever notes changes."""
+
+
+class Fights:
+    """Counts changes that are the same. One thread notes them; others may ask who fights."""
+
+    def __init__(self, limit: int = 0) -> None:
+        """More than ``limit`` of the same changes within an hour are a fight; 0 for never."""
+        self.limit = limit
+        self._times: OrderedDict[Hashable, deque[float]] = OrderedDict()
+        self._found: dict[MutatorId, Fight] = {}
+
+    def note(self, change: Hashable, shown: str, mutators: Iterable[Mutator], now: float) -> bool:
+        """A change was made; whether one of its mutators begins to fight by that.
+
+        ``change`` says what was changed in which object. A fight is over when none of its changes
+        was made for an hour.
+        """
+        if not self.limit:
+            return False
+        times = self._times.get(change)
+        if times is None:
+            times = self._times[change] = deque(maxlen=self.limit + 1)
+            if len(self._times) > OBJECTS_MAX:
+                self._times.popitem(last=False)
+        else:
+            self._times.move_to_end(change)
+        times.append(now)
+        if len(times) <= self.limit or now - times[0] > WINDOW_SECONDS:
+            return False
+        began = False
+        for mutator in mutators:
+            known = self._found.get(mutator.id)
+            began = began or known is None or known.until <= now
+            self._found[mutator.id] = Fight(
+                mutator.generation, shown, len(times), now + WINDOW_SECONDS
+            )
+        return began
+
+    def going_on(self, now: float) -> dict[MutatorId, Fight]:
+        """Who fights, and about what."""
+        found = self._found.copy()
+        return {mutator: fight for mutator, fight in found.items() if fight.until > now}
+
+    def keep(self, mutators: Iterable[Mutator]) -> None:
+        """Forget the fights of mutators that are no more, or are others now."""
+        kept = {(mutator.id, mutator.generation) for mutator in mutators}
+        for mutator, fight in self._found.copy().items():
+            if (mutator, fight.generation) not in kept:
+                self._found.pop(mutator, None)

@@ -1,0 +1,64 @@
+"""What mutators that are only previewed would change: computed beside what is done, and told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.mutation.errors import MutationError
+from webhook.mutation.external import resolved
+from webhook.mutation.patch import make_patch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.patch import Operation
+    from webhook.mutation.setting import Context
+    from webhook.mutation.snapshot import MutationSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be different: ``patch`` is that of the mutated object.
+
+    ``mutators`` are those that would have a part in it, ``skipped`` says of those that would
+    fail why, and ``fault`` why nothing can be said.
+    """
+
+    mutators: tuple[Mutator, ...] = ()
+    patch: tuple[Operation, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""
+
+
+def previewed(
+    mutations: MutationSnapshot,
+    original: dict[str, Any],
+    final: Mapping[str, Any],
+    context: Context,
+    gvk: GroupVersionKind,
+    until: float | None = None,
+) -> Preview | None:
+    """What the previewed mutators would change beyond ``final``; None where none is concerned.
+
+    The whole is worked out anew from the object as it came, with all mutators in their order:
+    that is what will happen once they are in force. Nothing that goes wrong here reaches the
+    request.
+    """
+    preview = mutations.preview
+    plan = None if preview is None else preview.plan(gvk, context.operation)
+    if preview is None or plan is None or not any(item.is_preview for item in plan.mutators):
+        return None
+    try:
+        would = preview.mutate(original, context, on_error="skip", until=until, gvk=gvk)
+        patch = make_patch(final, resolved(would, {}))
+    except MutationError as error:
+        return Preview(fault=str(error))
+    own = {str(item.id) for item in plan.mutators if item.is_preview}
+    applied = {item.id: item for one in would.passes for item in one if item.is_preview}
+    skipped = {name: fault for name, fault in would.skipped.items() if name in own}
+    if not patch and not skipped:
+        return None
+    return Preview(tuple(applied[item] for item in sorted(applied)), tuple(patch), skipped)

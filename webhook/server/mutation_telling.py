@@ -1,0 +1,140 @@
+"""What is told of a mutation beside its answer: counts, the log, fights, the decision log."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, labels_of, name_of, text
+from webhook.metrics.mutation import MUTATORS_SKIPPED
+from webhook.mutation.annotations import id_for
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.mutation.fights import Fights
+    from webhook.mutation.previewing import Preview
+    from webhook.mutation.snapshot import Mutated, OnError
+    from webhook.serving.recorder import MutationRecorder, MutationReviewed
+
+
+class MutationTelling:
+    """Tells of what mutators did. For one thread; never waits."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: Logger,
+        fights: Fights,
+        recorder: MutationRecorder | None,
+        *,
+        on_error: OnError,
+        logs_mutations: bool,
+    ) -> None:
+        self._registry = registry
+        self._log = log
+        self._fights = fights
+        self._recorder = recorder
+        self._on_error = on_error
+        self._logs_mutations = logs_mutations
+
+    def answered(
+        self, reviewed: MutationReviewed, response: AdmissionResponse
+    ) -> AdmissionResponse:
+        """Tell of an answer, which gets the decision's id where decisions are recorded."""
+        mutated, preview = reviewed.mutated, reviewed.preview
+        if mutated is not None:
+            self._tell(reviewed, mutated)
+        if preview is not None:
+            self._tell_preview(reviewed.request, preview)
+        told = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
+        if self._recorder is None or not told:
+            return response
+        return self._recorder.mutated(reviewed, response)
+
+    def skipped(self, request: AdmissionRequest, mutator: str, fault: str) -> None:
+        """A mutator could not be applied."""
+        kind, _, rest = mutator.partition(".")
+        self._registry.count(MUTATORS_SKIPPED, kind)
+        if kind:
+            self._registry.mutators.count(kind, rest.partition("/")[2], "skipped")
+        self._log.error(
+            "mutator not applied",
+            hookType="mutation",
+            mutator=mutator,
+            answer=self._on_error,
+            error=fault,
+            request_uid=request.uid,
+        )
+
+    def _tell(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
+        request = reviewed.request
+        for name, fault in mutated.skipped.items():
+            self.skipped(request, name, fault)
+        if not reviewed.patch:
+            return
+        # Who assigned what was there already changed nothing by that.
+        parties = {mutator.id for one in mutated.passes for mutator in one}
+        for party in parties:
+            self._registry.mutators.count(party.kind, party.name, "applied")
+        if self._logs_mutations:
+            self._log_passes(request, mutated)
+        if request.operation == "UPDATE":
+            self._note_fight(reviewed, mutated)
+
+    def _note_fight(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
+        request, now = reviewed.request, time.monotonic()
+        place, name = request.namespace, request.name
+        shown = f"{request.kind.kind} {f'{place}/' if place else ''}{name}"
+        change = request.kind.group_kind, place, name, encode(list(reviewed.patch))
+        parties = {mutator.id: mutator for one in mutated.passes for mutator in one}
+        if not self._fights.note(change, shown, parties.values(), now):
+            return
+        self._log.warning(
+            "mutators fight: the same change is made to an object again and again",
+            hookType="mutation",
+            object=shown,
+            mutators=sorted(map(str, parties)),
+            patch=[f"{item['op']} {item['path']}" for item in reviewed.patch][:10],
+        )
+
+    def _tell_preview(self, request: AdmissionRequest, preview: Preview) -> None:
+        for mutator in preview.mutators:
+            if preview.patch:
+                self._registry.mutators.count(mutator.id.kind, mutator.id.name, "previewed")
+        for name, fault in preview.skipped.items():
+            kind, _, rest = name.partition(".")
+            self._registry.mutators.count(kind, rest.partition("/")[2], "preview_failed")
+            self._log.warning(
+                "previewed mutator would not be applied",
+                hookType="mutation",
+                mutator=name,
+                error=fault,
+                request_uid=request.uid,
+            )
+
+    def _log_passes(self, request: AdmissionRequest, mutated: Mutated) -> None:
+        """Say who changed an object, with Gatekeeper's message and fields."""
+        obj = request.object or {}
+        group, version, kind = gvk_of(obj)
+        fields: dict[str, Any] = {
+            f"iteration_{number}": ", ".join(map(str, found))
+            for number, found in enumerate(mutated.passes)
+        }
+        self._log.info(
+            "Mutation applied",
+            hookType="mutation",
+            semantic=True,
+            event_type="mutation_applied",
+            resource_group=group,
+            resource_kind=kind,
+            resource_api_version=version,
+            resource_namespace=request.namespace,
+            resource_name=name_of(obj) or text(obj, "metadata", "generateName"),
+            resource_source_type="Original",
+            resource_labels=labels_of(obj),
+            **{"Mutation Id": id_for(mutated.passes)},
+            **fields,
+        )
