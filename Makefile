@@ -12,7 +12,7 @@ CONFORMANCE ?= $(or $(WADDLE_CONFORMANCE),../shared/conformance)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: .venv/.done ## make .venv with everything pinned (Python 3.11 or later)
+setup: .venv/.done .venv-imports/.done ## make .venv with everything pinned (Python 3.11 or later)
 
 .venv/.done: requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Python 3.11 or later is needed, not {v[0]}.{v[1]}: make PYTHON=/path/to/python3")'
@@ -22,10 +22,17 @@ setup: .venv/.done ## make .venv with everything pinned (Python 3.11 or later)
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv-imports/.done: requirements/imports.txt .venv/.done
+	test -x .venv-imports/bin/python || $(PYTHON) -m venv --without-pip .venv-imports
+	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-imports/bin/python requirements/imports.txt
+	ln -sf ../../.venv-imports/bin/lint-imports $(BIN)/lint-imports
+	touch $@
+
 lock: ## pin every dependency with hashes anew
 	$(COMPILE) pyproject.toml --all-extras --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
+	$(COMPILE) --group imports --output-file requirements/imports.txt
 	$(COMPILE) --group load --output-file requirements/load.txt
 
 run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics 8888)

@@ -20,21 +20,12 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import structlog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
     from structlog.typing import FilteringBoundLogger
-
-if "rich" not in sys.modules:
-    # structlog's console for developers imports rich where it is installed: 17 MiB and up to a
-    # second, for something never used here. None stands for a package that is not there.
-    sys.modules["rich"] = None  # type: ignore[assignment]
-    import structlog
-
-    del sys.modules["rich"]
-else:
-    import structlog
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 

@@ -113,7 +113,7 @@ def command(  # noqa: PLR0913  # each is an option
 
 
 async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:
-    from webhook.cli.audit_progress import Progress  # noqa: PLC0415  # brings rich
+    from webhook.cli.audit_progress import Progress  # noqa: PLC0415  # for terminals
     from webhook.cli.audit_run import audit  # noqa: PLC0415  # see command
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import load_credentials  # noqa: PLC0415

@@ -1,42 +1,46 @@
-"""A progress bar on a terminal: kinds done, objects reviewed, violations found."""
+"""How far an audit is, on one line of a terminal: kinds done, objects reviewed, violations found."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-from rich.progress import Progress as Bar
+from webhook.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import TextIO
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
 
+BAR: Final = 20
+"""Characters."""
+
+REST_SECONDS: Final = 0.1
+"""Between two drawings: soon for an eye, nothing for a terminal far away."""
+
+_ERASED: Final = "\r\x1b[K"
+
 
 class Progress:
-    """A sink that draws on standard error while it is entered."""
+    """A sink that draws on standard error while it is entered, and leaves nothing there."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        """``console`` is another place to draw on."""
-        self._bar = Bar(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("kinds  {task.fields[objects]} objects  {task.fields[found]} violations"),
-            console=console or Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task("reading policies", total=None, objects=0, found=0)
+    def __init__(self, terminal: TextIO | None = None) -> None:
+        """``terminal`` is another place to draw on."""
+        self._terminal = terminal or sys.stderr
+        self._doing = "reading policies"
         self._kind: GroupVersionKind | None = None
-        self._objects = 0
-        self._found = 0
+        self._kinds_of = 0
         self._kinds = 0
+        self._objects = 0
+        self._violations = 0
+        self._drawn_at = 0.0
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self._draw()
         return self
 
     def __exit__(
@@ -45,26 +49,45 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._write("")
 
     async def start(self, start: SweepStart) -> None:
         """How many kinds there are."""
-        self._bar.update(self._task, total=len(start.kinds))
+        self._kinds_of = len(start.kinds)
+        self._draw()
 
     async def audited(self, audited: Audited) -> None:
         """One object more."""
         self._objects += 1
-        self._found += len(audited.responses.results)
+        self._violations += len(audited.responses.results)
         gvk = audited.identity.gvk
         if gvk != self._kind:
-            self._kind = gvk
-            self._bar.update(self._task, description=gvk.kind, completed=self._kinds)
-            self._kinds += 1
-        self._bar.update(self._task, objects=self._objects, found=self._found)
+            self._kinds += self._kind is not None
+            self._kind, self._doing = gvk, gvk.kind
+            self._draw()
+        elif time.monotonic() - self._drawn_at > REST_SECONDS:
+            self._draw()
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""
 
     async def end(self, end: SweepEnd) -> None:
         """All of them."""
-        self._bar.update(self._task, completed=len(end.complete) + len(end.failed))
+        self._kinds = len(end.complete) + len(end.failed)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_at = time.monotonic()
+        done = BAR * self._kinds // self._kinds_of if self._kinds_of else 0
+        self._write(
+            f"{'█' * done}{'░' * (BAR - done)} {self._kinds}/{self._kinds_of} kinds  "
+            f"{self._objects} objects  {self._violations} violations  {one_line(self._doing)}"
+        )
+
+    def _write(self, text: str) -> None:
+        columns = shutil.get_terminal_size().columns
+        try:
+            self._terminal.write(_ERASED + text[: columns - 1])
+            self._terminal.flush()
+        except UnicodeEncodeError:  # a terminal of another alphabet
+            self._terminal.write(_ERASED)

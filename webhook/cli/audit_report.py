@@ -10,6 +10,7 @@ from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
+from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable, styled
 
 if TYPE_CHECKING:
@@ -39,11 +40,8 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
         title = f"{kind}/{name} ({action}): {len(findings)} violations"
         lines.append(styled(printable(title), bold=True))
         shown = findings[:limit] if limit else findings
-        width = max(len(_resource(finding)) for finding in shown)
-        lines += [
-            f"  {printable(_resource(finding)):<{width}}  {one_line(finding.result.msg)}"
-            for finding in shown
-        ]
+        cells = [(_resource(finding), one_line(finding.result.msg)) for finding in shown]
+        lines += [f"  {line}" for line in table(cells)]
         if more := len(findings) - len(shown):
             lines.append(f"  … and {more} more (--limit)")
     return "\n".join([*lines, summary(outcome)])

@@ -10,6 +10,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.table import table
 from webhook.cli.terminal import complain, listed, printable, styled, write
 from webhook.decisions.source import RecordSource
 
@@ -187,10 +188,11 @@ def _complain_of_unreadable(records: RecordSource) -> None:
 def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
     write(f"\n{title}")
     shown = rows[:top] if top else rows
-    for name, number in shown:
-        write(f"{number:9}  {_one_line(name)}")
+    cells = [(f"{number:9}", _one_line(name)) for name, number in shown]
     if len(rows) > len(shown):
-        write(f"{'':9}  and {len(rows) - len(shown)} more")
+        cells.append(("", f"and {len(rows) - len(shown)} more"))
+    for line in table(cells, right={0}):
+        write(line)
 
 
 def _show_replay(found: Replay, *, as_json: bool) -> None:

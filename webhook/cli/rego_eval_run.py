@@ -11,6 +11,7 @@ from webhook.cli import exit_codes
 from webhook.cli.rego_check_run import document
 from webhook.cli.rego_context import runtime, version_of
 from webhook.cli.rego_report import fault
+from webhook.cli.table import framed
 from webhook.cli.terminal import complain, printable, write
 from webhook.policies.rego_files import LoadErrors, load, read_document
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
@@ -170,7 +171,7 @@ def _as_text(solutions: list[Solution]) -> str:
         return json_indented(first.expressions[0].value, "", "  ")
     columns = _columns(solutions)
     rows = [[columns_of(name) for columns_of in columns.values()] for name in solutions]
-    return printable(_table(list(columns), rows))
+    return "\n".join(framed(list(columns), rows))
 
 
 def _columns(solutions: list[Solution]) -> dict[str, Any]:
@@ -182,28 +183,6 @@ def _columns(solutions: list[Solution]) -> dict[str, Any]:
     for name in sorted(solutions[0].bindings):
         found[name] = lambda s, n=name: json_text(s.bindings.get(n))
     return found
-
-
-def _table(names: list[str], rows: list[list[str]]) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
-
-    def rule(left: str, cross: str, right: str) -> str:
-        return left + cross.join("─" * (width + 2) for width in widths) + right
-
-    def line(cells: Sequence[str]) -> str:
-        shown = [f" {cell:{width}} " for cell, width in zip(cells, widths, strict=True)]
-        return f"│{'│'.join(shown)}│"
-
-    head = [f"{name:^{width}}" for name, width in zip(names, widths, strict=True)]
-    return "\n".join(
-        [
-            rule("┌", "┬", "┐"),
-            line(head),
-            rule("├", "┼", "┤"),
-            *map(line, rows),
-            rule("└", "┴", "┘"),
-        ]
-    )
 
 
 _FORMATS: Final[dict[str, Callable[[list[Solution]], str]]] = {

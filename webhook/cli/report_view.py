@@ -66,7 +66,7 @@ def _table(title: str, rows: Rows, top: int) -> list[str]:
     bad.sort(key=lambda item: (severity_order(item[1]), item[0]))
     cells = [[title, *(verdict.upper() for verdict in BAD)]]
     cells += [[name, *(str(counts[verdict]) for verdict in BAD)] for name, counts in bad[:top]]
-    lines = table(cells, numbers=True)
+    lines = table(cells, right=range(1, len(cells[0])))
     if len(bad) > top:
         lines.append(f"and {len(bad) - top} more")
     return lines

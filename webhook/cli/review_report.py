@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable, printable_json, styled
 from webhook.rego.go.strings import quote
 
@@ -23,7 +24,7 @@ def as_table(outcome: CheckOutcome) -> str:
     """What violates, by place, each with its violations below; then how much was looked at."""
     lines = []
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
-    width = max((len(_constraint(item)) for item in ordered), default=0)
+    told = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
     for (file, line, subject), violations in groupby(
         ordered, key=lambda item: (item.file, item.line, item.subject)
     ):
@@ -32,10 +33,7 @@ def as_table(outcome: CheckOutcome) -> str:
         for item in violations:
             action = ",".join(item.result.actions)
             colour = _COLOURS[level_of(item.result.actions)]
-            lines.append(
-                f"  {styled(f'{action:6}', fg=colour)}  "
-                f"{printable(_constraint(item)):<{width}}  {one_line(item.result.msg)}"
-            )
+            lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(told)}")
         lines.append("")
     return "\n".join([*lines, summary(outcome)])
 

@@ -19,6 +19,7 @@ from webhook.cli.simulation import (
     availability,
     compare,
 )
+from webhook.cli.table import table
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -182,12 +183,17 @@ def _as_table(
     replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
 ) -> list[str]:
     lines = [f"All replicas unavailable, one being so with probability {p_fail:g} (P^N)", ""]
-    lines += ["  N  unavailable  available      none answers, a year"]
-    lines += [
-        f"{item.replicas:>3}  {item.unavailable:<11.3g}  {_percent(1 - item.unavailable):<13}"
-        f"  {_duration(item.seconds_a_year)}"
+    rows = [("N", "unavailable", "available", "none answers, a year")]
+    rows += [
+        (
+            str(item.replicas),
+            f"{item.unavailable:.3g}",
+            _percent(1 - item.unavailable),
+            _duration(item.seconds_a_year),
+        )
         for item in availability(p_fail, replicas)
     ]
+    lines += table(rows, right={0})
     lines += [
         "",
         f"The share of requests that meet a change (P(t)), and of changes that all {replicas} have",
@@ -196,15 +202,19 @@ def _as_table(
     # What was measured of all belongs beside the formula only for as many replicas as it was.
     measured = comparison is not None
     seen = comparison is not None and comparison.replicas == replicas
-    head = "       t  requests" + ("  measured" if measured else "") + "     all"
-    lines.append(head + ("  measured" if seen else ""))
+    curve = [
+        ["t", "requests", *(["measured"] if measured else []), "all"]
+        + ["measured"] * seen
+        + [""]  # of bars
+    ]
     for t in _points(one, replicas):
-        share, found = all_within(one, replicas, t), _seen(comparison, replicas, t)
-        cells = [f"{t:>5.1f} ms", f"{one.within(t):>8.1%}"]
-        cells += [f"{found['measuredOne']:>8.1%}"] if measured else []
-        cells += [f"{share:>6.1%}"]
-        cells += [f"{found['measuredAll']:>8.1%}"] if seen else []
-        lines.append("  ".join([*cells, "█" * round(share * BAR)]).rstrip())
+        share, measures = all_within(one, replicas, t), _seen(comparison, replicas, t)
+        cells = [f"{t:.1f} ms", f"{one.within(t):.1%}"]
+        cells += [f"{measures['measuredOne']:.1%}"] if measured else []
+        cells += [f"{share:.1%}"]
+        cells += [f"{measures['measuredAll']:.1%}"] if seen else []
+        curve.append([*cells, "█" * round(share * BAR)])
+    lines += table(curve, right=range(len(curve[0]) - 1))
     lines += ["", f"All {replicas} by: {_quantiles(one, replicas)}"]
     if comparison is not None:
         lines.append(_verdict(comparison))
