@@ -69,6 +69,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
     "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
+    "krm": {
+        OK: "nothing is denied",
+        NO: "something is, or the check could not be made",
+        UNKNOWN: "nothing was checked: no constraint, or nothing to review",
+    },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
     "rego check": {OK: "all can be used", NO: "something cannot"},
     "rego eval": {

@@ -74,17 +74,18 @@ class Sources:
     """What declares targets of documents."""
 
 
-def read_sources(paths: Sequence[Path], *, any_value: bool) -> Sources:
+def read_sources(paths: Sequence[Path], *, any_value: bool, standard_input: bool = True) -> Sources:
     """Read files, folders and standard input; raises :class:`CannotTest`.
 
     Standard input is read where it is no terminal, as gator reads it: what is piped
-    into a check must never be left out of it. With ``any_value`` only templates and
+    into a check must never be left out of it; without ``standard_input`` only where a path is
+    ``-``. With ``any_value`` only templates and
     constraints are manifests, everything else is a document. A file that is named is
     read; of what lies in a folder, the inputs of test suites are not.
     """
     sources = Sources()
     texts: list[tuple[str, FileDocument, bool]] = []
-    for path in [*paths, *_standard_input(paths)]:
+    for path in [*paths, *(_standard_input(paths) if standard_input else [])]:
         try:
             if path == STDIN:
                 texts += [("stdin", text, True) for text in _read_standard_input()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -78,6 +79,9 @@ def folder(tmp_path):
         "broken.yaml": [template(rego="package p\nviolation[{")],
         "pod.yaml": [pod()],
         "kubeconfig": [NOWHERE],
+        "list.yaml": [
+            {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [pod()]}
+        ],
     }
     for name, documents in files.items():
         (tmp_path / name).write_text(yaml.safe_dump_all(documents))
@@ -136,6 +140,10 @@ ENDS = [
     ("decisions tail", 2, ["none"]),
     ("expand", 0, ["-f", "pod.yaml"]),
     ("expand", 2, ["-f", "none.yaml"]),
+    ("krm", 0, ["-f", "warns.yaml", "<list.yaml"]),
+    ("krm", 1, ["-f", "denies.yaml", "<list.yaml"]),
+    ("krm", 1, ["-f", "denies.yaml", "<pod.yaml"]),
+    ("krm", 2, ["<list.yaml"]),
     ("mutate", 0, ["-f", "pod.yaml"]),
     ("mutate", 2, ["-f", "bad.yaml"]),
     ("rego check", 0, ["passes.rego"]),
@@ -178,7 +186,7 @@ ENDS = [
     ("wait", 2, ["K/x", "--kubeconfig", "none"]),
     ("wait", 2, ["nonsense"]),
 ]
-"""Command, exit code and arguments."""
+"""Command, exit code and arguments; what begins with < is standard input."""
 
 ELSEWHERE = {
     ("audit", 0): "tests/system/test_audit_once.py",
@@ -196,7 +204,11 @@ ELSEWHERE = {
     ("command", "code", "arguments"), ENDS, ids=[f"{c}-{n}-{a[:3]}" for c, n, a in ENDS]
 )
 def test_the_command_ends_as_its_row_says(folder, command, code, arguments):
-    run = waddle(*command.split(), *arguments, cwd=folder)
+    given = [argument[1:] for argument in arguments if argument.startswith("<")]
+    arguments = [argument for argument in arguments if not argument.startswith("<")]
+    with contextlib.ExitStack() as stack:
+        stdin = stack.enter_context((folder / given[0]).open()) if given else None
+        run = waddle(*command.split(), *arguments, cwd=folder, stdin=stdin)
 
     assert run.returncode == code, run.stderr
     assert "Traceback" not in run.stderr

@@ -1,0 +1,165 @@
+"""``waddle krm``: a ResourceList in, the same list with results out."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.constraint.policies import constraint, pod, template
+
+ANNOTATIONS = {"config.kubernetes.io/path": "app/pod.yaml", "config.kubernetes.io/index": "2"}
+
+
+def resource_list(*items, **fields):
+    kind = {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList"}
+    return {**kind, "items": list(items), **fields}
+
+
+def krm(value, *arguments, cwd):
+    text = value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=False)
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    return waddle("krm", *arguments, cwd=cwd, stdin=stdin)
+
+
+def pods(**spec):
+    return constraint(match={"kinds": [{"kinds": ["Pod"]}]}, **spec)
+
+
+def test_each_violation_is_a_result_with_its_resource_and_file(tmp_path):
+    item = pod(annotations=ANNOTATIONS)
+    run = krm(resource_list(template(), pods(), item), cwd=tmp_path)
+
+    assert run.returncode == 1
+    printed = yaml.safe_load(run.stdout)
+    (result,) = printed.pop("results")
+    assert printed == resource_list(template(), pods(), item)
+    assert result == {
+        "message": "no",
+        "severity": "error",
+        "resourceRef": {"apiVersion": "v1", "kind": "Pod", "name": "web", "namespace": "shop"},
+        "tags": {"constraint": "K8sDeny/c", "action": "deny"},
+        "file": {"path": "app/pod.yaml", "index": 2},
+    }
+
+
+@pytest.mark.parametrize(("action", "severity"), [("warn", "warning"), ("dryrun", "info")])
+def test_what_does_not_deny_does_not_stop_the_pipeline(tmp_path, action, severity):
+    run = krm(resource_list(template(), pods(enforcementAction=action), pod()), cwd=tmp_path)
+
+    assert run.returncode == 0
+    assert [one["severity"] for one in yaml.safe_load(run.stdout)["results"]] == [severity]
+
+
+def test_the_list_is_printed_as_it_came_comments_and_all(tmp_path):
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump_all([template(), pods()]))
+    text = f"# whose\n{yaml.safe_dump(resource_list(pod()), sort_keys=False)}# end\n"
+
+    run = krm(text, "-f", "p.yaml", cwd=tmp_path)
+
+    assert run.stdout.startswith(text + "results:\n")
+    assert len(yaml.safe_load(run.stdout)["results"]) == 1
+    # JSON, and a list that has results already, are written anew.
+    for before in (json.dumps(resource_list(pod())), f"{text}results: [{{message: x}}]\n"):
+        again = yaml.safe_load(krm(before, "-f", "p.yaml", cwd=tmp_path).stdout)
+        assert [one["message"] for one in again["results"]] == ["no"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kind": "ConfigMap", "data": {"policies": "p.yaml"}},
+        {"kind": "Policies", "spec": {"policies": ["p.yaml"]}},
+    ],
+)
+def test_policies_are_named_by_the_function_config(tmp_path, config):
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump_all([template(), pods(), pod("beside")]))
+
+    run = krm(resource_list(pod(), functionConfig=config), cwd=tmp_path)
+
+    assert run.returncode == 1
+    (result,) = yaml.safe_load(run.stdout)["results"]
+    assert result["resourceRef"]["name"] == "web", "what lies beside policies is no item"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("", "expected one ResourceList"),
+        ("a: [", "stdin"),
+        (pod(), "expected one ResourceList"),
+        (resource_list(7), "items must be an array of objects"),
+        (resource_list(functionConfig=7), "functionConfig must be an object"),
+        (resource_list(functionConfig={"spec": {"policies": 7}}), "spec.policies must be paths"),
+        (resource_list(functionConfig={"spec": {"policies": "none"}}), 'path "none"'),
+        (resource_list(template(rego="package p")), "missing required rules"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_validated_says_why_and_passes_nothing(tmp_path, value, told):
+    if isinstance(value, bytes):
+        run = waddle("krm", stdin=io.TextIOWrapper(io.BytesIO(value)), cwd=tmp_path)
+    else:
+        run = krm(value, cwd=tmp_path)
+
+    assert run.returncode == 1
+    assert told in run.stderr
+    assert run.stdout == ""
+
+
+def test_nothing_to_check_is_an_error_in_the_results_too(tmp_path):
+    run = krm(resource_list(pod()), cwd=tmp_path)
+
+    assert run.returncode == 2
+    (result,) = yaml.safe_load(run.stdout)["results"]
+    assert result == {"message": "nothing was checked: there is no constraint", "severity": "error"}
+
+
+@pytest.mark.parametrize(("action", "code"), [("deny", 1), ("warn", 0)])
+def test_kustomize_runs_it_as_a_function(program, tmp_path, action, code):
+    (tmp_path / "waddle").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m webhook krm -f "$(dirname "$0")/p.yaml"\n'
+    )
+    (tmp_path / "waddle").chmod(0o755)
+    (tmp_path / "p.yaml").write_text(
+        yaml.safe_dump_all([template(), pods(enforcementAction=action)])
+    )
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod()))
+    function = {"exec": {"path": "./waddle"}}
+    (tmp_path / "validator.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "waddle.dev/v1",
+                "kind": "Validator",
+                "metadata": {
+                    "name": "policies",
+                    "annotations": {"config.kubernetes.io/function": yaml.safe_dump(function)},
+                },
+            }
+        )
+    )
+    # As `validators` it would refuse whatever comes back as it went: it writes annotations of its
+    # own before it compares (kubernetes-sigs/kustomize#5036).
+    (tmp_path / "kustomization.yaml").write_text(
+        yaml.safe_dump({"resources": ["pod.yaml"], "transformers": ["validator.yaml"]})
+    )
+
+    run = subprocess.run(
+        [str(program("kustomize")), "build", "--enable-alpha-plugins", "--enable-exec", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+    assert bool(run.returncode) == bool(code), run.stderr
+    if code == 0:
+        assert yaml.safe_load(run.stdout)["metadata"]["name"] == "web"
