@@ -11,8 +11,8 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.formats import words
-from webhook.cli.formats.words import output_option
-from webhook.cli.terminal import complain, listed, write
+from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.terminal import complain, listed
 
 if TYPE_CHECKING:
     from webhook.cli.audit_run import AuditOutcome, Request
@@ -40,7 +40,7 @@ and constraints of files are tried on a cluster before they are applied to it.
     help="A directory or file with templates and constraints, in place of the cluster's. "
     "Repeatable.",
 )
-@output_option(*words.FINDINGS)
+@outputs_option(*words.FINDINGS)
 @click.option(
     "--limit",
     metavar="N",
@@ -72,7 +72,7 @@ def command(  # noqa: PLR0913  # each is an option
     context: str | None,
     namespace: str,
     policies: tuple[Path, ...],
-    output: str,
+    outputs: tuple[Output, ...],
     limit: int,
     page_objects: int,
     disabled_builtins: tuple[str, ...],
@@ -99,10 +99,11 @@ def command(  # noqa: PLR0913  # each is an option
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
-    if output == "table":
-        write(audit_report.as_table(outcome, limit))
-    else:
-        write(audit_report.FORMATS[output](outcome))
+    for output in outputs:
+        if output.word == "table":
+            emit(output, audit_report.as_table(outcome, limit))
+        else:
+            emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
         complain(f"skipped, for it is no object of Kubernetes: {listed(outcome.skipped)}")
     for line in audit_report.missing(outcome):

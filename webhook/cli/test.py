@@ -9,7 +9,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
-from webhook.cli.formats.words import output_option
+from webhook.cli.formats.words import Output, emit, outputs_option
 from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
@@ -35,7 +35,7 @@ files besides policies are any documents: a Terraform plan for instance.
     multiple=True,
     help="A file, a folder, or - for standard input. Repeatable.",
 )
-@output_option(*words.FINDINGS, "text")
+@outputs_option(*words.FINDINGS, "text")
 @click.option("--deny-only", is_flag=True, help="Show only what is denied.")
 @click.option(
     "--target",
@@ -81,7 +81,7 @@ files besides policies are any documents: a Terraform plan for instance.
 )
 def command(  # noqa: PLR0913  # each is an option
     filenames: tuple[str, ...],
-    output: str,
+    outputs: tuple[Output, ...],
     *,
     deny_only: bool,
     target: str,
@@ -129,8 +129,10 @@ def command(  # noqa: PLR0913  # each is an option
         return exit_codes.NO
     from webhook.cli import review_report  # noqa: PLC0415  # as above
 
-    if text := review_report.FORMATS[output](outcome):
-        write(text)
+    for output in outputs:
+        text = review_report.FORMATS[output.word](outcome)
+        if text or output.file is not None:
+            emit(output, text)
     if verbose and printed:
         write("\n" + "\n".join(map(printable, printed)))
     for fault in outcome.faults:

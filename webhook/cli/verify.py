@@ -10,7 +10,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
-from webhook.cli.formats.words import output_option
+from webhook.cli.formats.words import Output, emit, outputs_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ object under a constraint and says which violations are to be found.
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
 )
-@output_option(*words.FINDINGS)
+@outputs_option(*words.FINDINGS)
 @click.option(
     "--disable-opa-builtin",
     "disabled_builtins",
@@ -74,7 +74,7 @@ def command(
     selected: str,
     *,
     verbose: bool,
-    output: str,
+    outputs: tuple[Output, ...],
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
     native_validation: bool,
@@ -105,17 +105,22 @@ def command(
         ),
         wanted,
     )
+    # For people each suite is told when it has run; a file gets everything when all have.
+    at_once = Output("table") in outputs
     results: list[SuiteResult] = []
     for suite, shown in suites:
         result = runner.run(suite, shown)
         results.append(result)
-        if output == "table" and (verbose or result.ran or result.skipped):
+        if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
     summary = summarize(results)
-    if output != "table":
-        write(verify_report.FORMATS[output](results, summary))
-    elif summary.ran:
-        write(verify_report.summary_text(summary))
+    for output in outputs:
+        if output.word != "table":
+            emit(output, verify_report.FORMATS[output.word](results, summary))
+        elif output.file is not None:
+            emit(output, verify_report.table(results, summary, verbose=verbose))
+        elif summary.ran:
+            write(verify_report.summary_text(summary))
     if not summary.ran:
         complain(_nothing(paths, selected, bool(suites)))
         return exit_codes.UNKNOWN

@@ -154,6 +154,14 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
             ET.SubElement(item, "system-out").text = xml_text("\n".join(case.printed))
 
 
+def table(results: Sequence[SuiteResult], summary: SuiteSummary, *, verbose: bool) -> str:
+    """Every suite, and how many cases passed."""
+    suites = [
+        suite_text(one, verbose=verbose) for one in results if verbose or one.ran or one.skipped
+    ]
+    return "\n".join([*suites, *([summary_text(summary)] if summary.ran else ())])
+
+
 FORMATS: Final[Mapping[str, Callable[[Sequence[SuiteResult], SuiteSummary], str]]] = {
     "json": lambda results, summary: as_json(document_of(results, summary)),
     "yaml": lambda results, summary: as_yaml(document_of(results, summary)),

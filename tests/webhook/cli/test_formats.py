@@ -233,6 +233,42 @@ def test_a_word_means_the_same_in_every_command():
     assert "--json" not in flags
 
 
+@pytest.mark.parametrize("command", ["test", "verify"])
+def test_several_forms_at_once(tmp_path, command):
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump_all([template(), constraint(), pod()]))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(constraint()))
+    case = {"name": "c", "object": "pod.yaml", "assertions": [{"violations": "no"}]}
+    test = {"name": "t", "template": "p.yaml", "constraint": "c.yaml", "cases": [case]}
+    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [test]}
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod()))
+    what = ["-f", "p.yaml"] if command == "test" else ["suite.yaml"]
+
+    def run(*outputs):
+        given = [part for output in outputs for part in ("-o", output)]
+        return waddle(command, *what, *given, cwd=tmp_path)
+
+    both = run("github", "sarif=s.json", "junit=j.xml", "table=t.txt")
+
+    assert both.returncode == 1
+    assert both.stdout == run("github").stdout
+    assert json.loads((tmp_path / "s.json").read_text()) == json.loads(run("sarif").stdout)
+    assert (tmp_path / "j.xml").read_text().startswith("<?xml")
+    assert run("table").stdout.split("(")[0] == (tmp_path / "t.txt").read_text().split("(")[0]
+    assert run("json=all.json").stdout == ""
+    for wrong, told in (
+        (("json", "table"), "one form goes to standard output"),
+        (("json=",), "names no file"),
+        (("jsn=x",), "is not one of"),
+    ):
+        refused = run(*wrong)
+        assert refused.returncode == 64
+        assert told in refused.stderr
+    unwritten = run("json=none/x")
+    assert unwritten.returncode == 2
+    assert "none/x: No such file or directory" in unwritten.stderr
+
+
 def test_json_of_other_commands_turns_and_breaks_no_lines_either(tmp_path):
     broken = {**template(), "metadata": {"name": "a\u202eb"}}
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(broken))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from webhook.cli import exit_codes
+from webhook.cli.terminal import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +31,71 @@ SHORT: Final = ("table", "json")
 
 FINDINGS: Final = ("table", "json", "yaml", "sarif", "junit", "github")
 """The words of the commands that find something wrong in files or objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A form to tell something in, and the file that gets it; None for standard output."""
+
+    word: str
+    file: Path | None = None
+
+
+def emit(output: Output, text: str) -> None:
+    """Print a text, or write its file; raises click's error, told at the end, where it cannot."""
+    if output.file is None:
+        write(text)
+        return
+    try:
+        output.file.write_text(click.unstyle(text) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(f"{output.file}: {error.strerror}") from None
+
+
+class CannotWrite(click.ClickException):
+    """A file of a report that could not be written: whoever reads it would find none, or another."""
+
+    exit_code = exit_codes.UNKNOWN
+
+
+class OutputType(click.Choice[str]):
+    """A word, or ``WORD=FILE``."""
+
+    name = "output"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """An :class:`Output`; click's complaint for a word that is none of them."""
+        if isinstance(value, Output):
+            return value
+        word, separator, file = value.partition("=")
+        if separator and not file:
+            self.fail(f"{value!r} names no file.", param, ctx)
+        return Output(super().convert(word, param, ctx), Path(file) if file else None)
+
+
+def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``-o`` for several of these words at once; without any it is the first."""
+
+    def checked(
+        ctx: click.Context, param: click.Parameter, value: tuple[Output, ...]
+    ) -> tuple[Output, ...]:
+        if sum(one.file is None for one in value) > 1:
+            raise click.BadParameter(
+                "one form goes to standard output; the others are FORM=FILE", ctx, param
+            )
+        return value or (Output(words[0]),)
+
+    meanings = ", ".join(f"{word} ({MEANINGS[word]})" for word in words)
+    return click.option(
+        "-o",
+        "--output",
+        "outputs",
+        type=OutputType(words),
+        multiple=True,
+        callback=checked,
+        help=f"The format, {words[0]} unless said; FORMAT=FILE writes a file. Repeatable: "
+        f"{meanings}.",
+    )
 
 
 def output_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
