@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from webhook.server.large_bodies import LargeBody
 
 
-class Body:
+class RequestBody:
     """What has arrived of it so far."""
 
     __slots__ = ("_chunks", "_hub", "bound", "content", "reserved", "size", "too_large", "waits")

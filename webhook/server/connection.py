@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import httptools
 
 from webhook.server import head, limits
-from webhook.server.body import Body
+from webhook.server.body import RequestBody
 from webhook.server.exchange import JSON, Exchange
 from webhook.server.status import failure
 
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._url = b""
         self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body = Body(hub)
+        self._body = RequestBody(hub)
         self._drops = False  # something has arrived lately that is not taken
 
     # --- the transport's callbacks ---------------------------------------------------------------
