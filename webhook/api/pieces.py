@@ -39,6 +39,7 @@ _OPEN: Final = frozenset(b"[{")
 _COMMA: Final = ord(",")
 _CLOSE: Final = {ord("["): ord("]"), ord("{"): ord("}")}
 _BLANK: Final = re.compile(rb"[ \t\n\r]*+")
+_COLON: Final = re.compile(rb"[ \t\n\r]*+:[ \t\n\r]*+")
 
 # Every digit as 0 and everything else as a blank: finding a run of digits so takes a
 # tenth of the time of a regular expression.
@@ -127,6 +128,8 @@ class _Decoder:
         self._levels = _PIECE_DEPTH  # of those, at which they are put together here
         # Where the present member began, of the frame and of each of these.
         self._members = [self._run]
+        # Where its name ends, if that is long; all that stands before it has been decoded.
+        self._named = 0
 
     def _is_blank(self, start: int, end: int) -> bool:
         return _BLANK.fullmatch(self._raw, start, end) is not None
@@ -198,7 +201,8 @@ class _Decoder:
             name = self._name(run, start)
             frame.value[name] = self._text(start, end)
         else:
-            return  # A name, which is decoded in one go, with its value.
+            self._named = end
+            return
         frame.filled = True
         self._run = self._members[0] = end
 
@@ -223,6 +227,11 @@ class _Decoder:
             raise DecodeError(f"a value is missing: byte {start}")
         if type(frame.value) is list:
             frame.value.extend(decode_piece(b"".join((b"[", between, b"]"))))
+        elif start < self._named:
+            # No other member stands there: a comma behind so much has what is before it decoded.
+            name = self._long_name(start)
+            after = decode_piece(b"".join((b'{""', self._view[self._named : end], b"}")))
+            frame.value[name] = after[""]
         else:
             frame.value.update(decode_piece(b"".join((b"{", between, b"}"))))
 
@@ -252,7 +261,14 @@ class _Decoder:
             self._frames[-1].after_comma = True
             self._run = last
 
+    def _long_name(self, start: int) -> str:
+        return self._text(_after_blanks(self._raw, start), self._named)
+
     def _name(self, start: int, end: int) -> str:
+        if start < self._named:
+            if _COLON.fullmatch(self._raw, self._named, end) is None:
+                raise DecodeError(f"unexpected content: byte {self._named}")
+            return self._long_name(start)
         before = bytes(self._view[start:end]).strip()
         name = decode_piece(before[:-1] or b"0") if before[-1:] == b":" else None
         if type(name) is not str:

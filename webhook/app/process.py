@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import os
 import signal
 import socket
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
-from webhook import __version__, log
+from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.bounded_driver import BoundedDriver, Trials
 from webhook.app.certificate_options import certificate_options
@@ -92,8 +91,8 @@ def serve(settings: ServeSettings) -> int:
         raise StartupError(f"--log-file={settings.log_file}: {error.strerror}") from None
     log.adopt_standard_logging(lines)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    gc.set_threshold(*GC_THRESHOLDS)
     process = Process(settings, lines)
+    garbage.running(GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(process.run())
 

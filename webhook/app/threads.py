@@ -107,10 +107,11 @@ class ReloadThread:
         self._thread.join(timeout=1)
 
     def _run(self) -> None:
-        stand_behind()
         try:
             for subject in self._subjects:
                 subject.look()
+            # Only now: until there are policies, that is what is waited for.
+            stand_behind()
             watch(self._subjects, self._stop, interval_seconds=self._interval_seconds)
         except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
             self._log.fault("bug: changes of files are no longer noticed", error)

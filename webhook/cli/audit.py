@@ -114,11 +114,13 @@ def command(  # noqa: PLR0913  # each is an option
 
 
 async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:
+    from webhook import garbage  # noqa: PLC0415  # see command
     from webhook.cli.audit_progress import Progress  # noqa: PLC0415  # for terminals
     from webhook.cli.audit_run import audit  # noqa: PLC0415  # see command
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
 
+    garbage.running()
     async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
         if not sys.stderr.isatty():
             return await audit(client, request)

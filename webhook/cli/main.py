@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 import click
 
-from webhook import __version__
+from webhook import __version__, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import Subcommands
 
@@ -50,6 +50,7 @@ def waddle() -> None:
 
 def main() -> None:
     """Run the program and exit."""
+    garbage.starting()
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     try:
         code = waddle.main(prog_name="waddle", standalone_mode=False)

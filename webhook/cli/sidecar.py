@@ -27,7 +27,7 @@ def command(config: tuple[Path, ...], *, check: bool) -> None:
     # Here and not above: --help and a mistyped option need none of it.
     import asyncio  # noqa: PLC0415
 
-    from webhook import log  # noqa: PLC0415
+    from webhook import garbage, log  # noqa: PLC0415
     from webhook.decisions.configuration import ConfigurationError, load_all  # noqa: PLC0415
     from webhook.decisions.sidecar.memory import bound_allocator  # noqa: PLC0415
     from webhook.decisions.sidecar.process import run_sidecar  # noqa: PLC0415
@@ -43,6 +43,7 @@ def command(config: tuple[Path, ...], *, check: bool) -> None:
     bound_allocator()
     lines = log.open_log()
     log.adopt_standard_logging(lines)
+    garbage.running()
     try:
         asyncio.run(run_sidecar(settings, lines.logger("sidecar")))
     except OSError as error:

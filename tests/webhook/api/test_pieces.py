@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import orjson
 import pytest
 
 from webhook.api import long_texts, pieces
@@ -102,6 +103,7 @@ def test_texts_longer_than_a_piece_are_decoded_as_the_whole_is(
             {"a": texts[0], texts[1]: [texts[2], {"b": 1}, texts[3]], "c": None},
             texts[0],
             [[texts[1]], 2],
+            {texts[2]: {texts[3]: texts[0], texts[1]: 1, "d": {texts[0]: {}}}, texts[0]: texts[1]},
         ]
         raw = json.dumps(made, ensure_ascii=chance.random() < 0.5).encode()
         raw = raw.replace(b"<", b"\\u003c")
@@ -116,3 +118,27 @@ def test_a_name_of_megabytes_is_decoded() -> None:
     name = "<" * 1024 * 1024
     raw = json.dumps({"f:data": {f"f:{name}": {}, "after": [name]}}).replace("<", "\\u003c")
     assert decode_in_pieces(raw.encode()) == {"f:data": {f"f:{name}": {}, "after": [name]}}
+
+
+def test_no_single_call_decodes_a_name_or_text_of_megabytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other threads wait for each."""
+    sizes: list[int] = []
+    loads = orjson.loads
+
+    def noted(raw: bytes) -> Any:
+        sizes.append(len(raw))
+        return loads(raw)
+
+    monkeypatch.setattr(orjson, "loads", noted)
+    name = "é\n" * 128 * 1024
+    made = {
+        "a": {name: {name: [name]}},
+        name: 1,
+        "b": [{name: name}, {name: {}}, {name: [1, {"c": {}}], "d": 2}],
+    }
+    for ascii_only in (True, False):
+        raw = json.dumps(made, ensure_ascii=ascii_only, indent=1).encode()
+        assert decode_in_pieces(raw) == made
+    assert max(sizes) < 2 * pieces.PIECE_BYTES
