@@ -30,8 +30,12 @@ class InvalidDuration(ValueError):
         self.unit = unit
 
 
+class TooLongDuration(InvalidDuration):
+    """A duration that 64 bits of nanoseconds do not hold: more than 292 years."""
+
+
 def parse_duration(text: str) -> int:
-    """The nanoseconds, of 64 bits; raises :class:`InvalidDuration`."""
+    """The nanoseconds, of 64 bits; raises :class:`InvalidDuration`, :class:`TooLongDuration`."""
     rest = text[1:] if text[:1] in {"+", "-"} else text
     if rest == "0":
         return 0
@@ -42,8 +46,10 @@ def parse_duration(text: str) -> int:
         match = _PART.match(rest)
         assert match, "every part of it may be empty"
         whole, part, unit = match.groups()
-        if (not whole and not part) or (whole and int(whole[:25]) > _INT64):
+        if not whole and not part:
             raise InvalidDuration
+        if whole and int(whole[:25]) > _INT64:
+            raise TooLongDuration
         size = NANOSECONDS.get(unit)
         if size is None:
             raise InvalidDuration(unit)
@@ -51,12 +57,12 @@ def parse_duration(text: str) -> int:
         if part:
             total += _fraction(part, size)
         if total > _INT64:
-            raise InvalidDuration
+            raise TooLongDuration
         rest = rest[match.end() :]
     if text[0] == "-":
         return -total
     if total == _INT64:
-        raise InvalidDuration
+        raise TooLongDuration
     return total
 
 

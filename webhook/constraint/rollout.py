@@ -24,7 +24,7 @@ from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
-from webhook.settings.flags import duration_seconds
+from webhook.duration import InvalidDuration, TooLongDuration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -175,7 +175,7 @@ def _stage(words: Sequence[str]) -> Stage:
     found: dict[str, float] = {}
     for word in words[1:]:
         name, _, value = word.partition("=")
-        seconds = duration_seconds(value)
+        seconds = _seconds(value)
         if name not in {"after", "quiet"} or name in found or seconds is None or seconds < 0:
             raise InvalidRollout(
                 f"{ANNOTATION}: expected after=DURATION or quiet=DURATION (as 24h), once each, "
@@ -188,6 +188,18 @@ def _stage(words: Sequence[str]) -> Stage:
             )
         found[name] = seconds
     return Stage(words[0], found.get("after"), found.get("quiet"))
+
+
+def _seconds(text: str) -> float | None:
+    """The seconds of a duration, infinitely many of one beyond all bounds; None for none."""
+    if text[:1] in {"+", "-"}:
+        return None
+    try:
+        return parse_duration(text) / 1e9
+    except TooLongDuration:
+        return math.inf
+    except InvalidDuration:
+        return None
 
 
 def _flag(annotations: Mapping[str, Any], name: str) -> bool:
