@@ -7,6 +7,9 @@ import pytest
 
 from tests.behaviour.serving import Server, pod, review
 
+LONGEST = "/v1/admit?timeout=30s"
+"""What an API server waits at most; megabytes take a busy machine their time."""
+
 PLACE = b'"@here@"'
 
 
@@ -30,10 +33,12 @@ def nested(levels: int) -> bytes:
 
 @pytest.mark.parametrize("levels", [990, 1_100, 3_000, 9_900])
 def test_an_object_is_decided_however_deep_it_is(server: Server, levels: int) -> None:
-    denied = server.post(body_with(nested(levels), {})).verdict
+    denied = server.post(body_with(nested(levels), {}), LONGEST).verdict
     assert not denied["allowed"]
     assert denied["status"]["message"] == "[needs-owner] label <owner> is missing"
-    assert server.post(body_with(nested(levels), {"owner": "me", "team": "a"})).verdict["allowed"]
+    assert server.post(body_with(nested(levels), {"owner": "me", "team": "a"}), LONGEST).verdict[
+        "allowed"
+    ]
 
 
 @pytest.mark.parametrize("levels", [980, 3_000])
@@ -41,8 +46,8 @@ def test_an_object_with_a_long_number_is_decided_however_deep_it_is(
     server: Server, levels: int
 ) -> None:
     text = nested(levels).replace(b"{}", b"123456789012345678901")
-    assert server.post(body_with(text, {})).verdict["status"]["code"] == 403
-    assert server.post(body_with(text, {"owner": "me"})).verdict["allowed"]
+    assert server.post(body_with(text, {}), LONGEST).verdict["status"]["code"] == 403
+    assert server.post(body_with(text, {"owner": "me"}), LONGEST).verdict["allowed"]
 
 
 def test_an_update_of_what_go_escapes_is_decided(server: Server) -> None:
@@ -53,7 +58,7 @@ def test_an_update_of_what_go_escapes_is_decided(server: Server) -> None:
         old["metadata"]["managedFields"] = "@here@"
         raw = body_with(text, labels, operation="UPDATE", oldObject=old)
         assert len(raw) > 37_000_000
-        assert server.post(raw).verdict["allowed"] is allowed
+        assert server.post(raw, LONGEST).verdict["allowed"] is allowed
 
 
 BEYOND = {
@@ -69,7 +74,7 @@ def test_what_cannot_be_decided_for_what_it_is_is_refused(
     server: Server, text: bytes, message: str
 ) -> None:
     before = server.metric("waddle_objects_undecidable_total") or 0
-    verdict = server.post(body_with(text, {"owner": "me"})).verdict
+    verdict = server.post(body_with(text, {"owner": "me"}), LONGEST).verdict
     assert verdict["uid"] == review()["request"]["uid"]
     assert verdict["allowed"] is False
     assert verdict["status"]["reason"] == "Undecidable"
@@ -138,7 +143,7 @@ def test_policies_that_nest_deep_are_decided(
         found = review({**subject, "spec": "@new@"}, operation="CREATE")
         found["request"] |= {"operation": operation, "oldObject": {**subject, "spec": "@old@"}}
         raw = json.dumps(found).encode().replace(b'"@new@"', text).replace(b'"@old@"', old)
-        assert server.post(raw).verdict["uid"]
+        assert server.post(raw, LONGEST).verdict["uid"]
     assert server.admit(pod(owner="me"))["allowed"]
 
 
