@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
+    from webhook.trials.trials import Trials
 
 STALLED_SECONDS: Final = 60.0
 """Twice the longest time a review may have: an admission thread silent for longer hangs."""
@@ -67,6 +68,7 @@ class AdmissionPort:
         cluster: ClusterThread | None,
         decisions: DecisionLog | None,
         make_plain_client: Callable[[], Client],
+        trials: Trials,
         registry: Registry,
         log: Logger,
     ) -> None:
@@ -78,9 +80,10 @@ class AdmissionPort:
             )
         self._serving = serving
         self._make_plain_client = make_plain_client
+        self._trials = trials
         self._validation: ValidationThread | None = None
         self._compilation = (
-            CompileThread(self._in_force, settings.evaluation_budget_seconds)
+            CompileThread(self._in_force, trials, settings.evaluation_budget_seconds)
             if settings.validate_templates == "compile"
             else None
         )
@@ -156,7 +159,7 @@ class AdmissionPort:
             assert cluster is not None  # The settings were checked.
             callers = ClusterCallers(cluster, self._serving)
         seconds = settings.evaluation_budget_seconds
-        self._validation = ValidationThread(self._in_force, seconds)
+        self._validation = ValidationThread(self._in_force, self._trials, seconds)
         return ValidationEndpoint(self._validation, callers, self._registry, self._log)
 
     def stop_compiling(self) -> None:

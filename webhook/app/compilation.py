@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.app.priority import stand_behind
-from webhook.policies.validation import validate
 from webhook.rego.write.generate import compile_parts
 from webhook.server import submission
+from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.log import Logger
+    from webhook.trials.trials import Trials
 
 LARGE_CHARACTERS: Final = 1500
 """Source of a function from which on it is compiled elsewhere. CPython's compiler took 0.37 µs a
@@ -89,12 +90,15 @@ def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
 class CompileThread:
     """One thread: policies are admitted seldom, and the requests that wait are bounded already."""
 
-    def __init__(self, make_in_force: Callable[[], Client], evaluation_seconds: float) -> None:
+    def __init__(
+        self, make_in_force: Callable[[], Client], trials: Trials, evaluation_seconds: float
+    ) -> None:
         """``make_in_force`` gives a client with the policies in force, thrown away after a call.
 
         ``evaluation_seconds`` is what one evaluation of one constraint may take.
         """
         self._make_in_force = make_in_force
+        self._trials = trials
         self._seconds = evaluation_seconds
         self._executor = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="compile", initializer=stand_behind
@@ -116,7 +120,9 @@ class CompileThread:
 
     def _fault_of(self, document: Mapping[str, Any]) -> str:
         subject = (gvk_of(document).kind, name_of(document))
-        for problem in validate(self._make_in_force(), [document], self._seconds):
+        for problem in validate_tried(
+            self._make_in_force(), [document], self._seconds, self._trials
+        ):
             if problem.severity == "error":
                 own = (problem.kind, problem.name) == subject
                 return problem.message if own else str(problem)

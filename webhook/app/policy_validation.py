@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.app.bounded_thread import BoundedThread
 from webhook.policies.effect import concerned, effect_on_data, only
-from webhook.policies.validation import validate
 from webhook.server.validation import ANSWER_SECONDS, WAITING_MAX, RefusedError
+from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
     from webhook.constraint.client import Client
+    from webhook.trials.trials import Trials
 
 EFFECT_SECONDS: Final = 5.0
 """For the comparison of synced objects, in one call."""
@@ -23,9 +24,12 @@ EFFECT_SECONDS: Final = 5.0
 class ValidationThread:
     """Validates policies on top of those in force."""
 
-    def __init__(self, make_in_force: Callable[[], Client], evaluation_seconds: float) -> None:
+    def __init__(
+        self, make_in_force: Callable[[], Client], trials: Trials, evaluation_seconds: float
+    ) -> None:
         """``make_in_force`` gives a client with the policies in force, thrown away after a call."""
         self._make_in_force = make_in_force
+        self._trials = trials
         self._seconds = evaluation_seconds
         self._thread = BoundedThread("validate", waiting_max=WAITING_MAX)
 
@@ -46,7 +50,7 @@ class ValidationThread:
 
     def _validate(self, documents: list[dict[str, Any]], *, with_effect: bool) -> dict[str, Any]:
         after = self._make_in_force()
-        problems = validate(after, documents, self._seconds)
+        problems = validate_tried(after, documents, self._seconds, self._trials)
         answer: dict[str, Any] = {
             "valid": not any(problem.severity == "error" for problem in problems),
             "problems": [problem.document() for problem in problems],

@@ -15,7 +15,6 @@ import uvloop
 
 from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
-from webhook.app.bounded_driver import BoundedDriver, Trials
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
@@ -42,6 +41,8 @@ from webhook.server.probes import make_health_application, make_metrics_applicat
 from webhook.server.profiling import make_profiling_application
 from webhook.serving.revision import Serving
 from webhook.settings.serve_checks import address
+from webhook.trials.driver import TriedDriver, TriedRegoDriver
+from webhook.trials.trials import Trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,10 @@ compiled for whose garbage a review may wait. That was 11.6 ms with 20,000 alloc
 600 changes, of which 60 were of templates), 1.5 ms with 5,000, and 3.8 ms for the second generation
 after five of the first, in all two thirds of the time. All objects are looked through after 20 million allocations."""
 
+
+WARM_SECONDS: Final = 0.5
+"""How often it is seen whether policies are served, from which on the process that tries others is
+begun: it takes a fifth of a second of a processor, which a start must not wait for."""
 
 _HOST_FLAGS: Final = {"--port": "--host", "--prometheus-port": "--prometheus-host"}
 
@@ -122,7 +127,13 @@ class Process:
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
-        self._trials = Trials(settings.disable_opa_builtin, self._log)
+        self._trials = Trials(
+            settings.disable_opa_builtin,
+            tell=self._log.warning,
+            registry=self._registry,
+            tries_all=lambda: self._serving.revision is not None,
+            cel=settings.enable_k8s_native_validation,
+        )
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
@@ -197,7 +208,9 @@ class Process:
                 self._cluster.start()
             if self._audit is not None:
                 self._audit.start()
+            warming = group.create_task(self._warm_trials())
             await stop.wait()
+            warming.cancel()
             if self._audit is not None:
                 await asyncio.to_thread(self._audit.stop)
             if self._admission is not None:
@@ -214,9 +227,18 @@ class Process:
         if self._specialising is not None:
             self._specialising.stop()
         self._reload.stop()
+        self._trials.stop()
         self._probes.stop()
         self._log.info("stopped")
         return 0
+
+    async def _warm_trials(self) -> None:
+        """Have ready what tries policies, once they are served: a cluster's change at any time."""
+        if self._cluster is None:
+            return
+        while self._serving.revision is None:  # noqa: ASYNC110  # set by another thread, with no event
+            await asyncio.sleep(WARM_SECONDS)
+        await asyncio.to_thread(self._trials.warm)
 
     def _make_client(self) -> MeteredClient:
         driver: Driver = self._driver
@@ -236,18 +258,20 @@ class Process:
             compile_parts=self._compile_parts,
             on_engine_fault=self._engine_faults,
         )
-        bounded = BoundedDriver(driver, self._trials)
-        return Client(targets=[AdmissionTarget()], drivers=self._drivers(bounded))
+        tried = TriedRegoDriver(driver, self._trials)
+        return Client(targets=[AdmissionTarget()], drivers=self._drivers(tried))
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""
-        return [CelDriver(), rego] if self._settings.enable_k8s_native_validation else [rego]
+        if not self._settings.enable_k8s_native_validation:
+            return [rego]
+        return [TriedDriver(CelDriver(), self._trials), rego]
 
     def _specialising_thread(self) -> SpecialisingThread | None:
         after = self._settings.specialise_after
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
-    def _make_driver(self) -> BoundedDriver:
+    def _make_driver(self) -> TriedRegoDriver:
         """The driver of policies in force; raises :class:`StartupError`."""
         settings = self._settings
         cache = None
@@ -263,7 +287,7 @@ class Process:
             specialiser=None if self._specialising is None else self._specialising.specialiser,
             on_engine_fault=self._engine_faults,
         )
-        return BoundedDriver(driver, self._trials)
+        return TriedRegoDriver(driver, self._trials)
 
     def _injected_fault(self) -> str:
         """The kind that a test has this replica refuse; raises :class:`StartupError`."""
@@ -330,6 +354,7 @@ class Process:
             cluster=self._cluster,
             decisions=self._decisions,
             make_plain_client=self._make_plain_client,
+            trials=self._trials,
             registry=self._registry,
             log=lines.logger("webhook"),
         )

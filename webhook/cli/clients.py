@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cli.terminal import complain
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
+from webhook.trials.driver import TriedDriver, TriedRegoDriver
+from webhook.trials.trials import Trials
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from webhook.constraint.driver import Driver
     from webhook.constraint.target import Target
 
 CACHE_VARIABLE: Final = "WADDLE_CACHE"
@@ -39,10 +44,23 @@ def new_client(
         services=_services(http_hosts),
         cache=compiled_policies(),
     )
-    drivers = (CelDriver(), driver) if native_validation else (driver,)
+    trials = _trials(frozenset(disabled_builtins))
+    drivers: list[Driver] = [TriedRegoDriver(driver, trials)]
+    if native_validation:
+        drivers.insert(0, TriedDriver(CelDriver(), trials))
     return Client(
         targets=(AdmissionTarget(), *DOCUMENT_TARGETS.values(), *targets), drivers=drivers
     )
+
+
+@cache
+def _trials(disabled_builtins: frozenset[str]) -> Trials:
+    """What tries large policies, for all clients of a run; its process ends with this one."""
+    return Trials(disabled_builtins, tell=_tell)
+
+
+def _tell(message: str, /, *, error: str) -> None:
+    complain(f"{message}: {error}")
 
 
 def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:

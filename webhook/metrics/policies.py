@@ -53,6 +53,15 @@ INGESTIONS: Final = Metric(
     gatekeeper=True,
 )
 
+TRIALS: Final = Metric(
+    "waddle_policy_trials",
+    "counter",
+    "Policies tried in a process of their own before they are in force, by outcome: passed, refused, "
+    "ended (beyond processor time or memory), environment (not tried, to be tried again), none (no "
+    "process could be begun: compiled without).",
+    ("outcome",),
+)
+
 INGESTION_DURATION: Final = Metric(
     "gatekeeper_constraint_template_ingestion_duration_seconds",
     "histogram",

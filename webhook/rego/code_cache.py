@@ -23,7 +23,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.rego.write.generate import Generated
 
@@ -45,6 +45,16 @@ MAX_FILES: Final = 10_000
 
 class UnsafeDirectoryError(Exception):
     """The directory may be written or read by others; the message says what to change."""
+
+
+class Codes(Protocol):
+    """Where compiled rules are kept."""
+
+    def load(self, key: str) -> Generated | None:
+        """What was stored under the key; None if there is nothing, or nothing sound."""
+
+    def store(self, key: str, generated: Generated) -> None:
+        """Store what was compiled, if that can be done."""
 
 
 class CodeCache:
@@ -79,27 +89,11 @@ class CodeCache:
         checksum = raw[len(_HEAD) : len(_HEAD) + _CHECKSUM]
         if not raw.startswith(_HEAD) or not hmac.compare_digest(checksum, _digest(body)):
             return None
-        try:
-            codes, *rest = marshal.loads(body)  # noqa: S302  # our own, checked
-            found = Generated(codes, *rest)
-        except (ValueError, EOFError, TypeError):
-            return None
-        if type(codes) is not tuple or not all(isinstance(code, CodeType) for code in codes):
-            return None
-        return found
+        return from_bytes(body)
 
     def store(self, key: str, generated: Generated) -> None:
         """Store what was compiled. A full or read-only disk is no fault: it stays uncached."""
-        body = marshal.dumps(
-            (
-                generated.codes,
-                generated.used,
-                generated.slow,
-                generated.places,
-                generated.slots,
-                generated.of_constraint,
-            )
-        )
+        body = to_bytes(generated)
         path = self._path(key)
         beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with contextlib.suppress(OSError):
@@ -125,6 +119,32 @@ class CodeCache:
                 raise PermissionError(f"{path} is too large")
             os.utime(file.fileno())
             return file.read()
+
+
+def to_bytes(generated: Generated) -> bytes:
+    """What was compiled, to be loaded by this very Python."""
+    return marshal.dumps(
+        (
+            generated.codes,
+            generated.used,
+            generated.slow,
+            generated.places,
+            generated.slots,
+            generated.of_constraint,
+        )
+    )
+
+
+def from_bytes(body: bytes) -> Generated | None:
+    """What :func:`to_bytes` wrote; None where it is not sound. Only for what is our own."""
+    try:
+        codes, *rest = marshal.loads(body)  # noqa: S302  # our own, as the caller knows
+        found = Generated(codes, *rest)
+    except (ValueError, EOFError, TypeError):
+        return None
+    if type(codes) is not tuple or not all(isinstance(code, CodeType) for code in codes):
+        return None
+    return found
 
 
 def code_key(modules: Sequence[Module], path: str, options: Options) -> str:

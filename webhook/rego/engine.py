@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.rego.builtins.registry import Available
 from webhook.rego.check.base_documents import conflicts_with_data
-from webhook.rego.code_cache import CodeCache, code_key
+from webhook.rego.code_cache import code_key, from_bytes
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of
 from webhook.rego.run.limits import EvaluationContext
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.code_cache import Codes
     from webhook.rego.program import Compiled, Path
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
@@ -47,6 +48,7 @@ __all__ = [
     "Query",
     "compile_modules",
     "compile_rule",
+    "load_rule",
     "specialise_modules",
 ]
 
@@ -260,7 +262,7 @@ def compile_rule(
     path: str,
     *,
     options: CompileOptions = CompileOptions(),
-    cache: CodeCache | None = None,
+    cache: Codes | None = None,
 ) -> CompiledRule:
     """The rule at ``path`` of these modules, loaded from the cache where it is there.
 
@@ -277,3 +279,18 @@ def compile_rule(
     if cache is not None and compiled.generated is not None:
         cache.store(key, compiled.generated)
     return rule
+
+
+def load_rule(
+    body: bytes, key: str = "", *, options: CompileOptions, cache: Codes | None = None
+) -> CompiledRule | None:
+    """A rule from what another process of ours compiled, with these options; None if unsound.
+
+    It is stored in the cache under ``key``, as if it had been compiled here.
+    """
+    generated = from_bytes(body)
+    if generated is None:
+        return None
+    if cache is not None and key:
+        cache.store(key, generated)
+    return CompiledRule(generated.load(Available(options.builtins, options.disabled_builtins)))

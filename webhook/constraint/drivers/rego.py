@@ -18,7 +18,7 @@ from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.compatibility import GATEKEEPER
-from webhook.rego.engine import CompileOptions, compile_rule, specialise_modules
+from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import to_json
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from webhook.constraint.drivers.specialisation import Specialiser
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
-    from webhook.rego.code_cache import CodeCache
-    from webhook.rego.engine import Entrypoint
+    from webhook.rego.code_cache import Codes
+    from webhook.rego.engine import CompiledRule, Entrypoint
     from webhook.rego.run.values import Value
     from webhook.rego.syntax.ast import Module, RegoVersion
 
@@ -65,7 +65,7 @@ class RegoDriver:
         *,
         disabled_builtins: Collection[str] = (),
         external_data: ExternalDataClient | None = None,
-        cache: CodeCache | None = None,
+        cache: Codes | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
         on_engine_fault: Callable[[str, EngineFault], None] | None = None,
@@ -115,6 +115,19 @@ class RegoDriver:
             violation = compile_rule(modules, _PATH, options=self._options, cache=self._cache)
         except RegoErrors as errors:
             raise CompileError(f"unable to compile modules: {errors}") from None
+        return self._evaluator(template, code, violation)
+
+    def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
+        """The same from code that another process of ours compiled, with these built-ins disabled.
+
+        ``key`` is that of the code where it is cached.
+        """
+        violation = load_rule(body, key, options=self._options, cache=self._cache)
+        if violation is None:
+            return self.compile(template, code)
+        return self._evaluator(template, code, violation)
+
+    def _evaluator(self, template: Template, code: Code, violation: CompiledRule) -> RegoEvaluator:
         rules = None
         if self._specialiser is not None:
             write = partial(self._specialise, code.source)

@@ -1,0 +1,258 @@
+"""What is beyond the bounds of a trial is ended by the system, and others are not held up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.patience import until
+from tests.webhook.constraint.policies import constraint, pod, template
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import InvalidTemplate, PassingFault
+from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.metrics.policies import TRIALS
+from webhook.metrics.registry import Registry
+from webhook.rego.code_cache import CodeCache
+from webhook.trials.driver import TriedDriver, TriedRegoDriver
+from webhook.trials.trials import LARGE_CHARACTERS, Trials
+from webhook.trials.validation import validate_tried
+
+MANY_RULES = "package p\n" + "\n".join(
+    f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}'
+    for i in range(18_000)
+)
+"""1.3 MB: 9 s of processor time and 434 MiB."""
+
+MANY_ITEMS = f"[{','.join(['1'] * 49_000)}].size() > 1"
+"""98 KB: a second of processor time and 60 MiB."""
+
+
+def literals(count):
+    """A policy that lists so many names."""
+    names = ", ".join(f'"value-{i}"' for i in range(count))
+    return f'package p\nviolation[{{"msg": "large"}}] {{ x := [{names}]; x[_] == "value-1" }}'
+
+
+def cel(expression):
+    """A template in CEL."""
+    source = {"validations": [{"expression": expression, "message": "no"}]}
+    return template(rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]})
+
+
+class Replica:
+    """A client whose drivers have everything tried first."""
+
+    def __init__(self, cache=None, disabled=(), **bounds):
+        self.lines = []
+        self.registry = Registry()
+        self.trials = Trials(
+            disabled,
+            tell=lambda *told, **_: self.lines.append(told),
+            registry=self.registry,
+            tries_all=lambda: True,
+            **bounds,
+        )
+        rego = RegoDriver(disabled_builtins=disabled, cache=cache)
+        drivers = [TriedDriver(CelDriver(), self.trials), TriedRegoDriver(rego, self.trials)]
+        self.client = Client(targets=[AdmissionTarget()], drivers=drivers)
+
+    def messages(self):
+        """What a Pod violates."""
+        answer = self.client.snapshot.review(AugmentedObject(pod()))
+        return [result.msg for result in answer.results]
+
+    def count(self, outcome):
+        """How many trials came to this."""
+        return self.registry.counters.get(TRIALS, {}).get((outcome,), 0)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """One with the bounds of a server, that has no http.send; for what leaves nothing behind."""
+    made = Replica(disabled=["http.send"])
+    yield made
+    made.trials.stop()
+
+
+def test_a_template_that_fits_its_bounds_is_in_force_as_it_was_compiled_elsewhere(tmp_path):
+    """Whatever its size; and the next start finds the code where it is kept."""
+    tmp_path.chmod(0o700)
+    replica = Replica(cache=CodeCache(tmp_path))
+    for count in (2, 2000):
+        replica.client.add_template(template(rego=literals(count)))
+        replica.client.add_constraint(constraint())
+        assert replica.messages() == ["large"]
+    assert replica.lines == []
+    assert replica.count("passed") == 2
+    replica.trials.stop()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message", "hostile"),
+    [
+        ({"cpu_seconds": 1}, "1 s of processor time to compile", template(rego=MANY_RULES)),
+        ({"memory_bytes": 48 << 20}, "48 MiB of memory to compile", template(rego=MANY_RULES)),
+        ({"memory_bytes": 8 << 20}, "8 MiB of memory to compile", cel(MANY_ITEMS)),
+    ],
+    ids=["processor", "memory", "CEL"],
+)
+def test_a_template_beyond_the_bounds_is_ended_and_the_next_one_compiles(bounds, message, hostile):
+    """What was in force stays, and the fault is known without another trial."""
+    replica = Replica(**bounds)
+    replica.client.add_template(template())
+    replica.client.add_constraint(constraint())
+    for _ in range(3):
+        with pytest.raises(InvalidTemplate, match=r"policy is too large|more memory") as caught:
+            replica.client.add_template(hostile)
+        assert message in str(caught.value) or "needs more memory" in str(caught.value)
+        assert caught.value.code == "ingest_error"
+    assert replica.messages() == ["no"]
+    replica.client.add_template(template("K8sOther"))
+    assert replica.lines == []
+    assert replica.count("ended") + replica.count("refused") == 1
+    replica.trials.stop()
+
+
+@pytest.mark.parametrize(
+    "rego",
+    [
+        "package p\nviolation[{",
+        'package p\nviolation[{"msg": x}] { y := 1 }',
+        "package p\nother = 1",
+        'package p\nviolation[{"msg": "x"}] { http.send({}) }',
+    ],
+    ids=["parse", "compile", "no rule", "built-in"],
+)
+@pytest.mark.parametrize("before", ["", "# much\n" * LARGE_CHARACTERS], ids=["small", "large"])
+def test_faults_that_are_found_elsewhere_are_told_as_those_found_here(shared, rego, before):
+    """Word for word, with their codes, as the driver itself tells them."""
+    text = before + rego
+    driver = RegoDriver(disabled_builtins=["http.send"])
+    told = []
+    for client in (Client(targets=[AdmissionTarget()], drivers=[driver]), shared.client):
+        with pytest.raises(InvalidTemplate) as caught:
+            client.add_template(template(rego=text))
+        error = caught.value
+        told.append((type(error), error.code, error.stage, str(error)))
+    assert told[0] == told[1]
+
+
+def test_faults_of_an_expression_are_told_as_those_found_here(shared):
+    """Those of CEL, likewise."""
+    told = []
+    for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
+        with pytest.raises(InvalidTemplate) as caught:
+            client.add_template(cel("object.metadata.name +"))
+        told.append((caught.value.code, caught.value.stage, str(caught.value)))
+    assert told[0] == told[1]
+
+
+def processes(parent):
+    """What a process has begun."""
+    found = []
+    for task in (Path("/proc") / str(parent) / "task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def begun_trial():
+    """The process that compiles, once its bounds are set; None before."""
+    for worker in processes(os.getpid()):
+        try:
+            if b"webhook.trials.worker" not in Path(f"/proc/{worker}/cmdline").read_bytes():
+                continue
+            for child in processes(worker):
+                limits = Path(f"/proc/{child}/limits").read_text()
+                (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
+                if "unlimited" not in line:
+                    return child, worker
+        except FileNotFoundError:
+            continue
+    return None
+
+
+@pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
+def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
+    """It is not remembered either: the next attempt finds what is wrong with the text."""
+    replica = Replica(cpu_seconds=2)
+    replica.client.add_template(template())
+    replica.client.add_constraint(constraint())
+    kills = 1 + whom  # a worker is begun anew once
+
+    def kill():
+        killed = None
+        for _ in range(kills):
+            until(lambda before=killed: begun_trial() not in (None, before), "a trial has begun")
+            killed = begun_trial()
+            os.kill(killed[whom], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(PassingFault, match="policy could not be compiled here") as caught:
+        replica.client.add_template(template(rego=MANY_RULES))
+    killer.join()
+    assert caught.value.stage == "environment"
+    assert replica.messages() == ["no"]
+    assert replica.count("environment") == 1
+    with pytest.raises(InvalidTemplate, match=r"too large|more memory") as caught:
+        replica.client.add_template(template(rego=MANY_RULES))
+    assert caught.value.stage == "compile"
+    replica.trials.stop()
+
+
+def test_where_no_process_can_be_begun_policies_are_compiled_all_the_same(monkeypatch):
+    """As in a sandbox that forbids it: a cluster must come up; it is told once and counted."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    replica = Replica()
+    for count in (2, 2000, 3):
+        replica.client.add_template(template(rego=literals(count)))
+        replica.client.add_constraint(constraint())
+        assert replica.messages() == ["large"]
+    assert replica.lines == [("policies are compiled without a trial",)]
+    assert replica.count("none") == 1
+
+
+def test_before_anything_is_served_only_large_sources_are_tried():
+    """A start must not take longer for policies as people write them."""
+    before = processes(os.getpid())
+    registry = Registry()
+    trials = Trials(tell=lambda *_, **__: None, registry=registry)
+    driver = TriedRegoDriver(RegoDriver(), trials)
+    client = Client(targets=[AdmissionTarget()], drivers=[driver])
+    client.add_template(template())
+    assert processes(os.getpid()) == before
+    client.add_template(template(rego=literals(2000)))
+    assert registry.counters[TRIALS] == {("passed",): 1}
+    assert processes(os.getpid()) == before
+    trials.warm()
+    assert len(processes(os.getpid())) == len(before) + 1
+    trials.stop()
+    assert processes(os.getpid()) == before
+
+
+def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_it():
+    """Whatever a budget would not end: all of an admission's trial has the bound."""
+    replica = Replica(memory_bytes=32 << 20)
+    replica.client.add_template(template("K8sOther"))
+    replica.client.add_constraint(constraint(kind="K8sOther"))
+    many = "x := [y | y := numbers.range(1, 900000)[_]; y != input.review]; count(x) < 0"
+    hungry = template(rego=f'package p\nviolation[{{"msg": "x"}}] {{ {many} }}')
+    documents = [hungry, constraint()]
+    assert validate_tried(replica.client, [hungry], 60.0, replica.trials) == []
+    problems = validate_tried(replica.client, documents, 60.0, replica.trials)
+    assert [(one.name, one.code, one.message) for one in problems] == [
+        (name, "ingest_error", "policy needs more memory than it may take")
+        for name in ("k8sdeny", "c")
+    ]
+    problems = validate_tried(replica.client, [constraint(kind="K8sOther")], 60.0, replica.trials)
+    assert problems == []
+    replica.trials.stop()

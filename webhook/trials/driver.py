@@ -1,0 +1,49 @@
+"""A driver that compiles what has been tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webhook.constraint.driver import Driver, Evaluator
+    from webhook.constraint.drivers.rego import RegoDriver
+    from webhook.constraint.template import Code, Template
+    from webhook.trials.trials import Trials
+
+
+class TriedDriver:
+    """A driver whose sources are tried elsewhere first; then compiled here, as they are harmless."""
+
+    def __init__(self, driver: Driver, trials: Trials) -> None:
+        self._driver = driver
+        self._trials = trials
+
+    @property
+    def name(self) -> str:
+        """That of the driver."""
+        return self._driver.name
+
+    def compile(self, template: Template, code: Code) -> Evaluator:
+        """Compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+        self._trials.source(code)
+        return self._driver.compile(template, code)
+
+
+class TriedRegoDriver:
+    """The same for Rego, which takes the code that was compiled elsewhere."""
+
+    def __init__(self, driver: RegoDriver, trials: Trials) -> None:
+        self._driver = driver
+        self._trials = trials
+
+    @property
+    def name(self) -> str:
+        """That of the driver."""
+        return self._driver.name
+
+    def compile(self, template: Template, code: Code) -> Evaluator:
+        """Load or compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+        compiled = self._trials.source(code)
+        if compiled is None:
+            return self._driver.compile(template, code)
+        return self._driver.load(template, code, compiled.key, compiled.body)

@@ -1,0 +1,33 @@
+"""What is said over a socket between two processes of ours: texts with their lengths before them."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import socket
+
+_LENGTH: Final = struct.Struct(">Q")
+
+
+def send(to: socket.socket, body: bytes) -> None:
+    """Send it whole; raises OSError."""
+    to.sendall(_LENGTH.pack(len(body)))
+    to.sendall(body)
+
+
+def receive(source: socket.socket) -> bytes | None:
+    """The next one; None where the other has gone. Raises OSError, TimeoutError among them."""
+    head = _exactly(source, _LENGTH.size)
+    return None if head is None else _exactly(source, _LENGTH.unpack(head)[0])
+
+
+def _exactly(source: socket.socket, length: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < length:
+        part = source.recv(min(length - len(found), 1 << 20))
+        if not part:
+            return None
+        found += part
+    return bytes(found)

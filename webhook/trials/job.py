@@ -1,0 +1,51 @@
+"""What one process asks another to try, what it is told, and what a source is known by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.constraint.template import Code
+
+Job = dict[str, Any]
+"""Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and what to
+try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation."""
+
+Outcome = dict[str, Any]
+"""An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources."""
+
+LATE: Final = "late"
+"""How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
+
+NO_PROCESS: Final = "no process"
+"""How one ended for which no process could be begun."""
+
+
+class NoWorkerError(Exception):
+    """No process could be begun, or the one there was is gone: nothing is said of any policy."""
+
+
+def text_of(code: Code) -> str | None:
+    """A source as text; None for what no driver could read."""
+    try:
+        return json.dumps([code.engine, code.source])
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def digest_of(text: str) -> bytes:
+    """What a source's text is known by."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def digest_of_all(documents: Iterable[Mapping[str, Any]]) -> bytes:
+    """What policies are known by together: what they say, whenever it was sent."""
+    said = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
+    return hashlib.sha256(encode(said)).digest()

@@ -1,0 +1,116 @@
+"""One trial, in a process of its own: what a job asks, within the bounds that it names."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.encoding import decode
+from webhook.constraint.client import Client
+from webhook.constraint.containment import of_template
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import CompileError, InvalidTemplate, OutOfMemory, PassingFault
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.template import CEL, Code, Template
+from webhook.policies.validation import validate
+from webhook.rego.code_cache import to_bytes
+from webhook.trials.job import digest_of, text_of
+
+if TYPE_CHECKING:
+    from webhook.constraint.driver import Driver, Evaluator
+    from webhook.rego.write.generate import Generated
+    from webhook.trials.job import Job, Outcome
+
+NO_MEMORY: Final = {"error": "policy needs more memory than it may take", "stage": "compile"}
+
+
+def bound(cpu_seconds: int, memory_bytes: int) -> None:
+    """Have the system end this process beyond so much; what it has taken to begin does not count."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = int(usage.ru_utime + usage.ru_stime) + cpu_seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    memory = pages * resource.getpagesize() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+class _Kept:
+    """Takes the code of a rule as it is compiled."""
+
+    def __init__(self) -> None:
+        self.taken: tuple[str, bytes] | None = None
+
+    def load(self, key: str) -> None:
+        """Nothing: it is to be compiled."""
+        del key
+        self.taken = None
+
+    def store(self, key: str, generated: Generated) -> None:
+        """Take it."""
+        self.taken = key, to_bytes(generated)
+
+
+class _Recorded:
+    """The driver for Rego, with the code of what it compiled."""
+
+    def __init__(self, disabled_builtins: list[str]) -> None:
+        self._kept = _Kept()
+        self._driver = RegoDriver(disabled_builtins=disabled_builtins, cache=self._kept)
+        self.codes: dict[bytes, tuple[str, bytes]] = {}
+
+    @property
+    def name(self) -> str:
+        """That of the driver."""
+        return self._driver.name
+
+    def compile(self, template: Template, code: Code) -> Evaluator:
+        """Compile, and keep the code by the digest of its source."""
+        evaluator = self._driver.compile(template, code)
+        text = text_of(code)
+        if text is not None and self._kept.taken is not None:
+            self.codes[digest_of(text)] = self._kept.taken
+        return evaluator
+
+
+def carry_out(job: Job) -> Outcome:
+    """Compile a source, or put policies into a client of their own and try them on samples.
+
+    An outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled.
+    """
+    rego = _Recorded(job["disabledBuiltins"])
+    try:
+        if "documents" in job:
+            drivers: list[Driver] = [CelDriver(), rego] if job["cel"] else [rego]
+            return _tried(job, drivers) | {"codes": rego.codes}
+        code = Code(*json.loads(job["text"]))
+        driver: Driver = CelDriver() if code.engine == CEL else rego
+        compile_ = of_template(driver.compile)
+        compile_(Template("trial", "Trial", "", ()), code)
+    except (MemoryError, OutOfMemory):
+        # What it may take is bounded here: to need more than the bound is the text's fault.
+        return NO_MEMORY
+    except (CompileError, PassingFault) as error:
+        return {"error": str(error), "stage": error.stage}
+    except InvalidTemplate as error:
+        return {"error": str(error), "code": error.code}
+    return {"codes": rego.codes}
+
+
+def _tried(job: Job, drivers: list[Driver]) -> Outcome:
+    """What only a process with bounds can find out; the rest is told by whoever asked, as ever."""
+    client = Client(targets=[AdmissionTarget()], drivers=drivers)
+    try:
+        problems = validate(client, decode(job["documents"]), job["seconds"])
+    except RecursionError:
+        return {}
+    beyond = [problem for problem in problems if problem.code == PassingFault("").code]
+    return NO_MEMORY if beyond else {}
+
+
+def written(outcome: Outcome) -> bytes:
+    """An outcome as it goes from one process to another."""
+    return marshal.dumps(outcome)

@@ -1,0 +1,298 @@
+"""What became of policies that were tried: asked by whoever is about to have one in force."""
+
+from __future__ import annotations
+
+import marshal
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.api.encoding import encode
+from webhook.backoff import Backoff
+from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault
+from webhook.metrics.policies import TRIALS
+from webhook.trials.job import LATE, NO_PROCESS, NoWorkerError, digest_of, digest_of_all, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from webhook.constraint.template import Code
+    from webhook.metrics.registry import Registry
+    from webhook.trials.job import Job, Outcome
+    from webhook.trials.process import Worker
+
+LARGE_CHARACTERS: Final = 10_000
+"""Source, as JSON, from which on a template is tried also before anything is served. The largest of
+the public library has 8,600, so that a start with policies as people write them tries none. What was
+found to take longest of sources below that takes half a second (a reference with a thousand
+variables)."""
+
+CPU_SECONDS: Final = 5
+"""For the whole of a trial. The public library's largest template takes 0.02, 438 KB of literals
+0.4; 1.3 MB of rules, which an API server keeps, would take 9."""
+
+MEMORY_BYTES: Final = 256 << 20
+"""What a trial may take: 438 KB of literals take 58 MiB, 1.3 MB of rules would take 434. Half of it
+where the source is not large: such a trial may be beside another."""
+
+LARGE_BYTES: Final = 40_000
+"""Documents from which on they are large: a template with a dozen constraints has some 10,000."""
+
+PATIENCE_SECONDS: Final = 60.0
+"""How long a trial may take on a busy machine, where five seconds of a processor are long in coming."""
+
+OUTCOMES_MAX: Final = 64
+"""Outcomes remembered: that of an admission is asked for again by enforcement, and of a faulty
+template whenever it is looked at."""
+
+CODE_BYTES_MAX: Final = 4 << 20
+"""Code remembered with them: a template's has some 20 KB."""
+
+ATTEMPTS: Final = 2
+"""A worker that the system ended is begun anew once before a policy is told of it."""
+
+
+class Tell(Protocol):
+    """Where trouble with processes is told, once for each."""
+
+    def __call__(self, message: str, /, *, error: str) -> object:
+        """Tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The code of a rule as another process compiled it, and what it is kept by on disk."""
+
+    key: str
+    body: bytes
+
+
+class _Lane:
+    """Trials that wait for each other, and their process."""
+
+    def __init__(self, memory_bytes: int, *, keeps: bool) -> None:
+        """``keeps`` is whether the process stays for the next trial."""
+        self.memory_bytes = memory_bytes
+        self.keeps = keeps
+        self.lock = threading.Lock()
+        self.worker: Worker | None = None
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.worker is not None:
+            self.worker.stop()
+
+
+class Trials:
+    """Has policies tried, and remembers what came of it. For any thread.
+
+    Large ones, which may take seconds, wait for each other and have a process begun for each; the
+    others, likewise one after the other, have one that stays.
+    """
+
+    def __init__(
+        self,
+        disabled_builtins: Collection[str] = (),
+        *,
+        tell: Tell,
+        registry: Registry | None = None,
+        tries_all: Callable[[], bool] = lambda: False,
+        cel: bool = True,
+        cpu_seconds: int = CPU_SECONDS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        """``tries_all`` says whether small sources are tried, too: while others would be held up.
+
+        ``cel`` is whether there is an engine for that.
+        """
+        self._cpu_seconds = cpu_seconds
+        self._bounds: Job = {
+            "cpuSeconds": cpu_seconds,
+            "patienceSeconds": PATIENCE_SECONDS,
+            "disabledBuiltins": sorted(disabled_builtins),
+        }
+        self._small = _Lane(memory_bytes // 2, keeps=True)
+        self._large = _Lane(memory_bytes, keeps=False)
+        self._tell = tell
+        self._registry = registry
+        self._tries_all = tries_all
+        self._tries_cel = cel
+        self._remembering = threading.Lock()
+        self._backoff = Backoff(initial_seconds=5.0, max_seconds=300.0)
+        self._no_worker_until = 0.0
+        self._is_stopped = False
+        self._outcomes: dict[bytes, Outcome] = {}
+        self._codes: dict[bytes, Compiled] = {}
+
+    def source(self, code: Code) -> Compiled | None:
+        """The code of a source that compiles within the bounds, where it is in Rego.
+
+        None where it was not tried: it is small and nothing is served yet, no driver could read
+        it, or no process could be had. Raises InvalidTemplate for a source that does not compile,
+        or not within the bounds; a PassingFault where the machine kept it from being tried, which
+        is not remembered.
+        """
+        text = text_of(code)
+        if text is None or (len(text) < LARGE_CHARACTERS and not self._tries_all()):
+            return None
+        at = digest_of(text)
+        lane = self._small if len(text) < LARGE_CHARACTERS else self._large
+        with lane.lock:
+            outcome = self._outcomes.get(at)
+            if outcome is None:
+                outcome = self._asked({"text": text}, lane)
+                if outcome is None:
+                    return None
+                self._remember(at, outcome)
+            _refuse(outcome)
+            return self._codes.get(at)
+
+    def documents(self, documents: Sequence[Mapping[str, Any]], seconds: float) -> None:
+        """Have policies tried together, on samples too, each evaluation within ``seconds``.
+
+        Raises InvalidTemplate where that is beyond the bounds, and a PassingFault as above. What
+        else is wrong with them is for the caller to find, who knows what is in force.
+        """
+        text = encode(list(documents))
+        job = {"documents": text, "seconds": seconds, "cel": self._tries_cel}
+        at = digest_of_all(documents)
+        lane = self._small if len(text) < LARGE_BYTES else self._large
+        with lane.lock:
+            outcome = self._outcomes.get(at)
+            if outcome is None:
+                outcome = self._asked(job, lane)
+                if outcome is None:
+                    return
+                for source in outcome.get("codes", ()):
+                    self._remember(source, outcome)
+                if "error" in outcome:
+                    # Whoever sent it will send it again.
+                    self._remember(at, outcome)
+            _refuse(outcome)
+
+    def warm(self) -> None:
+        """Begin the process, so that the first trial need not wait for it."""
+        with self._small.lock:
+            self._started(self._small)
+
+    def stop(self) -> None:
+        """End the processes, whatever they do; from now on nothing is tried."""
+        self._is_stopped = True
+        self._small.stop()
+        self._large.stop()
+
+    def _started(self, lane: _Lane) -> Worker | None:
+        """The worker; None where there is none, and after failures it is not tried again at once."""
+        now = time.monotonic()
+        if self._is_stopped or now < self._no_worker_until:
+            return None
+        # Here and not above: what checks files of usual size needs no process.
+        from webhook.trials.process import Worker  # noqa: PLC0415
+
+        worker = lane.worker = lane.worker or Worker()
+        try:
+            worker.start()
+        except NoWorkerError as error:
+            self._no_worker_until = now + self._backoff.next_seconds()
+            self._count("none")
+            self._tell("policies are compiled without a trial", error=str(error))
+            return None
+        self._backoff.reset()
+        return worker
+
+    def _asked(self, job: Job, lane: _Lane) -> Outcome | None:
+        """The outcome; None where no process could be had, which says nothing of the policy."""
+        gone = "this process ends"
+        for _ in range(ATTEMPTS):
+            if self._is_stopped:
+                break
+            worker = self._started(lane)
+            if worker is None:
+                return None
+            try:
+                ended, written = worker.ask(
+                    {**job, **self._bounds, "memoryBytes": lane.memory_bytes}
+                )
+            except NoWorkerError as error:
+                gone = str(error)
+                continue
+            finally:
+                if not lane.keeps:
+                    worker.stop()
+            if ended == NO_PROCESS:
+                self._count("none")
+                self._tell("policies are compiled without a trial", error="no process can be begun")
+                return None
+            purpose = "to compile and to be tried" if "documents" in job else "to compile"
+            outcome = self._outcome(
+                ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose
+            )
+            self._count(_name_of(outcome))
+            return outcome
+        self._count("environment")
+        self._tell("a policy could not be tried", error=gone)
+        return _environment(gone)
+
+    def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> Outcome:
+        if ended == 0:
+            found: Outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            return found
+        if ended == LATE:
+            return _environment(f"it had not been tried after {PATIENCE_SECONDS:.0f} s")
+        if ended == -signal.SIGKILL:
+            # At the bound of processor time the system sends SIGXCPU first.
+            return _environment("the process that tried it was killed, as for want of memory")
+        if ended == 1:
+            return _environment("the process that tried it failed")
+        is_late = ended == -signal.SIGXCPU
+        bound = f"{self._cpu_seconds} s of processor time" if is_late else memory
+        error = f"policy is too large: it takes more than {bound} {purpose}"
+        return {"error": error, "stage": "compile", "ended": True}
+
+    def _remember(self, at: bytes, outcome: Outcome) -> None:
+        if outcome.get("stage") == "environment":
+            return
+        taken = outcome.get("codes", {}).get(at)
+        with self._remembering:
+            while len(self._outcomes) >= OUTCOMES_MAX:
+                oldest = next(iter(self._outcomes))
+                del self._outcomes[oldest]
+                self._codes.pop(oldest, None)
+            self._outcomes[at] = {name: outcome[name] for name in outcome if name != "codes"}
+            if taken is None or len(taken[1]) > CODE_BYTES_MAX:
+                return
+            self._codes[at] = Compiled(*taken)
+            while sum(len(code.body) for code in self._codes.values()) > CODE_BYTES_MAX:
+                del self._codes[next(iter(self._codes))]
+
+    def _count(self, outcome: str) -> None:
+        if self._registry is not None:
+            self._registry.count(TRIALS, outcome)
+
+
+def _refuse(outcome: Outcome) -> None:
+    """Raise what an outcome says, as the driver itself would have said it."""
+    if "error" not in outcome:
+        return
+    stage = outcome.get("stage")
+    if stage == "environment":
+        raise PassingFault(outcome["error"])
+    if stage is not None:
+        raise CompileError(outcome["error"], "parse" if stage == "parse" else "compile")
+    raise InvalidTemplate(outcome["error"], outcome["code"])
+
+
+def _name_of(outcome: Outcome) -> str:
+    """An outcome as a metric counts it."""
+    if "error" not in outcome:
+        return "passed"
+    if outcome.get("stage") == "environment":
+        return "environment"
+    return "ended" if outcome.get("ended") else "refused"
+
+
+def _environment(why: str) -> Outcome:
+    """What says nothing of the policy, and may be otherwise the next time."""
+    return {"error": f"policy could not be compiled here: {why}", "stage": "environment"}

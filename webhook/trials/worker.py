@@ -1,0 +1,122 @@
+"""The process that tries policies: each in a process of its own, which ends with it.
+
+``python -m webhook.trials.worker`` takes jobs from the socket that is its input, one after the
+other. For each it forks: what a policy's text does, to memory or for ever, ends with that process,
+and this one stays as it was when it had read its own code, so that a trial begins in a millisecond.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import marshal
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from webhook.constraint.template import CEL
+from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
+from webhook.trials import frames
+from webhook.trials.job import LATE, NO_PROCESS, Job
+from webhook.trials.trial import NO_MEMORY, bound, carry_out, written
+
+NICENESS: Final = 10
+"""As the threads that nobody waits for have it."""
+
+OUTCOME_BYTES_MAX: Final = 64 << 20
+"""Code of the largest template that may be compiled takes some 10 MB."""
+
+
+def main() -> None:
+    """Carry out jobs until nobody is there to ask."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+    asking = socket.socket(fileno=os.dup(0))
+    # A trial must not have it: whoever asked is to see when this process is gone.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    gc.collect()
+    gc.freeze()
+    try:
+        frames.send(asking, b"ready")
+        while (text := frames.receive(asking)) is not None:
+            job: Job = marshal.loads(text)  # noqa: S302  # from our own process
+            if _has_cel(job):
+                # Here, so that it is read once and not by each trial.
+                from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
+            frames.send(asking, marshal.dumps(_answered(job, asking)))
+    except OSError:
+        return  # Whoever asked is gone.
+
+
+def _has_cel(job: Job) -> bool:
+    if "documents" in job:
+        return job["cel"] and CEL.encode() in job["documents"]
+    return CEL in job["text"][: len(CEL) + 2]
+
+
+def _answered(job: Job, asking: socket.socket) -> tuple[int | str, bytes]:
+    """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it), and what it wrote."""
+    reading, writing = os.pipe()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        return NO_PROCESS, b""
+    if child == 0:
+        os.close(reading)
+        asking.close()
+        _try_and_end(job, writing)
+    os.close(writing)
+    found, is_late = _read(reading, job["patienceSeconds"])
+    os.close(reading)
+    if is_late:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return (LATE if is_late else os.waitstatus_to_exitcode(status)), found
+
+
+def _read(source: int, patience_seconds: float) -> tuple[bytes, bool]:
+    """All that is written there; whether that took too long."""
+    until = time.monotonic() + patience_seconds
+    found = bytearray()
+    while len(found) < OUTCOME_BYTES_MAX:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([source], [], [], left)[0]:
+            return b"", True
+        part = os.read(source, 1 << 20)
+        if not part:
+            break
+        found += part
+    return bytes(found), False
+
+
+def _try_and_end(job: Job, writing: int) -> None:
+    """The whole life of a trial's process."""
+    code = 1
+    try:
+        # Where the system must end something for want of memory, let it be this.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+        bound(job["cpuSeconds"], job["memoryBytes"])
+        try:
+            outcome = written(carry_out(job))
+        except MemoryError:
+            outcome = written(NO_MEMORY)
+        with os.fdopen(writing, "wb") as file:
+            file.write(outcome)
+        code = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
