@@ -13,7 +13,7 @@ import pytest
 import webhook.rego
 
 ROOT = Path(webhook.rego.__file__).parent
-ROOMS = ("check", "go", "syntax", "write")
+ROOMS = ("check", "go", "run", "syntax", "write")
 
 
 def imports(room: str) -> dict[str, set[str]]:

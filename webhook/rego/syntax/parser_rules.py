@@ -21,14 +21,17 @@ from webhook.rego.syntax.ast import (
     TemplateString,
     Var,
 )
+from webhook.rego.syntax.cursor import Refused
 from webhook.rego.syntax.ground import is_ground
-from webhook.rego.syntax.parser_bodies import BodyParser
-from webhook.rego.syntax.parser_state import Refused
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
 
 if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.syntax.ast import Body, Literal_, Term
+    from webhook.rego.syntax.cursor import Cursor
+    from webhook.rego.syntax.parser_bodies import BodyParser
+    from webhook.rego.syntax.parser_scalars import ScalarParser
+    from webhook.rego.syntax.parser_terms import TermParser
 
 _COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
 
@@ -43,32 +46,41 @@ class WrittenRule:
     value: bool = True
 
 
-class RuleParser(BodyParser):
-    """The part of the parser that reads rules with a body, and default rules."""
+class RuleParser:
+    """Reads rules with a body, and default rules."""
+
+    def __init__(
+        self, cursor: Cursor, scalars: ScalarParser, terms: TermParser, bodies: BodyParser
+    ) -> None:
+        self.cursor = cursor
+        self.scalars = scalars
+        self.terms = terms
+        self.bodies = bodies
 
     def rules(self) -> list[WrittenRule] | None:
         """The rules that begin here; None, nothing consumed but the place, for another statement."""
-        start = self.i
+        cursor = self.cursor
+        start = cursor.i
         self._name_ahead()
-        default = self.kinds[start] == t.DEFAULT
+        default = cursor.kinds[start] == t.DEFAULT
         if default:
-            self.i += 1
+            cursor.i += 1
             self._name_ahead()
-        if self.kinds[self.i] != t.IDENT:
+        if cursor.kinds[cursor.i] != t.IDENT:
             return None
         head = self._head(default)
         if head is None:
             return None
         if default:
             return [self._default(head, start)]
-        has_if = self.kinds[self.i] == t.IF
+        has_if = cursor.kinds[cursor.i] == t.IF
         bare = head.value is None and head.args is None and not head.contains
         if bare and not has_if and len(head.ref.path) == 1:
             head = replace(head, ref=replace(head.ref, path=()), key=head.ref.path[0])
         if has_if:
-            self.i += 1
+            cursor.i += 1
             body = self._body_after_if()
-        elif self.kinds[self.i] == t.LBRACE:
+        elif cursor.kinds[cursor.i] == t.LBRACE:
             body = self._braced()
         elif head.contains:
             rule = Rule(head, (), location=head.location)
@@ -79,30 +91,32 @@ class RuleParser(BodyParser):
 
     def _name_ahead(self) -> None:
         """Take a keyword that begins a reference for a name."""
-        if self.keyword_begins_reference():
-            self.kinds[self.i] = t.IDENT
+        cursor = self.cursor
+        if cursor.keyword_begins_reference():
+            cursor.kinds[cursor.i] = t.IDENT
 
     def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[WrittenRule]:
         """The rule with its else branches, and those of the bodies chained to it."""
+        cursor = self.cursor
         branches: list[WrittenRule] = []
-        if self.kinds[self.i] == t.ELSE and not self.keyword_begins_reference():
+        if cursor.kinds[cursor.i] == t.ELSE and not cursor.keyword_begins_reference():
             if head.ref.path and not all(map(is_ground, head.ref.path)):
-                self.refuse("else keyword cannot be used on rules with variables in head")
+                cursor.refuse("else keyword cannot be used on rules with variables in head")
             single = head.args is None and len(head.ref.path) == 1
             keyed = single and (not has_if or isinstance(head.ref.path[0], Ref))
             if head.key is not None or keyed:
-                self.refuse("else keyword cannot be used on multi-value rules")
+                cursor.refuse("else keyword cannot be used on multi-value rules")
             branches = self._else(head)
-        place = self.since(self.starts[start])
+        place = cursor.since(cursor.starts[start])
         else_ = branches[0].rule if branches else None
         rule = Rule(head, body, else_=else_, location=place)
         found = [WrittenRule(rule, if_=has_if), *branches]
-        while self.kinds[self.i] == t.LBRACE:
+        while cursor.kinds[cursor.i] == t.LBRACE:
             if branches:
-                self.refuse("expected else keyword")
-            opening = self.i
+                cursor.refuse("expected else keyword")
+            opening = cursor.i
             chained = self._braced()
-            place = self.since(self.starts[opening])
+            place = cursor.since(cursor.starts[opening])
             rule = Rule(self._same_head(head, place), chained, location=place)
             found.append(WrittenRule(rule, if_=has_if))
         return found
@@ -115,24 +129,26 @@ class RuleParser(BodyParser):
         return replace(head, args=args, location=place)
 
     def _fresh(self, arg: Term) -> Term:
+        cursor = self.cursor
         if not isinstance(arg, Var) or not arg.is_wildcard:
             return arg
-        self.wildcards += 1
-        return Var(f"${self.wildcards - 1}", location=arg.location)
+        cursor.wildcards += 1
+        return Var(f"${cursor.wildcards - 1}", location=arg.location)
 
     # --- heads -----------------------------------------------------------------------------
 
     def _head(self, default: bool) -> Head | None:
-        first = self.i
-        start = self.starts[first]
-        term: Term = self.variable(first)
-        self.i = first + 1
-        kind = self.kinds[self.i]
-        if t.ADD <= kind <= t.LTE and self.starts[self.i] == self.ends[first]:
-            self.illegal()
+        cursor = self.cursor
+        first = cursor.i
+        start = cursor.starts[first]
+        term: Term = self.scalars.variable(first)
+        cursor.i = first + 1
+        kind = cursor.kinds[cursor.i]
+        if t.ADD <= kind <= t.LTE and cursor.starts[cursor.i] == cursor.ends[first]:
+            cursor.illegal()
         if t.DOT <= kind <= t.LPAREN_ATTACHED:
             try:
-                term = self.reference(term, loose=True)
+                term = self.terms.reference(term, loose=True)
             except Refused as refusal:
                 self._also(refusal, "expected rule head name")
         args: tuple[Term, ...] | None = None
@@ -147,26 +163,27 @@ class RuleParser(BodyParser):
     def _head_value(
         self, ref: Ref, args: tuple[Term, ...] | None, start: int, default: bool
     ) -> Head:
+        cursor = self.cursor
         name = ref.location.text
-        kind = self.kinds[self.i]
+        kind = cursor.kinds[cursor.i]
         key = value = None
         if kind == t.CONTAINS:
             if args is not None:
-                self.illegal(
+                cursor.illegal(
                     "the contains keyword can only be used with multi-value rule definitions "
                     f"(e.g., {name} contains <VALUE> {{ ... }})"
                 )
-            self.i += 1
+            cursor.i += 1
             key = self._described(
                 f"expected rule key term (e.g., {name} contains <VALUE> {{ ... }})"
             )
         elif kind == t.UNIFY:
-            self.i += 1
+            cursor.i += 1
             value = self._described(
                 f"expected rule value term (e.g., {name}[<nil>] = <VALUE> {{ ... }})"
             )
         elif kind == t.ASSIGN:
-            self.i += 1
+            cursor.i += 1
             if args:
                 note = f"expected function value term (e.g., {name}(...) := <VALUE> {{ ... }})"
             elif default:
@@ -181,48 +198,50 @@ class RuleParser(BodyParser):
             value,
             assign=kind == t.ASSIGN,
             contains=kind == t.CONTAINS,
-            location=self.since(start),
+            location=cursor.since(start),
         )
 
     def _described(self, note: str) -> Term:
         """A term; where there is none, the errors say also what was expected."""
         try:
-            return self.expression()
+            return self.terms.expression()
         except Refused as refusal:
             self._also(refusal, note)
 
     def _also(self, refusal: Refused, note: str) -> NoReturn:
         """Give up with one more error, which says what was expected."""
+        cursor = self.cursor
         last = refusal.errors[-1]
         if last.message.startswith(WHITESPACE):
             message = f"{WHITESPACE}: {note}"
             again = RegoLoadError("rego_parse_error", message, last.location, details=last.details)
             raise Refused([*refusal.errors, again]) from None
-        if self.kinds[self.i] == t.ILLEGAL:
-            raise Refused([*refusal.errors, self.error("illegal token")]) from None
+        if cursor.kinds[cursor.i] == t.ILLEGAL:
+            raise Refused([*refusal.errors, cursor.error("illegal token")]) from None
         try:
-            self.illegal(note)
+            cursor.illegal(note)
         except Refused as described:
             raise Refused(refusal.errors + described.errors) from None
 
     # --- default rules ---------------------------------------------------------------------
 
     def _default(self, head: Head, start: int) -> WrittenRule:
-        place = self.since(self.starts[start])
+        cursor = self.cursor
+        place = cursor.since(cursor.starts[start])
         if head.value is None:
             if len(head.ref.path) == 1 and not head.args:
-                self.refuse("illegal default rule (must have a value)", place)
+                cursor.refuse("illegal default rule (must have a value)", place)
             head = replace(head, value=Boolean(value=True, location=place))
             assert head.value is not None
         for kind in _not_constant(head.value):
-            self.refuse(f"illegal default rule (value cannot contain {kind})", place)
+            cursor.refuse(f"illegal default rule (value cannot contain {kind})", place)
         seen: set[str] = set()
         for arg in head.args or ():
             if not isinstance(arg, Var) or arg.name in ROOTS:
                 kind = _kind(arg)
-                self.refuse(f"illegal default rule (arguments cannot contain {kind})", place)
+                cursor.refuse(f"illegal default rule (arguments cannot contain {kind})", place)
             if arg.name in seen:
-                self.refuse(
+                cursor.refuse(
                     f"illegal default rule (arguments cannot be repeated {arg.name})", place
                 )
             seen.add(arg.name)
@@ -231,9 +250,10 @@ class RuleParser(BodyParser):
     # --- bodies and else -------------------------------------------------------------------
 
     def _braced(self) -> Body:
-        self.i += 1
-        body = self.body(t.RBRACE)
-        self.i += 1
+        cursor = self.cursor
+        cursor.i += 1
+        body = self.bodies.body(t.RBRACE)
+        cursor.i += 1
         return body
 
     def _body_after_if(self) -> Body:
@@ -243,80 +263,83 @@ class RuleParser(BodyParser):
         tries the literal first, and takes braces for a body only where that fails
         or gives a set.
         """
-        if self.kinds[self.i] != t.LBRACE:
-            return (self.literal(),)
-        start, wildcards, depth = self.i, self.wildcards, self.depth
-        if not self.logical and self.kinds[start + 1] != t.RBRACE:
+        cursor = self.cursor
+        if cursor.kinds[cursor.i] != t.LBRACE:
+            return (self.bodies.literal(),)
+        start, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
+        if not cursor.logical and cursor.kinds[start + 1] != t.RBRACE:
             body = self._plain_body()
             if body is not None:
                 return body
-            self.i, self.wildcards, self.depth = start, wildcards, depth
+            cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         try:
-            literal = self.literal()
+            literal = self.bodies.literal()
         except Refused:
             pass
         else:
             if not isinstance(literal, Expr) or not isinstance(literal.term, Set):
                 return (literal,)
-        self.i, self.wildcards, self.depth = start, wildcards, depth
+        cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         return self._braced()
 
     def _plain_body(self) -> Body | None:
         """The body in braces, where its first literal shows that these can be nothing else."""
-        self.i += 1
+        cursor = self.cursor
+        cursor.i += 1
         try:
-            first = self.literal()
+            first = self.bodies.literal()
         except Refused:
             return None
-        kind = self.kinds[self.i]
+        kind = cursor.kinds[cursor.i]
         if kind in t.SET_CONTINUES:
             return None
         if isinstance(first, Expr) and _begins_with_union(first.term):
             return None
-        body = self.body_after(first, t.RBRACE)
-        self.i += 1
+        body = self.bodies.body_after(first, t.RBRACE)
+        cursor.i += 1
         return body
 
     def _else(self, head: Head) -> list[WrittenRule]:
         """The chain of else branches from here, the first of them linked to the rest."""
-        self.enter()
-        start = self.i
-        own = self._same_head(head, self.at(start))
-        self.i += 1
-        kind = self.kinds[self.i]
+        cursor = self.cursor
+        cursor.enter()
+        start = cursor.i
+        own = self._same_head(head, cursor.at(start))
+        cursor.i += 1
+        kind = cursor.kinds[cursor.i]
         value: Term | None = None
         if kind in t.EQUATIONS:
-            self.i += 1
-            value = self.expression()
+            cursor.i += 1
+            value = self.terms.expression()
         elif kind not in t.BODY_OPENERS:
-            self.illegal("expected else value term or rule body")
+            cursor.illegal("expected else value term or rule body")
         own = replace(
             own,
-            location=self.since(self.starts[start]),
+            location=cursor.since(cursor.starts[start]),
             value=value,
             assign=kind == t.ASSIGN or (head.assign and value is None),
         )
-        kind = self.kinds[self.i]
+        kind = cursor.kinds[cursor.i]
         body: Body = ()
         written = kind in t.BODY_OPENERS
         has_if = kind == t.IF
         if has_if:
-            self.i += 1
-        if self.kinds[self.i] == t.LBRACE and written:
+            cursor.i += 1
+        if cursor.kinds[cursor.i] == t.LBRACE and written:
             body = self._braced()
         elif has_if:
-            if self.kinds[self.i] == t.EOF:
-                self.illegal("rule body expected")
-            body = (self.literal(),)
+            if cursor.kinds[cursor.i] == t.EOF:
+                cursor.illegal("rule body expected")
+            body = (self.bodies.literal(),)
         branches: list[WrittenRule] = []
-        if written and self.kinds[self.i] == t.ELSE:
+        if written and cursor.kinds[cursor.i] == t.ELSE:
             branches = self._else(head)
-        self.depth -= 1
+        cursor.depth -= 1
         rule = Rule(
             own,
             body,
             else_=branches[0].rule if branches else None,
-            location=self.since(self.starts[start]),
+            location=cursor.since(cursor.starts[start]),
         )
         return [WrittenRule(rule, if_=has_if, body=written, value=value is not None), *branches]
 

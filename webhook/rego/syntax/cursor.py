@@ -1,6 +1,6 @@
-"""Stage 1: what every part of the parser shares: the tokens, the place among them, and complaints.
+"""Stage 1: what all readers share: the tokens, the place among them, and complaints.
 
-Parsing is recursive descent. A part that cannot go on raises :class:`Refused`;
+Parsing is recursive descent. A reader that cannot go on raises :class:`Refused`;
 where the grammar is ambiguous, a caller goes back to a remembered place and
 tries the other reading. Terms that such a caller may meet twice are remembered
 by place, so that going back never costs more than a constant factor.
@@ -56,7 +56,7 @@ def source_lines(text: str, offset: int) -> tuple[str, ...]:
     return shown, " " * indent + "^"
 
 
-class State:
+class Cursor:
     """The place in the tokens, and what has been learned so far."""
 
     def __init__(self, source: Source, keywords: dict[str, int], version: RegoVersion) -> None:

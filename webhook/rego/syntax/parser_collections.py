@@ -1,0 +1,163 @@
+"""Stage 1: collections and comprehensions, which begin alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.ast import (
+    Array,
+    ArrayComprehension,
+    Object,
+    ObjectComprehension,
+    Set,
+    SetComprehension,
+)
+from webhook.rego.syntax.cursor import Refused
+
+if TYPE_CHECKING:
+    from webhook.rego.syntax.ast import Body, Term
+    from webhook.rego.syntax.cursor import Cursor
+    from webhook.rego.syntax.seams import ReadsBodies, ReadsTerms
+
+
+class CollectionParser:
+    """Reads what stands in brackets and braces."""
+
+    bodies: ReadsBodies
+    """Put in by whoever makes it: they need each other."""
+
+    def __init__(self, cursor: Cursor, terms: ReadsTerms) -> None:
+        self.cursor = cursor
+        self.terms = terms
+
+    def collection(self, first: int, kind: int) -> Term:
+        """A literal or comprehension, remembered by place: callers may come twice."""
+        cursor = self.cursor
+        known = cursor.remembered.get(first)
+        if known is not None:
+            term, cursor.i, cursor.wildcards, errors = known
+            if term is None:
+                raise Refused(list(errors))
+            return term
+        cursor.enter()
+        depth = cursor.depth
+        try:
+            found = self._braces(first) if kind == t.LBRACE else self._brackets(first)
+        except Refused as refusal:
+            cursor.depth = depth - 1
+            cursor.remembered[first] = (None, cursor.i, cursor.wildcards, refusal.errors)
+            raise
+        cursor.depth = depth - 1
+        cursor.remembered[first] = (found, cursor.i, cursor.wildcards, [])
+        return found
+
+    def _first(self) -> bool:
+        """Step over the opening token and a leading comma; whether there was none."""
+        cursor = self.cursor
+        cursor.i += 1
+        if cursor.kinds[cursor.i] == t.COMMA:
+            cursor.i += 1
+            return False
+        return True
+
+    def _brackets(self, first: int) -> Term:
+        cursor = self.cursor
+        start = cursor.starts[first]
+        if cursor.kinds[first + 1] == t.RBRACK:
+            cursor.i = first + 2
+            return Array((), location=cursor.since(start))
+        may_comprehend = self._first()
+        head = self.terms.term()
+        if cursor.kinds[cursor.i] == t.OR and may_comprehend:
+            body = self._comprehension_body(t.RBRACK)
+            if body is not None:
+                return ArrayComprehension(head, body, location=cursor.since(start))
+        return Array(
+            self._list_after(self.terms.rest(head), t.RBRACK), location=cursor.since(start)
+        )
+
+    def _comprehension_body(self, end: int) -> Body | None:
+        """``| body end``; None, nothing consumed, where a list goes on instead."""
+        cursor = self.cursor
+        bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
+        cursor.i = bar + 1
+        try:
+            body = self.bodies.body(end)
+        except Refused:
+            if cursor.kinds[cursor.i] != t.COMMA:
+                raise
+            cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
+            return None
+        cursor.i += 1
+        return body
+
+    def _list_after(self, first: Term, end: int) -> tuple[Term, ...]:
+        cursor = self.cursor
+        kind = cursor.kinds[cursor.i]
+        if kind == end:
+            cursor.i += 1
+            return (first,)
+        if kind != t.COMMA:
+            cursor.illegal(f'expected "," or "{t.NAMES[end]}"')
+        cursor.i += 1
+        return self.terms.listed(end, [first])
+
+    def _braces(self, first: int) -> Term:
+        cursor = self.cursor
+        start = cursor.starts[first]
+        if cursor.kinds[first + 1] == t.RBRACE:
+            cursor.i = first + 2
+            return Object((), location=cursor.since(start))
+        may_comprehend = self._first()
+        head = self.terms.term()
+        kind = cursor.kinds[cursor.i]
+        if kind == t.OR and may_comprehend:
+            body = self._comprehension_body(t.RBRACE)
+            if body is not None:
+                return SetComprehension(head, body, location=cursor.since(start))
+        if kind != t.COLON:
+            head = self.terms.rest(head)
+            kind = cursor.kinds[cursor.i]
+        if kind == t.COLON:
+            return self._object(head, may_comprehend, start)
+        if kind not in t.BRACES_END_OR_COMMA:
+            cursor.illegal("non-terminated set")
+        return Set(self._list_after(head, t.RBRACE), location=cursor.since(start))
+
+    def _object(self, key: Term, may_comprehend: bool, start: int) -> Term:
+        cursor = self.cursor
+        cursor.i += 1
+        value = self.terms.term()
+        if cursor.kinds[cursor.i] == t.OR and may_comprehend:
+            bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
+            cursor.i = bar + 1
+            try:
+                body = self.bodies.body(t.RBRACE)
+            except Refused:
+                cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
+            else:
+                cursor.i += 1
+                return ObjectComprehension(key, value, body, location=cursor.since(start))
+        value = self.terms.rest(value)
+        kind = cursor.kinds[cursor.i]
+        if kind not in t.BRACES_END_OR_COMMA:
+            cursor.illegal("non-terminated object")
+        return Object(self._pairs([(key, value)]), location=cursor.since(start))
+
+    def _pairs(self, pairs: list[tuple[Term, Term]]) -> tuple[tuple[Term, Term], ...]:
+        cursor = self.cursor
+        kinds = cursor.kinds
+        while kinds[cursor.i] != t.RBRACE:
+            if kinds[cursor.i] != t.COMMA:
+                cursor.illegal('expected "," or "}"')
+            cursor.i += 1
+            if kinds[cursor.i] == t.RBRACE:
+                break
+            key = self.terms.expression(pairs=False)
+            if kinds[cursor.i] != t.COLON:
+                cursor.illegal('expected ":"')
+            cursor.i += 1
+            pairs.append((key, self.terms.expression(pairs=False)))
+        cursor.i += 1
+        return tuple(pairs)
