@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from webhook.parsers.errors import ParseError, line_at
-from webhook.rego.run.numbers import float_text
+from webhook.rego.go.floats import float_text
 
 _DEPTH_MAX: Final = 300
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")

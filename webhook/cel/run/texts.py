@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import BoolKey, Duration, Opaque, Timestamp, TypeValue
+from webhook.rego.go.floats import float_text
 from webhook.rego.go.time import date_of
-from webhook.rego.run.numbers import float_text
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value

@@ -96,7 +96,7 @@ def product(context: Context, collection: Value) -> int | float:
     def multiply(a: int, b: int) -> int:
         size = a.bit_length() + b.bit_length()
         if size > bigfloat.MAX_BITS:
-            raise bigfloat.number_too_large()
+            raise numbers.number_too_large()
         # Schoolbook multiplication: a machine word each 0.05 step.
         context.charge(1 + a.bit_length() * b.bit_length() // 80_000)
         return a * b

@@ -67,7 +67,7 @@ LONG = 1 << 4096
 
 def _long_product(context: Context, a: int, b: int) -> int:
     if a.bit_length() + b.bit_length() > bigfloat.MAX_BITS:
-        raise bigfloat.number_too_large()
+        raise numbers.number_too_large()
     context.charge(1 + a.bit_length() * b.bit_length() // 80_000)
     return a * b
 

@@ -11,6 +11,7 @@ from webhook.rego.builtins.operands import big_integer
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go import bigfloat
+from webhook.rego.run.numbers import number_too_large
 from webhook.rego.types import NUMBER
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def lsh(context: Context, x: Value, y: Value) -> int:
     if not value:
         return 0
     if value.bit_length() + places > bigfloat.MAX_BITS:
-        raise bigfloat.number_too_large()
+        raise number_too_large()
     context.charge(1 + places // 1000)
     return value << places
 

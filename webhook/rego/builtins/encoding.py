@@ -14,6 +14,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from webhook.rego.builtins import go_url, strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.base64 import encode_url
 from webhook.rego.go.strings import from_utf8, quote, utf8
 from webhook.rego.run.text import json_items
 from webhook.rego.run.values import RegoSet, ordered
@@ -71,7 +72,7 @@ def base64url_encode(context: Context, x: str) -> str:
 def base64url_encode_no_pad(context: Context, x: str) -> str:
     """Return the bytes in base64url without padding."""
     _charge(context, x)
-    return strict_base64.encode_url(utf8(x))
+    return encode_url(utf8(x))
 
 
 @builtin("base64url.decode", STRING, result=STRING, context=True)

@@ -71,7 +71,7 @@ _FAMILIES: Final = {
         "strings.replace_n strings.reverse strings.split_n substring trim trim_left "
         "trim_prefix trim_right trim_space trim_suffix upper"
     ),
-    "templates.family": "strings.render_template",
+    "templates": "strings.render_template",
     "times": (
         "time.add_date time.clock time.date time.diff time.format time.now_ns "
         "time.parse_duration_ns time.parse_ns time.parse_rfc3339_ns time.weekday"

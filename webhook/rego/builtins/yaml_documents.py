@@ -19,8 +19,9 @@ from yaml.emitter import Emitter, ScalarAnalysis
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.floats import float_text
 from webhook.rego.go.strings import from_utf8, utf8
-from webhook.rego.run.numbers import float_text, number, number_text
+from webhook.rego.run.numbers import number, number_text
 from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
 from webhook.rego.run.weight import afford_text

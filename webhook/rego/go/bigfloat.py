@@ -11,8 +11,6 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from webhook.rego.errors import EvaluationError
-
 PRECISION: Final = 64
 """Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
 
@@ -96,11 +94,6 @@ def nearest(numerator: int, denominator: int = 1) -> Binary:
             mantissa >>= 1
             exponent += 1
     return (mantissa if numerator > 0 else -mantissa), exponent
-
-
-def number_too_large() -> EvaluationError:
-    """The end of an evaluation that computes beyond :data:`MAX_BITS`."""
-    return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
 
 
 _DIGITS_ENOUGH: Final = 40

@@ -17,8 +17,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
+from webhook.rego.errors import EvaluationError
 from webhook.rego.go import bigfloat
 from webhook.rego.go.bigfloat import Binary, int_from_text, int_text
+from webhook.rego.go.floats import float_text, general
 from webhook.rego.syntax.magnitude import MAX_EXPONENT, fault_of_number
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ _PLAIN: Final = 1 << 53
 """Below it every integral float is the integer that it prints as."""
 
 _NUMBER: Final = re.compile(r"(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\Z", re.ASCII)
+
+
+def number_too_large() -> EvaluationError:
+    """The end of an evaluation that computes beyond :data:`~webhook.rego.go.bigfloat.MAX_BITS`."""
+    return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
 
 
 class Numeral(float):
@@ -109,7 +116,7 @@ def number(text: str) -> int | float:
     computed ends the evaluation.
     """
     if len(text) > bigfloat.MAX_DIGITS:
-        raise bigfloat.number_too_large()
+        raise number_too_large()
     if not ("." in text or "e" in text or "E" in text):
         return int_from_text(text)
     if ("e" in text or "E" in text) and (fault := fault_of_number(text)):
@@ -127,46 +134,12 @@ def number_text(value: float) -> str:
     return value.text if isinstance(value, Numeral) else str(value)
 
 
-def float_text(value: float) -> str:
-    """What Go's ``strconv.FormatFloat(value, 'g', -1, 64)`` gives."""
-    if value.is_integer() and -1e6 < value < 1e6:  # where %e takes over
-        whole = int(value)
-        return str(whole) if whole or str(value) == "0.0" else "-0"
-    text = repr(value)
-    digits, point = _digits(text)
-    return _general(digits, point, negative=text[0] == "-")
-
-
 def numeral_argument(value: Numeral) -> str:
     """The number as ``sprintf`` shows it: as Go's integer or float, else its own text."""
     if not any(mark in value.text for mark in ".eE"):
         return int_text(int(value))
     plain = float(value)
     return value.text if plain in (float("inf"), float("-inf")) else float_text(plain)
-
-
-def _digits(text: str) -> tuple[str, int]:
-    """The significant digits of a float's ``repr``, and where the point stands in them."""
-    mantissa, _, exponent = text.lstrip("-").partition("e")
-    whole, _, part = mantissa.partition(".")
-    digits = whole + part
-    point = len(whole) + int(exponent or 0)
-    stripped = digits.lstrip("0")
-    return stripped.rstrip("0"), point - (len(digits) - len(stripped))
-
-
-def _general(digits: str, point: int, *, negative: bool) -> str:
-    """Go's format ``g`` at its shortest: ``e`` from an exponent of -5 and of 21, here 6."""
-    sign = "-" if negative else ""
-    exponent = point - 1
-    if exponent < -4 or exponent >= 6:  # strconv: "use precision 6 for this decision"
-        rest = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    if point >= len(digits):
-        return sign + digits + "0" * (point - len(digits))
-    return f"{sign}{digits[:point]}.{digits[point:]}"
 
 
 def as_int(value: float) -> int | None:
@@ -214,14 +187,14 @@ def from_binary(value: Binary) -> int | float:
     """The number, an ``int`` where it is integral."""
     mantissa, exponent = value
     if abs(exponent) > MAX_EXPONENT:
-        raise bigfloat.number_too_large()
+        raise number_too_large()
     if exponent > 0:
         digits, point = bigfloat.shortest(mantissa, exponent)
         whole: int = int_from_text(digits) * 10 ** (point - len(digits))
         return whole if mantissa > 0 else -whole
     if exponent > -bigfloat.PRECISION and not mantissa & ((1 << -exponent) - 1):
         return mantissa >> -exponent
-    text = _general(*bigfloat.shortest(mantissa, exponent), negative=mantissa < 0)
+    text = general(*bigfloat.shortest(mantissa, exponent), negative=mantissa < 0)
     plain = float(text)
     return plain if float_text(plain) == text else Numeral(text)
 

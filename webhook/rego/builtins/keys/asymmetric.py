@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa, x25
 
 from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.keys.der import NULL
-from webhook.rego.builtins.strict_base64 import encode
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.base64 import encode
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import (

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa, x448, x25519
 
 from webhook.rego.builtins import go_json
-from webhook.rego.builtins.strict_base64 import encode_url
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.base64 import encode_url
 from webhook.rego.run.text import json_text
 
 KEYS_MAX: Final = 1_000

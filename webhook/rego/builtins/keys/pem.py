@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins import strict_base64
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +85,6 @@ def _line(text: bytes, start: int) -> tuple[bytes, int]:
 
 def encode(label: str, data: bytes) -> bytes:
     """``data`` as a block of this type."""
-    body = strict_base64.encode(data)
+    body = base64.encode(data)
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", "")).encode()

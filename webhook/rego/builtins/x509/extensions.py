@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_url
 from webhook.rego.builtins.keys import der
-from webhook.rego.builtins.strict_base64 import encode
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.base64 import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -18,6 +18,7 @@ from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.builtins.x509 import certificate, chain
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import base64
 from webhook.rego.run.values import RegoSet
 from webhook.rego.types import BOOLEAN, NAMED, STRING, array_of, static_array
 
@@ -187,7 +188,7 @@ def parse_keypair(context: Context, cert: str, key: str) -> dict[str, Any]:
     if not same:
         raise BuiltinError("tls: private key does not match public key")
     return {
-        "Certificate": [strict_base64.encode(data) for data in chain_data],
+        "Certificate": [base64.encode(data) for data in chain_data],
         "Leaf": leaf,
         "OCSPStaple": None,
         "PrivateKey": keys.private_json(private),

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.registry import builtin
-from webhook.rego.builtins.templates.execution import render
-from webhook.rego.builtins.templates.functions import JsonNumber
-from webhook.rego.builtins.templates.syntax import Nodes, parse
-from webhook.rego.builtins.templates.tokens import TemplateError
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.format import TooLongError
+from webhook.rego.go.templates.execution import render
+from webhook.rego.go.templates.functions import JsonNumber
+from webhook.rego.go.templates.syntax import Nodes, parse
+from webhook.rego.go.templates.tokens import TemplateError
 from webhook.rego.run.numbers import number_text
-from webhook.rego.run.text import display
+from webhook.rego.run.text import MAX_CHARACTERS, display, text_too_large
 from webhook.rego.types import ANY, STRING, object_of
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def render_template(context: Context, value: str, variables: Value) -> str:
     # OPA reads the values from their text as JSON, so a set is a fault there.
     data = _data(go_json.decode(shown))
     try:
-        made = render(context, _parsed(value), data)
+        made = render(context, _parsed(value), data, MAX_CHARACTERS)
     except TemplateError as error:
         raise BuiltinError(str(error)) from None
+    except TooLongError:
+        raise text_too_large() from None
     return made.replace("<no value>", "<undefined>")
 
 

@@ -1,11 +1,13 @@
-"""Go's text/template, executed over JSON: ``strings.render_template``."""
+"""Go's text/template, executed over JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from webhook.rego.builtins.templates.functions import (
+from webhook.rego.go.format import TooLongError
+from webhook.rego.go.strings import quote
+from webhook.rego.go.templates.functions import (
     FUNCTIONS,
     NOTHING,
     CallError,
@@ -13,9 +15,9 @@ from webhook.rego.builtins.templates.functions import (
     show,
     true,
 )
-from webhook.rego.builtins.templates.syntax import (
+from webhook.rego.go.templates.syntax import (
     Action,
-    Branch,
+    Choice,
     Inclusion,
     Jump,
     Nodes,
@@ -23,9 +25,7 @@ from webhook.rego.builtins.templates.syntax import (
     Pipe,
     Text,
 )
-from webhook.rego.builtins.templates.tokens import TemplateError
-from webhook.rego.go.strings import quote
-from webhook.rego.run.text import MAX_CHARACTERS, text_too_large
+from webhook.rego.go.templates.tokens import TemplateError
 
 MAX_DEPTH: Final = 50
 """Templates that include one another: the execution recurses. Go stops at 100,000."""
@@ -44,9 +44,13 @@ class _Jump(Exception):
         self.kind = kind
 
 
-def render(context: Budget, templates: dict[str, Nodes], data: Any) -> str:
-    """The text that the template makes of the data; raises :class:`TemplateError`."""
-    return _Execution(context, templates).run(data)
+def render(context: Budget, templates: dict[str, Nodes], data: Any, characters_max: int) -> str:
+    """The text that the template makes of the data.
+
+    Raises :class:`TemplateError`, and :class:`~webhook.rego.go.format.TooLongError` for a text of
+    more characters.
+    """
+    return _Execution(context, templates, characters_max).run(data)
 
 
 @dataclass(slots=True)
@@ -55,6 +59,7 @@ class _Execution:
 
     context: Budget
     templates: dict[str, Nodes]
+    characters_max: int
     parts: list[str] = field(default_factory=list)
     size: int = 0
     variables: list[tuple[str, Any]] = field(default_factory=list)
@@ -77,8 +82,8 @@ class _Execution:
 
     def write(self, text: str) -> None:
         self.size += len(text)
-        if self.size > MAX_CHARACTERS:
-            raise text_too_large()
+        if self.size > self.characters_max:
+            raise TooLongError
         self.context.charge(1 + len(text) // 4)
         self.parts.append(text)
 
@@ -91,7 +96,7 @@ class _Execution:
                 value = self.pipeline(dot, node.pipe)
                 if not node.pipe.variables:
                     self.write(show(value))
-            elif isinstance(node, Branch):
+            elif isinstance(node, Choice):
                 self.branch(dot, node)
             elif isinstance(node, Jump):
                 raise _Jump(node.kind)
@@ -113,7 +118,7 @@ class _Execution:
         self.depth -= 1
         self.variables, self.name = outer, name
 
-    def branch(self, dot: Any, node: Branch) -> None:
+    def branch(self, dot: Any, node: Choice) -> None:
         mark = len(self.variables)
         if node.kind == "range":
             self.range(dot, node)
@@ -125,7 +130,7 @@ class _Execution:
                 self.walk(dot, node.otherwise)
         del self.variables[mark:]
 
-    def range(self, dot: Any, node: Branch) -> None:
+    def range(self, dot: Any, node: Choice) -> None:
         value = self.pipeline(dot, node.pipe)
         pairs: Any
         if isinstance(value, list):

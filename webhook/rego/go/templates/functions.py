@@ -10,12 +10,16 @@ import html
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_from_bytes
 
+from webhook.rego.go.floats import float_text
+from webhook.rego.go.format import BigInt, format_text
 from webhook.rego.go.strings import from_utf8, utf8
-from webhook.rego.run.numbers import float_text
-from webhook.rego.run.sprintf import sprintf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+PRINTED_MAX: Final = 1 << 24
+"""Characters that one ``printf`` may make: beyond, widths alone would fill the memory."""
 
 
 class JsonNumber(str):
@@ -188,8 +192,13 @@ def _joined(*values: Any) -> str:
 def _printf(template: str, *values: Any) -> str:
     if not isinstance(template, str):
         raise CallError(f"wrong type for value; expected string; got {go_type(template)}")
-    plain = [x if isinstance(x, str | int | float) else show(x) for x in values]
-    return sprintf(template, plain)
+    return format_text(template, [_printed(value) for value in values], PRINTED_MAX)
+
+
+def _printed(value: Any) -> str | int | float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return show(value)
+    return BigInt(value) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
 
 
 def _escape_html(*values: Any) -> str:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from webhook.rego.builtins.templates.tokens import KEYWORDS, TemplateError, Token, tokens
 from webhook.rego.go.strings import quote
+from webhook.rego.go.templates.tokens import KEYWORDS, TemplateError, Token, tokens
 
 MAX_NESTING: Final = 100
 """Deepest nesting of blocks and parentheses: the parser recurses. Go stops at 10,000."""
@@ -88,7 +88,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Choice:
     """``if``, ``with`` or ``range`` with what to do, and what to do otherwise."""
 
     kind: str
@@ -114,7 +114,7 @@ class Inclusion:
     column: int
 
 
-Node: TypeAlias = Text | Action | Branch | Jump | Inclusion
+Node: TypeAlias = Text | Action | Choice | Jump | Inclusion
 Nodes: TypeAlias = tuple[Node, ...]
 
 
@@ -225,7 +225,7 @@ class _Parser:
         assert len(self.variables) >= size, "an action declares variables for what follows"
         return action
 
-    def branch(self, kind: str) -> Branch:
+    def branch(self, kind: str) -> Choice:
         self.enter()
         size = len(self.variables)
         pipe = self.pipeline(kind, "close")
@@ -245,7 +245,7 @@ class _Parser:
                     raise self.error("expected end; found {{else}}")
         del self.variables[size:]
         self.depth -= 1
-        return Branch(kind, pipe, body, otherwise)
+        return Choice(kind, pipe, body, otherwise)
 
     def name(self, context: str) -> str:
         token = self.skip_space()

@@ -1,1 +1,0 @@
-"""strings.render_template: Go's text/template."""

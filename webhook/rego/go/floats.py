@@ -1,0 +1,37 @@
+"""Floats as Go writes them: strconv's shortest digits, in the form ``g``."""
+
+from __future__ import annotations
+
+
+def float_text(value: float) -> str:
+    """What Go's ``strconv.FormatFloat(value, 'g', -1, 64)`` gives."""
+    if value.is_integer() and -1e6 < value < 1e6:  # where %e takes over
+        whole = int(value)
+        return str(whole) if whole or str(value) == "0.0" else "-0"
+    text = repr(value)
+    digits, point = _digits(text)
+    return general(digits, point, negative=text[0] == "-")
+
+
+def _digits(text: str) -> tuple[str, int]:
+    """The significant digits of a float's ``repr``, and where the point stands in them."""
+    mantissa, _, exponent = text.lstrip("-").partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = whole + part
+    point = len(whole) + int(exponent or 0)
+    stripped = digits.lstrip("0")
+    return stripped.rstrip("0"), point - (len(digits) - len(stripped))
+
+
+def general(digits: str, point: int, *, negative: bool) -> str:
+    """Go's format ``g`` at its shortest: ``e`` from an exponent of -5 and of 21, here 6."""
+    sign = "-" if negative else ""
+    exponent = point - 1
+    if exponent < -4 or exponent >= 6:  # strconv: "use precision 6 for this decision"
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if point >= len(digits):
+        return sign + digits + "0" * (point - len(digits))
+    return f"{sign}{digits[:point]}.{digits[point:]}"

@@ -1,0 +1,1 @@
+"""Go's text/template: its tokens, its tree, what executes it, its functions."""
