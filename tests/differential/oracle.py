@@ -43,7 +43,7 @@ class Oracle:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=PATIENCE_SECONDS)
         self._process.stdout.close()
 
     def __enter__(self) -> Self:

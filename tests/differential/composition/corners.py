@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.differential.composition.comparison import Asked
+from tests.differential.composition.forms import TERMS, TESTS, shown
 from tests.differential.composition.places import EACH
+from tests.differential.composition.values import CONSTANTS
 
 DEEP: Final = 24
 """Iterations in one body that are more than a Python function may nest."""
@@ -165,6 +167,17 @@ RULES: Final = (
             '@n[{"a": v, "b": x}]; x != 7',
         )
     ),
+    # The same where only an evaluation could tell who the members would be.
+    *(
+        f"@ contains i if {{ EACH; not @f(v) }}\n@f(v) if {{ {body} }}\n{rule}"
+        for body, rule in (
+            ("@s[x]; x != v", "@s contains y if { y := input.review.a; 1 == 2 }"),
+            (
+                '@s[{"a": x, "b": v}]; x != 7',
+                '@s contains {"a": y, "b": 1} if { y := input.review.a; 1 == 2 }',
+            ),
+        )
+    ),
     # What stands outside of loops and is dear.
     "@ := [x | "
     + "; ".join(f'x{n} := concat("-", [input.review.a, "{n}"])' for n in range(40))
@@ -179,6 +192,13 @@ RULES: Final = (
     "@ contains [i, x] if { EACH; object.get(v, [x], v[x]) == v[x] }",
     "@ contains [i, x] if { EACH; [x, v[x]] == [y, v[y]]; x != y }",
     "@ contains [i, x] if { EACH; sprintf(`%v`, [v], x) }",
+    # A walk's steps; several that agree or are replaced; names that are computed.
+    "@ contains [i, x] if { EACH; walk(v, x); is_string(x) }",
+    "@ := [x | @s[x]]\n@s contains 1\n@s contains x if some x in [2, 1]\n@s contains `a` if true",
+    (
+        "@ contains [i, f, g] if { EACH; f := @f(v, 1); g := @f(v, 2) }\n"
+        "@f(x, 1) := 1 if { y := x[_]; y != 7 }\n@f(x, 2) := 2 if { y := x[_]; y != 7 }"
+    ),
     # Texts.
     *(
         f"@ contains [i, x] if {{ EACH; x := {made} }}"
@@ -209,6 +229,8 @@ RULES: Final = (
     f"@ contains [i, f] if {{ EACH; f := @f(v) }}\n@f(v) := 7 if {{ {_NESTED}; w18 != `b` }}",
     f"@ contains [i, f] if {{ EACH; f := @f(v) }}\n@f(v) := w18 if {{ {_NESTED}; w18 == `a` }}",
     f"@ contains i if {{ EACH; not @f(v) }}\n@f(v) if {{ {_NESTED}; w18 == 1 }}",
+    f"@ contains i if {{ EACH; not {{ {_NESTED}; w18 == 1 }} }}",
+    f"@ contains i if {{ EACH; every x in [v, `a`] {{ {_NESTED}; w18 == x }} }}",
     f"@ contains [i, c] if {{ EACH; c := {{w18 | {_NESTED}}} }}",
     f"@ contains i if {{ EACH; not 1 in {{w18 | {_NESTED}}} }}",
 )
@@ -222,12 +244,50 @@ REPLACED: Final = (
     "@ contains [i, x] if { EACH; x := @d[i] with @d as v }\n@d[k] := 1 if some k in [0, 3]",
     "@ contains [i, x] if { EACH; x := @q with @d as v }\n@q := @d.b.c\n@d[k].a := 1 if some k in [`b`]",
     "@ contains [i, x] if { EACH; x := [y | @s[y]] with @s as {v} }\n@s contains 1 if input.review.a",
+    "@ contains [i, x] if { EACH; x := {y | @s[y]} with @s as {v} }\n@s contains 1 if input.review.a",
+    (
+        "@ contains [i, x] if { EACH; x := @q with @d as {`b`: {`c`: v}} }\n@q := @d.b.c\n"
+        "@d[k].a := 1 if some k in [`b`]"
+    ),
 )
+
+
+KIND: Final = (
+    "[y | some y in [is_string(@k), is_array(@k), is_boolean(@k), is_null(@k), is_set(@k)]], "
+    "@k < 2, @k > 1e20"
+)
+"""What shows of which kind a value is taken to be, and tells a sum from any other."""
+
+COLLECTIONS: Final = (
+    *("v", "[v, v]", "{v, 1}", '{"a": v, "b": v}', "{v: 1, `z`: 2}", "{input.review.k: v}"),
+    *("[e | e := v[_]]", "{e | e := v[_]}", "{e: 1 | e := v[_]}", "{k: e | e := v[k]}"),
+    *("split(v, ``)", "object.keys(v)", "object.union(v, {`a`: 1})", "array.concat(v, [1])"),
+    *("input.review.xs", "input.review.s", "data.d", "members", "fields", "deep", "found"),
+    *(items for items in CONSTANTS.values() if items != "[]"),
+)
+"""What may be gone through: with keys and items of one kind or of any."""
+
+
+def of_kinds() -> Iterator[str]:
+    """Whether each form says rightly of which kind its result is; and loops of keys and items."""
+    for form in (*TERMS, *TESTS):
+        if form == '$"{@v.a}-{@v[_]}"':
+            continue  # refused where another literal stands beside it
+        yield f"@ contains [i, {KIND.replace('@k', 'x')}] if {{ EACH; x := {shown(form, 'v', '', 1)} }}"
+    for items in COLLECTIONS:
+        each = f"some x, e in {items}"
+        yield f"@ contains [i, {KIND.replace('@k', 'x')}] if {{ EACH; {each}; e != 7 }}"
+        yield f"@ contains [i, {KIND.replace('@k', 'e')}] if {{ EACH; {each}; x != 7 }}"
+        yield f"@ contains [i, {KIND.replace('@k', 'e')}] if {{ EACH; some e in {items} }}"
 
 
 def corners() -> Iterator[Asked]:
     """All of them, under names of their own."""
-    for place, rules in (("corner", RULES), ("replaced corner", REPLACED)):
+    for place, rules in (
+        ("corner", RULES),
+        ("replaced corner", REPLACED),
+        ("kind corner", of_kinds()),
+    ):
         for number, text in enumerate(rules):
             name = f"{place[0]}{number}_"
             yield Asked(name, place, text.replace("@", name).replace("EACH", EACH))

@@ -3,6 +3,10 @@
 They are the kinds that make verdicts wrong: ``and`` for ``or``, a dropped ``not``, a parenthesis
 less, a kind narrowed too much, in the generator's own conditions and in the text that it writes.
 They know no form by name, so that they need no change when a form is added.
+
+What cannot be wrong is not made: a kind forgotten (``ANY`` for any other) or a proof left out makes
+code only more general, and a parenthesis too many changes nothing. So a form is said to bind as
+tightly as can be, never more loosely, and an operand to stand where everything may.
 """
 
 import ast
@@ -100,6 +104,8 @@ def _skipped(tree: ast.Module) -> set[int]:
             leave_out(node)
         elif isinstance(node, ast.arg | ast.AnnAssign):
             leave_out(node.annotation)
+        elif isinstance(node, ast.Call) and _called(node) in ("within", "_within"):
+            leave_out(node.args[-1])
         elif isinstance(node, ast.FunctionDef):
             leave_out(node.returns)
             if PAYING.search(node.name):
@@ -122,13 +128,15 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
         yield from _texts(node.value)
     elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
         yield from _kinds(node)
-    elif isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
-        yield from _untyped(node)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, Change]]:
     """``all_of`` for ``any_of``, and what a negation or a parenthesis is made with."""
-    called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    called = _called(node)
     swapped = {"all_of": "any_of", "any_of": "all_of", "all": "any", "any": "all"}.get(called)
     if swapped:
         what = "or for and" if swapped.startswith("any") else "and for or"
@@ -138,43 +146,35 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Change]]:
             return ast.Call(ast.Name(swapped, ast.Load()), one.args, one.keywords)
 
         yield what, swap
-    if called in ("negation", "_negation") and node.args:
+    if called == "negation" and node.args:
         yield "a dropped not", lambda one: one.args[0]  # type: ignore[attr-defined]
-    if called == "proving" and isinstance(node.func, ast.Attribute):
-        return  # a proof less is only slower
+    if called in ("within", "_within"):
+
+        def anything(one: ast.AST) -> ast.AST:
+            assert isinstance(one, ast.Call)
+            return ast.Call(one.func, [*one.args[:-1], _attribute("Binds", "CONDITIONAL")], [])
+
+        yield "a parenthesis less", anything
 
 
 def _kinds(node: ast.Attribute | ast.Name) -> Iterator[tuple[str, Change]]:
     name = node.attr if isinstance(node, ast.Attribute) else node.id
     owner = getattr(node.value, "id", "") if isinstance(node, ast.Attribute) else ""
-    if owner == "Binds":
-        for other in ("WALRUS", "ATOM"):
-            if other != name:
-                yield "a parenthesis less", _renamed(node, other)
+    if owner == "Binds" and name != "ATOM":
+        yield "a parenthesis less", _renamed(node, "ATOM")
     if owner == "Kind" or (not owner and name in KINDS):
         for other in NARROWED.get(name, ("LIST" if name == "STRING" else "STRING",)):
             yield f"{other} for {name}", _renamed(node, other)
+
+
+def _attribute(owner: str, name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(owner, ast.Load()), name, ast.Load())
 
 
 def _renamed(node: ast.Attribute | ast.Name, name: str) -> Change:
     if isinstance(node, ast.Name):
         return lambda _: ast.Name(name, ast.Load())
     return lambda one: ast.Attribute(one.value, name, ast.Load())  # type: ignore[attr-defined]
-
-
-def _untyped(node: ast.Tuple) -> Iterator[tuple[str, Change]]:
-    """A source with no kind, given one."""
-    if len(node.elts) != 2:
-        return
-    kind = node.elts[1]
-    if isinstance(kind, ast.Constant) and kind.value == "":
-        for other in ("s", "l", "i"):
-
-            def narrowed(one: ast.AST, other: str = other) -> ast.AST:
-                assert isinstance(one, ast.Tuple)
-                return ast.Tuple([one.elts[0], ast.Constant(other)], ast.Load())
-
-            yield f"{other} for no kind", narrowed
 
 
 def _texts(text: str) -> Iterator[tuple[str, Change]]:

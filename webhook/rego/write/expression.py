@@ -11,7 +11,8 @@ its true outcome alone: ``and`` keeps the proofs of its operands, ``or`` and ``n
 
 A local that is assigned inside an expression (``(v1 := x) is not U``) is made by
 :func:`found` alone, which gives a condition. Conditions are joined by ``and``, and what
-reads the local is written behind them: it is assigned on every path that leads there.
+reads the local is written behind them: it is assigned on every path that leads there. No other
+expression is an assignment, so that between brackets and commas each may stand as it is.
 """
 
 from __future__ import annotations
@@ -68,16 +69,15 @@ TYPES: Final[dict[Kind, str]] = {
 class Binds(IntEnum):
     """How tightly a form binds, the weakest first (Python reference, "Operator precedence")."""
 
-    WALRUS = 0
-    CONDITIONAL = 1
-    OR = 2
-    AND = 3
-    NOT = 4
-    COMPARISON = 5
-    SUM = 6
-    SIGN = 7
+    CONDITIONAL = 0
+    OR = 1
+    AND = 2
+    NOT = 3
+    COMPARISON = 4
+    SUM = 5
+    SIGN = 6
     """A number: ``-1`` and ``1`` are no operands of a dot."""
-    ATOM = 8
+    ATOM = 7
 
 
 @dataclass(slots=True, eq=False)
@@ -144,14 +144,8 @@ def _within(operand: Operand, binds: Binds) -> str:
 
 
 def _listed(operands: Iterable[Operand]) -> str:
-    """Between commas, where only a walrus needs parentheses: most of all that is written."""
-    found = []
-    for one in operands:
-        if isinstance(one, str):
-            found.append(one)
-        else:
-            found.append(one.source if one.binds else f"({one.source})")
-    return ", ".join(found)
+    """Between commas, where nothing needs parentheses: most of all that is written."""
+    return ", ".join([one if isinstance(one, str) else one.source for one in operands])
 
 
 def is_decimal(value: int) -> bool:
@@ -194,10 +188,9 @@ def item(of: Operand, at: object) -> Expression:
     return Expression(f"{_within(of, Binds.ATOM)}[{at}]")
 
 
-def part(of: Operand, begin: Operand, end: str) -> Expression:
+def part(of: Operand, begin: Expression, end: str) -> Expression:
     """``of[begin:end]`` of a string."""
-    begun = _within(begin, Binds.CONDITIONAL)
-    return Expression(f"{_within(of, Binds.ATOM)}[{begun}:{end}]", kind=Kind.STRING)
+    return Expression(f"{_within(of, Binds.ATOM)}[{begin.source}:{end}]", kind=Kind.STRING)
 
 
 def sum_of(a: Operand, operator: str, b: Operand, kind: Kind) -> Expression:
@@ -213,21 +206,19 @@ def list_of(items: Iterable[Operand]) -> Expression:
 
 def tuple_of(items: Sequence[Operand]) -> Expression:
     """``(a, b,)``: no value of Rego's."""
-    return Expression(f"({''.join([_within(one, Binds.CONDITIONAL) + ', ' for one in items])})")
+    return Expression(f"({_listed(items)}{',' if len(items) == 1 else ''})")
 
 
-def dict_of(items: Iterable[tuple[Operand, Operand]]) -> Expression:
+def dict_of(items: Iterable[tuple[Expression, Expression]]) -> Expression:
     """``{a: b}`` with different strings for names."""
-    pairs = [f"{_listed((key,))}: {_listed((value,))}" for key, value in items]
+    pairs = [f"{key.source}: {value.source}" for key, value in items]
     return Expression(f"{{{', '.join(pairs)}}}", kind=Kind.DICT)
 
 
 def conditional(then: Expression, test: Expression, other: Expression) -> Expression:
     """``then if test else other``; of the kind that both have."""
     kind = then.kind if then.kind is other.kind else Kind.ANY
-    source = (
-        f"{then.within(Binds.OR)} if {test.within(Binds.OR)} else {other.within(Binds.CONDITIONAL)}"
-    )
+    source = f"{then.within(Binds.OR)} if {test.within(Binds.OR)} else {other.source}"
     return Expression(source, Binds.CONDITIONAL, kind)
 
 
@@ -239,7 +230,8 @@ def text_of(parts: Iterable[Expression | str]) -> Expression:
             if one:
                 pieces.append(repr(one))
         else:
-            pieces.append(f"f'{{{one.within(Binds.CONDITIONAL)}}}'")
+            begin = " " if one.source.startswith("{") else ""  # two braces would be one of the text
+            pieces.append(f"f'{{{begin}{one.source}}}'")
     return Expression(f"({' '.join(pieces) or repr('')})", kind=Kind.STRING)
 
 
@@ -261,8 +253,7 @@ def is_of(value: Expression, kind: Kind) -> Expression:
 
 def found(local: str, value: Expression) -> Expression:
     """Whether a value is defined; a new local holds it."""
-    assigned = Expression(f"{local} := {value.within(Binds.CONDITIONAL)}", Binds.WALRUS)
-    return compare(assigned, "is not", "U")
+    return compare(f"({local} := {value.source})", "is not", "U")
 
 
 def negation(of: Expression) -> Expression:

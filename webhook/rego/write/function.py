@@ -14,7 +14,7 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.metered import WORK_STEPS
 from webhook.rego.run.runtime import LONG_TEXT
 from webhook.rego.write.constants import UnreachableError
-from webhook.rego.write.expression import Binds, Expression, Kind, all_of, found, name
+from webhook.rego.write.expression import Expression, Kind, all_of, found, name, negation
 from webhook.rego.write.facts import KindOf
 from webhook.rego.write.statement import PAYS, Inner, Line, Pay, Return
 
@@ -231,7 +231,7 @@ class FunctionBuilder:
         test = all_of(self.pending)
         self.pending = []
         if self.flat:
-            self.lines.append(Line(self.indent, f"if not {test.within(Binds.ATOM)}: continue"))
+            self.lines.append(Line(self.indent, f"if {negation(test).source}: continue"))
             return
         self.lines.append(Line(self.indent, f"if {test.source}:"))
         self.indent += 1
@@ -273,12 +273,12 @@ class FunctionBuilder:
     def assign(self, value: Expression) -> Expression:
         """A local holding the value of an expression that cannot be undefined."""
         local = self.new(value.kind)
-        self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
+        self.line(f"{local.source} = {value.source}")
         return local
 
     def set(self, local: str, value: Expression) -> None:
         """Give another value to a local of this function or of one around it."""
-        self.line(f"{local} = {value.within(Binds.CONDITIONAL)}")
+        self.line(f"{local} = {value.source}")
         self._share(local)
 
     def simple(self, value: Expression) -> Expression:

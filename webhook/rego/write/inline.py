@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go.format import simple_format
 from webhook.rego.run.metered import JOINED_MAX, WORK_STEPS
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.sprintf import simple_format
 from webhook.rego.run.text import argument_text
 from webhook.rego.run.values import RegoSet
 from webhook.rego.write.expression import (
     TRUE,
-    Binds,
     Expression,
     Kind,
     all_of,
@@ -288,7 +287,7 @@ def _substring(function: FunctionBuilder, lit: ir.Call) -> bool:
     if function.terms.static(lit.args[0]) is not MISSING:
         return False
     text, start, _ = operands = _operands(function, lit, literals=True)
-    end = f"{start.within(Binds.SUM)} + {length.value}" if length.value >= 0 else ""
+    end = sum_of(start, "+", str(length.value), Kind.INT).source if length.value >= 0 else ""
     tests = [*_are([text], Kind.STRING), *_are([start], Kind.INT), compare(start, ">=", "0")]
     slow = _slow(function, lit, operands).of_kind(Kind.STRING)
     found = function.defined(conditional(part(text, start, end), all_of(tests), slow))

@@ -155,13 +155,7 @@ class Unification:
     ) -> bool:
         """Do one pair if it can be done now; True if it was."""
         terms = self._function.terms
-        if isinstance(x, ir.Var) and not terms.bound(x) and terms.evaluable(y):
-            waiting.pop(i)
-            self.match(x, terms.operand(y))
-        elif isinstance(y, ir.Var) and not terms.bound(y) and terms.evaluable(x):
-            waiting.pop(i)
-            self.match(y, terms.operand(x))
-        elif isinstance(x, ir.Array) and isinstance(y, ir.Array):
+        if isinstance(x, ir.Array) and isinstance(y, ir.Array):
             waiting.pop(i)
             if len(x.items) != len(y.items):
                 waiting.clear()
