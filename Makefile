@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster compare-cluster bench bench-quick bench-rego bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
-.PHONY: coverage coverage-generator mutants
+.PHONY: coverage coverage-generator mutants simulate-worlds simulate-new
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -61,7 +61,16 @@ coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of
 	$(BIN)/coverage json --quiet
 	$(BIN)/python -m tests.coverage_floors coverage.json
 
-check: setup lint types docs agreement ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA
+check: setup lint types docs agreement simulate-new ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA, simulated worlds
+
+WORLD ?= all
+SEED ?= 0
+simulate-worlds: setup ## play a simulated world step by step; SEED=7 WORLD=log
+	$(BIN)/python -m tests.simulation $(WORLD) --seed $(SEED)
+
+SIMULATE_SECONDS ?= 60
+simulate-new: setup ## play simulated worlds of new seeds for SIMULATE_SECONDS
+	$(BIN)/python -m tests.simulation --seconds $(SIMULATE_SECONDS) --first $$(date +%s)000
 
 agreement: setup ## a bounded search for differences to the real OPA
 	$(PYTEST) tests/differential

@@ -68,7 +68,6 @@ class VolatileDisk(OSDisk):
         self.full = full
         self._new: set[Path] = set()
         self._removed: set[Path] = set()
-        self._loose: dict[Path, bytes] = {}
         self._lock = threading.RLock()  # the committing and the draining threads come at once
 
     def append(self, path: Path) -> VolatileFile:
@@ -79,15 +78,13 @@ class VolatileDisk(OSDisk):
 
     def read(self, path: Path, position: int, count: int) -> bytes:
         with self._lock:
-            if path in self._loose:
-                return self._loose[path][position : position + count]
             if path in self._removed:
                 raise FileNotFoundError(path)
             return super().read(self._real(path), position, count)
 
     def size(self, path: Path) -> int:
         with self._lock:
-            return len(self._loose[path]) if path in self._loose else super().size(self._real(path))
+            return super().size(self._real(path))
 
     def names(self, directory: Path) -> list[str]:
         with self._lock:
@@ -95,13 +92,9 @@ class VolatileDisk(OSDisk):
             found -= {path.name for path in self._removed if path.parent == directory}
             return sorted(found | {path.name for path in self._new if path.parent == directory})
 
-    def replace(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+    def replace(self, path: Path, data: bytes) -> None:
         with self._lock:
-            if sync:
-                super().replace(path, data, sync=True)
-                self._loose.pop(path, None)
-            else:
-                self._loose[path] = data
+            super().replace(path, data)
 
     def remove(self, path: Path) -> None:
         with self._lock:

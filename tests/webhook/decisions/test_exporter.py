@@ -154,6 +154,47 @@ def test_what_was_not_acknowledged_is_sent_again_in_order(tmp_path: Path) -> Non
     asyncio.run(run())
 
 
+def test_a_queue_that_is_full_of_what_a_lost_connection_took_is_sent_again(
+    tmp_path: Path,
+) -> None:
+    """Nothing is offered to wake the sender: while the queue is full nothing can be."""
+
+    async def run() -> None:
+        sent_again = asyncio.Event()
+
+        async def breaking(peer: Peer) -> None:
+            await peer.read()
+            peer.say(type="hello", protocol=1, acknowledged=0)
+            for _ in range(3):
+                await peer.read()
+
+        async def taking(peer: Peer) -> None:
+            await peer.read()
+            peer.say(type="hello", protocol=1, acknowledged=0)
+            for _ in range(3):
+                await peer.read()
+            peer.say(type="ack", sequence=3)
+            sent_again.set()
+            await peer.over.wait()
+
+        exporter = make(tmp_path, queue={"maxRecords": 3})
+        async with (
+            Peer(tmp_path, breaking, taking) as peer,
+            asyncio.timeout(PATIENCE_SECONDS),
+            asyncio.TaskGroup() as tasks,
+        ):
+            for _ in range(3):
+                assert exporter.offer({"id": exporter.decision_id()})
+            tasks.create_task(exporter.run())
+            await sent_again.wait()
+            peer.over.set()
+            await exporter.drain(PATIENCE_SECONDS)
+        assert exporter.counters.acknowledged == 3
+        assert balanced(exporter)
+
+    asyncio.run(run())
+
+
 def test_a_receiver_that_holds_more_than_it_could_acknowledge_gets_only_the_rest(
     tmp_path: Path,
 ) -> None:

@@ -215,7 +215,7 @@ def test_a_cursor_with_a_flipped_byte_is_none(tmp_path: Path) -> None:
     """It would skip records that nobody had."""
     path = tmp_path / "sink.cursor"
     cursor = Cursor(1234, 1000, 5678)
-    save_cursor(OSDisk(), path, cursor, sync=False)
+    save_cursor(OSDisk(), path, cursor)
     whole = path.read_bytes()
     assert load_cursor(OSDisk(), path) == cursor
     for at in range(len(whole)):
@@ -366,7 +366,7 @@ def test_a_cursor_is_found_again_where_it_was_left(tmp_path: Path) -> None:
     done = len(reader.peek(5, 10_000))
     reader.advance(done)
     path = cursor_path(tmp_path, "sink")
-    save_cursor(disk, path, reader.cursor, sync=True)
+    save_cursor(disk, path, reader.cursor)
     assert drain(Reader(log, load_cursor(disk, path))) == list(range(done + 1, 20))
 
 

@@ -324,6 +324,8 @@ class Exporter:
         if self._settings.acknowledged:
             await self._greet(connection)
         self.counters.retried += self._outbox.rewind()
+        if len(self._outbox):
+            self._wake.set()  # the next offer may be far off, or refused for want of room
         self.connected = True
         self._logger.info("decisions connected", address=self._settings.address.scheme)
         async with asyncio.TaskGroup() as tasks:

@@ -7,12 +7,9 @@ A directory whose lock stays free for a while has lost its pod.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.metrics import counts
@@ -22,47 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.disk import Disk, Lock
     from webhook.decisions.sidecar.settings import SidecarSettings
     from webhook.log import Logger
-
-LOCK: Final = "lock"
-
-
-class DirectoryLock:
-    """An exclusive lock on a queue's directory, gone with the process that holds it."""
-
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    @classmethod
-    def try_acquire(cls, directory: Path) -> DirectoryLock | None:
-        """The lock, or None while another process holds it; raises :class:`OSError`.
-
-        A directory removed between opening and locking is not locked at all.
-        """
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(directory / LOCK, flags, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            here = os.fstat(descriptor)
-            there = (directory / LOCK).stat()
-        except (BlockingIOError, FileNotFoundError):
-            os.close(descriptor)
-            return None
-        except OSError:
-            os.close(descriptor)
-            raise
-        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-            os.close(descriptor)
-            return None
-        return cls(descriptor)
-
-    def release(self) -> None:
-        """Let others have the directory."""
-        os.close(self._descriptor)
 
 
 class Adopter:
@@ -83,7 +42,7 @@ class Adopter:
         self._logger = logger
         self._clock = clock
         self._free_since: dict[str, float] = {}
-        self._lock: DirectoryLock | None = None
+        self._lock: Lock | None = None
         self.queue: Queue | None = None
         self.adopted = 0
         self.failures = 0
@@ -96,7 +55,7 @@ class Adopter:
                 self._end(self.queue)
             return
         for directory in self._candidates():
-            lock = DirectoryLock.try_acquire(directory)
+            lock = self._disk.lock(directory)
             if lock is None:
                 self._free_since.pop(directory.name, None)
                 continue
@@ -122,13 +81,10 @@ class Adopter:
         return [
             path
             for name in self._disk.names(own.parent)
-            if name != own.name
-            and (path := own.parent / name).is_dir()
-            and not path.is_symlink()
-            and (path / LOCK).exists()
+            if name != own.name and self._disk.is_queue(path := own.parent / name)
         ]
 
-    def _begin(self, directory: Path, lock: DirectoryLock) -> None:
+    def _begin(self, directory: Path, lock: Lock) -> None:
         settings = self._settings
         try:
             queue = Queue(self._disk, directory, settings.limits, settings.sinks, self._logger)
@@ -152,14 +108,17 @@ class Adopter:
         queue.stop()
         self.queue = None
         self.before.update(counts(queue))
-        if drained:
-            self._remove(directory)
-            self._free_since.pop(directory.name, None)
-            self.adopted += 1
-            self._logger.info("adopted queue drained", queue=directory.name)
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        # What the disk does not let go of is adopted again, but not at once.
+        self._free_since.pop(directory.name, None)
+        try:
+            if drained:
+                self._remove(directory)
+                self.adopted += 1
+                self._logger.info("adopted queue drained", queue=directory.name)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
 
     def _remove(self, directory: Path) -> None:
         """Move dead letters here, then remove the directory, its lock last of all."""
@@ -172,5 +131,5 @@ class Adopter:
         for name in self._disk.names(directory):
             if segment.first_offset(name) is not None:
                 self._disk.remove(directory / name)
-        shutil.rmtree(directory)
+        self._disk.remove_directory(directory)
         self._disk.sync_directory(directory.parent)

@@ -8,11 +8,16 @@ still holds it, and nothing would be tested.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-from typing import TYPE_CHECKING, Protocol
+import shutil
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LOCK: Final = "lock"
+"""The file in a queue's directory whose lock its owner holds."""
 
 
 class AppendFile(Protocol):
@@ -29,6 +34,13 @@ class AppendFile(Protocol):
 
     def close(self) -> None:
         """Let go of the file, without a sync."""
+
+
+class Lock(Protocol):
+    """An exclusive lock on a queue's directory, gone with the process that holds it."""
+
+    def release(self) -> None:
+        """Let others have the directory."""
 
 
 class Disk(Protocol):
@@ -49,8 +61,8 @@ class Disk(Protocol):
     def make_directory(self, path: Path) -> None:
         """Make a directory and its parents, unless they exist."""
 
-    def replace(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Put a whole file in place at once; with ``sync`` it is durable on return."""
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put a whole file in place at once; it is durable on return."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename; durable after :meth:`sync_directory`."""
@@ -63,6 +75,18 @@ class Disk(Protocol):
 
     def free_bytes(self, directory: Path) -> int:
         """Bytes that an unprivileged process can still write there."""
+
+    def lock(self, directory: Path) -> Lock | None:
+        """The lock of a directory, or None while another process holds it.
+
+        A directory removed between opening and locking is not locked at all.
+        """
+
+    def is_queue(self, path: Path) -> bool:
+        """Whether this is a directory, and not a link to one, that was ever locked."""
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove a directory with all that is in it."""
 
 
 class _OSFile:
@@ -83,6 +107,16 @@ class _OSFile:
         os.ftruncate(self._descriptor, size)
 
     def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class _OSLock:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
         os.close(self._descriptor)
 
 
@@ -120,20 +154,21 @@ class OSDisk:
         """Make a directory and its parents."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def replace(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Write beside the file, then rename over it."""
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write beside the file, then rename over it.
+
+        Never without a sync: what is renamed over a good file could be empty after a power failure.
+        """
         beside = path.with_name(path.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         file = _OSFile(os.open(beside, flags, 0o600))
         try:
             file.write(data)
-            if sync:
-                file.sync()
+            file.sync()
         finally:
             file.close()
         self.rename(beside, path)
-        if sync:
-            self.sync_directory(path.parent)
+        self.sync_directory(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename over whatever is there."""
@@ -156,3 +191,30 @@ class OSDisk:
         """Bytes left to an unprivileged process."""
         status = os.statvfs(directory)
         return status.f_bavail * status.f_frsize
+
+    def lock(self, directory: Path) -> Lock | None:
+        """The lock of a directory, if it is free."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(directory / LOCK, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            here = os.fstat(descriptor)
+            there = (directory / LOCK).stat()
+        except (BlockingIOError, FileNotFoundError):
+            os.close(descriptor)
+            return None
+        except OSError:
+            os.close(descriptor)
+            raise
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            os.close(descriptor)
+            return None
+        return _OSLock(descriptor)
+
+    def is_queue(self, path: Path) -> bool:
+        """Whether this is a directory that was ever locked."""
+        return path.is_dir() and not path.is_symlink() and (path / LOCK).exists()
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove a directory with all that is in it."""
+        shutil.rmtree(path)

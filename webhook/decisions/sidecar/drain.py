@@ -89,7 +89,7 @@ class Drain(threading.Thread):
         self._path = cursor_path(log.directory, settings.name)
         self.reader = Reader(log, load_cursor(log.disk, self._path))
         self.counters = DrainCounters(durable_offset=self.reader.cursor.offset)
-        self._saved = self._synced = self.reader.cursor
+        self._saved = self.reader.cursor
         self._saved_at = 0.0
         self._losses = (0, 0)
         self._backoff = Backoff(
@@ -136,14 +136,14 @@ class Drain(threading.Thread):
                 self._tell_losses()
                 if lines:
                     self._deliver(lines)
-                    self._save(sync=False)
+                    self._save(at_once=False)
                     continue
-                self._save(sync=True)
+                self._save(at_once=True)
                 if self._drain_only.is_set():
                     break
                 self._log.wait_for_more(self.reader.cursor.offset, IDLE_SECONDS, self._told_to_stop)
         finally:
-            self._save(sync=True)
+            self._save(at_once=True)
             self._sink.close()
             self._dead_letters.close()
 
@@ -215,26 +215,24 @@ class Drain(threading.Thread):
                 failures=counters.consecutive_failures,
                 retry_seconds=round(seconds, 3),
             )
-        self._save(sync=False)
+        self._save(at_once=False)
         self._stop_requested.wait(seconds)
 
-    def _save(self, *, sync: bool) -> None:
-        """Write the cursor; synced before the log may forget a segment behind it."""
+    def _save(self, *, at_once: bool) -> None:
+        """Write the cursor, if it is time; always before the log may forget a segment behind it."""
         cursor = self.reader.cursor
-        passed = cursor.segment_first != self._synced.segment_first
-        sync = (sync or passed) and cursor != self._synced
+        passed = cursor.segment_first != self._saved.segment_first
         now = time.monotonic()
-        if not sync and (cursor == self._saved or now - self._saved_at < SAVE_SECONDS):
+        due = at_once or passed or now - self._saved_at >= SAVE_SECONDS
+        if cursor == self._saved or not due:
             return
         try:
-            save_cursor(self._log.disk, self._path, cursor, sync=sync)
+            save_cursor(self._log.disk, self._path, cursor)
         except OSError as error:
             # At worst, records are sent twice after a crash; the log keeps them till then.
             self._logger.warning("cursor not saved", sink=self.sink_name, error=str(error.strerror))
             return
         self._saved = cursor
         self._saved_at = now
-        if sync:
-            self._synced = cursor
-            self.counters.durable_offset = cursor.offset
-            self._on_progress()
+        self.counters.durable_offset = cursor.offset
+        self._on_progress()

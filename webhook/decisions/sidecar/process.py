@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.backoff import Backoff
-from webhook.decisions.sidecar.adoption import Adopter, DirectoryLock
+from webhook.decisions.sidecar.adoption import Adopter
 from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.http import serve
 from webhook.decisions.sidecar.intake import Intake
@@ -23,7 +23,7 @@ from webhook.decisions.sidecar.unix import UnixReceiver
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.decisions.sidecar.disk import Disk
+    from webhook.decisions.sidecar.disk import Disk, Lock
     from webhook.decisions.sidecar.settings import ListenerSettings, SidecarSettings
     from webhook.log import Logger
 
@@ -139,13 +139,13 @@ class Sidecar:
             web.close()
         lock.release()
 
-    async def _own_directory(self) -> DirectoryLock | None:
+    async def _own_directory(self) -> Lock | None:
         """Lock the queue's directory; waits while another sidecar drains it."""
         directory = self._settings.directory
         waited = False
         while not self._stop.is_set():
             self._disk.make_directory(directory)
-            lock = DirectoryLock.try_acquire(directory)
+            lock = self._disk.lock(directory)
             if lock is not None:
                 return lock
             if not waited:

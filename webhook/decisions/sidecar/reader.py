@@ -43,14 +43,14 @@ def load_cursor(disk: Disk, path: Path) -> Cursor | None:
         return None
 
 
-def save_cursor(disk: Disk, path: Path, cursor: Cursor, *, sync: bool) -> None:
-    """Put a cursor in place at once; raises :class:`OSError`."""
+def save_cursor(disk: Disk, path: Path, cursor: Cursor) -> None:
+    """Put a cursor in place at once, durable; raises :class:`OSError`."""
     body = {
         "offset": cursor.offset,
         "segment": cursor.segment_first,
         "position": cursor.position,
     }
-    disk.replace(path, with_checksum(orjson.dumps(body)), sync=sync)
+    disk.replace(path, with_checksum(orjson.dumps(body)))
 
 
 class Reader:

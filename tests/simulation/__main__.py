@@ -1,0 +1,101 @@
+"""``python -m tests.simulation``: run worlds by their seeds, or follow one step by step."""
+
+import argparse
+import gc
+import itertools
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+
+if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
+    # Sets of texts have one order only where their hashes are the same each time.
+    os.execve(
+        sys.executable,
+        [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
+        {**os.environ, "PYTHONHASHSEED": "0"},
+    )
+
+from tests.simulation import doors
+
+doors.install()
+
+from tests.simulation import faults  # noqa: E402  # the product takes the doors when it is imported
+from tests.simulation.loop import Loop, run  # noqa: E402
+from tests.simulation.worlds import WORLDS  # noqa: E402
+
+
+def play(world: str, seed: int, follow: Callable[[str], object] | None = None) -> Loop:
+    """One world, from its beginning to its end."""
+    loop = Loop(seed, follow=follow)
+    run(loop, WORLDS[world](loop).main())
+    return loop
+
+
+def seeds(arguments: argparse.Namespace) -> Iterator[int]:
+    """The seeds to play."""
+    if arguments.seed is not None:
+        return iter([arguments.seed])
+    if arguments.seconds:
+        until = doors.cpu_clock() + arguments.seconds
+        return itertools.takewhile(
+            lambda _: doors.cpu_clock() < until, itertools.count(arguments.first)
+        )
+    return iter(range(arguments.first, arguments.first + arguments.count))
+
+
+def main() -> int:
+    """0 where everything holds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("world", nargs="?", default="all", choices=["all", *WORLDS])
+    parser.add_argument("--seed", type=int, help="follow this one")
+    parser.add_argument("--first", type=int, default=0, help="the first of many")
+    parser.add_argument("--count", type=int, default=100, help="how many")
+    parser.add_argument("--seconds", type=float, default=0.0, help="or how long")
+    parser.add_argument("--fault", choices=sorted(faults.FAULTS), help="put this fault in")
+    parser.add_argument("--keep-going", action="store_true", help="after one that fails")
+    parser.add_argument("--digest", action="store_true", help="what each told, as one number")
+    arguments = parser.parse_args()
+    if arguments.fault:
+        faults.FAULTS[arguments.fault].put_in()
+    follow = print if arguments.seed is not None else None
+    began, played, failed = doors.cpu_clock(), 0, 0
+    used_before = sum(os.times()[:2])
+    worlds = list(WORLDS) if arguments.world == "all" else [arguments.world]
+    # Threads hand over faster where they stay: and this is to cost one core.
+    os.sched_setaffinity(0, {random.choice(sorted(os.sched_getaffinity(0)))})
+    gc.disable()  # collected between worlds, so that nothing depends on when
+    for seed in seeds(arguments):
+        for world in worlds:
+            loop = play(world, seed, follow)
+            played += 1
+            if arguments.digest:
+                print(world, seed, loop.digest())
+            if loop.failures:
+                failed += 1
+                tell(world, seed, loop, followed=follow is not None)
+                if not arguments.keep_going:
+                    return 1
+            if played % 20 == 0:
+                gc.collect()
+    seconds, used = doors.cpu_clock() - began, sum(os.times()[:2]) - used_before
+    print(
+        f"{played} worlds, {failed} failed, {seconds:.1f} s, {used:.1f} s of CPU:"
+        f" {played / max(used, 0.01) * 60:.0f} in a minute of one core"
+    )
+    return 1 if failed else 0
+
+
+def tell(world: str, seed: int, loop: Loop, *, followed: bool) -> None:
+    """What does not hold, and how to see it."""
+    if not followed:
+        print(*list(loop.story)[-40:], sep="\n")
+    for error in loop.errors[:3]:
+        traceback.print_exception(error)
+    print(f"FAILED {world} {seed}: {'; '.join(loop.failures)}")
+    print(f"follow it: make simulate-worlds WORLD={world} SEED={seed}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

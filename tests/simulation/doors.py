@@ -1,0 +1,117 @@
+"""Clocks, chance and threads, lent by the world that runs; the process's own where none does.
+
+Installed before the product is imported: it then takes what stands here for the standard
+library's, its defaults included. Nothing of the product is replaced.
+"""
+
+import os
+import random
+import threading
+import time
+from typing import Any, Protocol
+
+
+class Killed(BaseException):
+    """A simulated process has ended here: unwinds what was under way in it."""
+
+
+class Lender(Protocol):
+    """What a world lends."""
+
+    random: random.Random
+
+    def now(self) -> float:
+        """Seconds since the world began."""
+
+    def sleep(self, seconds: float) -> None:
+        """Block the thread that runs."""
+
+    def ended(self, code: int) -> None:
+        """The process that runs ends itself."""
+
+
+EPOCH = 1_790_000_000.0
+"""When worlds begin, in seconds since 1970."""
+
+BOOTED = 5_000.0
+"""What the monotonic clock shows then: never near 0, where a first failure would look recent."""
+
+_real_monotonic = time.monotonic
+_real_time = time.time
+_real_sleep = time.sleep
+_real_urandom = os.urandom
+_real_exit = os._exit
+_real_random = random.Random
+RealCondition = threading.Condition
+RealEvent = threading.Event
+RealThread = threading.Thread
+
+_world: Lender | None = None
+
+
+def enter(world: Lender | None) -> None:
+    """Lend from this world from now on, or from none."""
+    global _world  # noqa: PLW0603  # there is one, as there is one clock
+    _world = world
+    if world is not None:
+        random.seed(world.random.getrandbits(64))
+
+
+def cpu_clock() -> float:
+    """The real time, for bounds on how long to go on."""
+    return _real_monotonic()
+
+
+def _monotonic() -> float:
+    return _real_monotonic() if _world is None else BOOTED + _world.now()
+
+
+def _time() -> float:
+    return _real_time() if _world is None else EPOCH + _world.now()
+
+
+def _sleep(seconds: float) -> None:
+    if _world is None:
+        _real_sleep(seconds)
+    else:
+        _world.sleep(seconds)
+
+
+def _urandom(count: int) -> bytes:
+    return _real_urandom(count) if _world is None else _world.random.randbytes(count)
+
+
+def _exit(code: int) -> None:
+    if _world is None:
+        _real_exit(code)
+    else:
+        _world.ended(code)
+
+
+class _Random(random.Random):
+    """Without a seed it is the world's choice."""
+
+    def __init__(self, seed: Any = None) -> None:
+        if seed is None and _world is not None:
+            seed = _world.random.getrandbits(64)
+        super().__init__(seed)
+
+
+def install() -> None:
+    """Put the doors in place of the standard library's; before the product is imported."""
+    from tests.simulation import threads
+
+    time.monotonic = _monotonic
+    time.perf_counter = _monotonic
+    time.monotonic_ns = lambda: int(_monotonic() * 1e9)
+    time.perf_counter_ns = time.monotonic_ns
+    time.time = _time
+    time.time_ns = lambda: int(_time() * 1e9)
+    time.sleep = _sleep
+    os.urandom = _urandom
+    os._exit = _exit
+    random._urandom = _urandom
+    random.Random = _Random
+    threading.Thread = threads.Thread
+    threading.Condition = threads.Condition
+    threading.Event = threads.Event

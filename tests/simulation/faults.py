@@ -1,0 +1,100 @@
+"""Faults put into the product by hand: a simulation that does not find them proves nothing.
+
+Each is a change of one function's text, so that it must be looked at again when that changes.
+"""
+
+import importlib
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any, Final
+
+SEEDS_MAX: Final = 10_000
+"""Within which each must be found; where they are found, each is within a few hundred."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``old`` becomes ``new`` in a function; ``found_by`` is the first seed that found it."""
+
+    world: str
+    module: str
+    function: str
+    old: str
+    new: str
+    found_by: int = 0
+
+    def put_in(self) -> None:
+        """Replace the function by the faulty one."""
+        module = importlib.import_module(self.module)
+        owner: Any = module
+        *path, name = self.function.split(".")
+        for part in path:
+            owner = getattr(owner, part)
+        function = inspect.getattr_static(owner, name)
+        source = textwrap.dedent(inspect.getsource(getattr(function, "fget", function)))
+        assert source.count(self.old) == 1, f"{self.function} no longer has {self.old!r} once"
+        faulty: dict[str, Any] = {}
+        text = "from __future__ import annotations\n" + source.replace(self.old, self.new)
+        exec(compile(text, self.module, "exec"), vars(module), faulty)
+        setattr(owner, name, faulty[name])
+
+
+_SIDECAR: Final = "webhook.decisions.sidecar."
+
+FAULTS: Final[dict[str, Fault]] = {
+    "a write that is not synced": Fault(
+        "log", _SIDECAR + "log", "SegmentLog.append", "self._file.sync()", "pass", found_by=67
+    ),
+    "a new segment whose name is not synced": Fault(
+        "log",
+        _SIDECAR + "log",
+        "SegmentLog._roll",
+        "self.disk.sync_directory(self.directory)",
+        "pass",
+        found_by=67,
+    ),
+    "writing on behind a sync that failed": Fault(
+        "log", _SIDECAR + "log", "SegmentLog.append", "self._abandon(active)", "pass", found_by=27
+    ),
+    "a cursor saved before the sink has answered": Fault(
+        "log",
+        _SIDECAR + "drain",
+        "Drain._deliver",
+        "self._attempt(part)",
+        "before, lines_before = self.reader.cursor, self.reader._lines[:]; "
+        "self.reader.advance(len(part)); self._save(at_once=True); "
+        "self.reader.cursor, self.reader._lines = before, lines_before; self._attempt(part)",
+        found_by=2,
+    ),
+    "an acknowledgement of what was only received": Fault(
+        "log",
+        _SIDECAR + "streams",
+        "Streams.receive",
+        "mark.received = sequence",
+        "mark.received = mark.durable = sequence",
+        found_by=3,
+    ),
+    "records taken twice": Fault(
+        "log", _SIDECAR + "streams", "Streams.receive", "return False", "return True", found_by=14
+    ),
+    "a part of a refused batch in the wrong order": Fault(
+        "log",
+        _SIDECAR + "drain",
+        "Drain._deliver",
+        "parts += [part[middle:], part[:middle]]",
+        "parts += [part[:middle], part[middle:]]",
+        found_by=74,
+    ),
+    "a sender that is not woken after it has lost a connection": Fault(
+        "log",
+        "webhook.decisions.exporter.exporter",
+        "Exporter._converse",
+        "self._wake.set()",
+        "pass",
+        found_by=10,
+    ),
+    "a lock that is kept after an adoption that failed": Fault(
+        "log", _SIDECAR + "adoption", "Adopter._end", "self._lock.release()", "pass", found_by=283
+    ),
+}

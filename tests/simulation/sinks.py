@@ -1,0 +1,68 @@
+"""What is behind the decision log's sinks: takes, refuses, forgets to answer, and keeps its books."""
+
+from collections.abc import Sequence
+
+import orjson
+
+from tests.simulation.loop import Loop, Process
+from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
+
+
+class Receiver:
+    """What is behind a sink: outlives everything, and keeps its books."""
+
+    def __init__(self, loop: Loop, name: str) -> None:
+        self.loop = loop
+        self.name = name
+        self.failing = 0.0
+        self.forgetful = 0.0
+        """How likely an answer is lost after a batch was taken."""
+        self.poison = 0.0
+        self.taken: list[tuple[str, str, int]] = []
+        """Queue's incarnation, process, sequence: in order of arrival."""
+        self.unanswered: set[tuple[str, int]] = set()
+        self.refused: set[tuple[str, int]] = set()
+
+    def take(self, incarnation: str, items: Sequence[Item]) -> None:
+        """A batch arrives; raises as a sink does."""
+        chance = self.loop.random
+        keys = []
+        for item in items:
+            record = orjson.loads(item.record)
+            keys.append((str(record["process"]), int(record["sequence"])))
+        numbers = " ".join(f"{name}:{number}" for name, number in keys)
+        if chance.random() < self.failing:
+            self.loop.tell(self.name, f"answers 503 to {incarnation} for {numbers}")
+            raise SinkUnavailable("503")
+        if any(_is_poison(key, self.poison) for key in keys):
+            if len(keys) == 1:
+                self.refused.add(keys[0])
+            self.loop.tell(self.name, f"refuses from {incarnation} {numbers}")
+            raise RecordsRefused("400")
+        self.loop.tell(self.name, f"takes from {incarnation} {numbers}")
+        self.taken += [(incarnation, *key) for key in keys]
+        if chance.random() < self.forgetful:
+            self.unanswered.update(keys)
+            raise SinkUnavailable("no answer")
+
+
+def _is_poison(key: tuple[str, int], share: float) -> bool:
+    return share > 0 and (key[1] * 2654435761 % 1000) / 1000 < share
+
+
+class WorldSink:
+    """The product's seam to a sink, of one drain."""
+
+    def __init__(self, receiver: Receiver, process: Process, incarnation: str) -> None:
+        self._receiver = receiver
+        self._process = process
+        self._incarnation = incarnation
+
+    def send(self, items: Sequence[Item]) -> None:
+        loop = self._receiver.loop
+        loop.sleep(loop.random.expovariate(100.0))  # the way there
+        self._receiver.take(self._incarnation, items)
+        loop.sleep(loop.random.expovariate(200.0))  # and back: whoever ends now does not know
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,46 @@
+"""Worlds by fixed seeds hold; a seed tells the same story each time; faults put in are found."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.faults import FAULTS, SEEDS_MAX
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def simulate(*arguments: str) -> tuple[int, str]:
+    """The exit code and what was printed: a process of its own, as doors are put in at its start."""
+    command = [sys.executable, "-m", "tests.simulation", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("world", "count"), [("log", 60)])
+def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:
+    code, told = simulate(world, "--count", str(count))
+    assert code == 0, told[-5000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", ["log"])
+def test_a_seed_tells_the_same_story_each_time(world: str) -> None:
+    one = simulate(world, "--first", "5", "--count", "1", "--digest")
+    other = simulate(world, "--first", "3", "--count", "3", "--digest")
+    assert one[0] == other[0] == 0, other[1][-5000:]
+    assert one[1].splitlines()[0] == other[1].splitlines()[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_that_is_put_in_is_found(name: str) -> None:
+    fault = FAULTS[name]
+    first = max(0, fault.found_by - 3)  # moves with the product's code: the bound is what holds
+    code, told = simulate(
+        fault.world, "--fault", name, "--first", str(first), "--count", str(SEEDS_MAX)
+    )
+    assert code == 1, told[-5000:]
+    assert f"\nFAILED {fault.world} " in told, told[-5000:]
