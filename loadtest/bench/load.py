@@ -5,7 +5,7 @@ import http.client
 import json
 import ssl
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,39 @@ class Generator:
         report["fault"] = finished.stderr.strip()
         return report
 
+    def compare(
+        self,
+        servers: Sequence[Server],
+        body: Path,
+        *,
+        connections: int,
+        requests: int,
+        rounds: int,
+        expected: str,
+    ) -> list[list[dict[str, float]]]:
+        """So many requests to each server in turn, round by round: what each took in each round.
+
+        ``cpu_us`` is the CPU of a server's whole process from round to round, for each request.
+        """
+        urls, pids = (",".join(each) for each in zip(*map(_place, servers), strict=True))
+        finished = subprocess.run(
+            [
+                *("taskset", "--cpu-list", str(self.core), build("loadgen")),
+                *(f"-url={urls}", f"-pid={pids}", f"-body={body}", f"-expect={expected}"),
+                *(f"-c={connections}", f"-n={requests}", f"-rounds={rounds}"),
+                f"-d={COUNT_SECONDS_MAX}s",
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COUNT_SECONDS_MAX,
+            check=False,
+        )
+        if finished.returncode != 0:
+            raise RuntimeError(f"{body.name}: {finished.stderr.strip()}")
+        taken: list[list[dict[str, float]]] = json.loads(finished.stdout)
+        return taken
+
     def _run(
         self, server: Server, body: Path, expected: str, arguments: list[str], seconds: float
     ) -> dict[str, Any]:
@@ -112,6 +145,10 @@ class Generator:
             timeout=seconds + SLACK_SECONDS,
             check=False,
         )
+
+
+def _place(server: Server) -> tuple[str, str]:
+    return server.url, str(server.process.pid)
 
 
 _FIRST = ("chrt", "--fifo", "10")

@@ -32,7 +32,8 @@ func main() {
 	pids := flag.String("pid", "", "the server's processes, comma separated: report CPU and memory")
 	samples := flag.String("samples", "", "file for each request: when due, sent after, answered after, in microseconds")
 	tag := flag.String("tag", "", "label copied into the output")
-	flag.StringVar(&o.url, "url", "", "where to send them")
+	rounds := flag.Int("rounds", 0, "compare servers: send -n requests to each -url in turn, so many times; prints each")
+	flag.StringVar(&o.url, "url", "", "where to send them; comma separated with -rounds")
 	flag.IntVar(&o.connections, "c", 1, "connections, each with one request at a time")
 	flag.DurationVar(&o.duration, "d", 10*time.Second, "how long to send")
 	flag.IntVar(&o.requests, "n", 0, "how many to send (0: as many as -d allows)")
@@ -43,6 +44,16 @@ func main() {
 	var err error
 	if o.bodies, err = readBodies(*bodies, *expect); err != nil {
 		fail(err)
+	}
+	if *rounds > 0 {
+		taken, err := compare(o, o.url, *pids, *rounds)
+		if err != nil {
+			fail(err)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(taken); err != nil {
+			fail(err)
+		}
+		return
 	}
 	client := newClient(o.connections)
 	if o.warmUp > 0 {

@@ -57,7 +57,6 @@ class DecisionLog:
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take records for this loop from now on: before any other thread may have one."""
         self._loop = loop
-        self.recorder.start(loop)
 
     async def run(self) -> None:
         """Send records until :meth:`drain`."""

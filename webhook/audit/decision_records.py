@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.decisions.exporter.admission import ReviewOutcome, audit_record
+from webhook.decisions.exporter.admission import NO_POLICIES, ReviewOutcome, RecordedPolicies, audit_record
 from webhook.decisions.exporter.record import audit_finished, audit_started
-from webhook.decisions.exporter.recorder import generations_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -50,7 +49,7 @@ class DecisionRecords:
         self._patient = True
         self._run = ""
         self._snapshot: Snapshot | None = None
-        self._generations: dict[str, int] = {}
+        self._policies = NO_POLICIES
 
     async def start(self, start: SweepStart) -> None:
         """``audit_started``."""
@@ -96,7 +95,7 @@ class DecisionRecords:
         waiting, self._waiting = self._waiting, []
         if waiting[0].snapshot is not self._snapshot:
             self._snapshot = waiting[0].snapshot
-            self._generations = generations_of(self._snapshot)
+            self._policies = RecordedPolicies.of(self._snapshot)
         await self._there(self._put_all(waiting))
 
     async def _there(self, work: Coroutine[Any, Any, None]) -> None:
@@ -121,13 +120,7 @@ class DecisionRecords:
             self._exporter.lose(error)
 
     def _record(self, audited: Audited) -> dict[str, Any]:
-        snapshot = audited.snapshot
-        outcome = ReviewOutcome(
-            policy_digest=snapshot.digest,
-            policy_revision=snapshot.revision,
-            duration_ns=audited.duration_ns,
-            template_generations=self._generations,
-        )
+        outcome = ReviewOutcome(policies=self._policies, duration_ns=audited.duration_ns)
         return audit_record(
             self._exporter.decision_id(),
             self._run if audited.audit_id else "",

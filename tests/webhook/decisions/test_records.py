@@ -1,5 +1,6 @@
 """Records made of reviews: what they say of verdicts, templates and audits."""
 
+import sys
 from typing import Any
 
 import jsonschema_rs
@@ -139,6 +140,48 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     assert first["queueDurationNs"] == 500_000_000
     assert told.audit_annotations == {"decision-id": second["id"]}
     assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
+
+
+def test_nothing_of_a_request_is_kept_once_it_is_answered() -> None:
+    """The next one is decoded into its memory, which is still in the processor's caches."""
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    snapshot = client(("c", "deny")).snapshot
+    asked = request()
+    responses = snapshot.review(AugmentedReview(asked))
+    answer = verdict.judge(asked.uid, responses)
+    held = [asked, asked.document, asked.object, responses]
+    before = [sys.getrefcount(one) for one in held]
+    recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+    recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
+    assert [sys.getrefcount(one) for one in held] == before
+    assert exporter.queued == 3
+
+
+def test_a_constraint_that_changes_is_described_anew() -> None:
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    policies = client(("c", "deny"))
+    asked = request()
+    for generation in (3, 4):
+        policies.add_constraint(
+            {
+                "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+                "kind": "Always",
+                "metadata": {"name": "c", "generation": generation},
+                "spec": {"enforcementAction": ["deny", "warn"][generation % 2]},
+            }
+        )
+        for _ in range(2):
+            snapshot = policies.snapshot
+            responses = snapshot.review(AugmentedReview(asked))
+            answer = verdict.judge(asked.uid, responses)
+            recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+    lines = [orjson.loads(line) for line in exporter._outbox.take(10**6)]
+    told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
+    assert told == [3, 3, 4, 4]
 
 
 def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
+    from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.record import Verdict
 
 _GROUP: Final = "constraints.gatekeeper.sh"
@@ -22,6 +22,61 @@ _GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
 
 
 _NOBODY: Final[dict[str, Any]] = {}
+
+
+class RecordedPolicies:
+    """What records say of the policies in force, worked out once for all of them."""
+
+    __slots__ = ("_constraints", "_generations", "digest", "revision")
+
+    def __init__(
+        self, digest: str = "", revision: int = 0, generations: Mapping[str, int] | None = None
+    ) -> None:
+        """``generations`` are those of templates, by the kind of their constraints."""
+        self.digest = digest
+        self.revision = revision
+        self._generations = generations or {}
+        self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> RecordedPolicies:
+        """Those of a snapshot."""
+        generations: dict[str, int] = {}
+        for entry in snapshot.entries:
+            generation = (entry.template.document.get("metadata") or {}).get("generation")
+            if type(generation) is int:
+                generations[entry.template.kind] = generation
+        return cls(snapshot.digest, snapshot.revision, generations)
+
+    def result(self, result: Result) -> dict[str, Any]:
+        """A result, with what it has in common with all others of its constraint."""
+        constraint = result.constraint
+        key = constraint.kind, constraint.name
+        known = self._constraints.get(key)
+        if known is None or known[0] is not constraint:
+            known = self._constraints[key] = constraint, self._described(constraint)
+        return {
+            **known[1],
+            "target": result.target,
+            "enforcementAction": result.enforcement_action,
+            "enforcementActions": result.scoped_actions,
+            "message": result.msg,
+            "details": {} if result.details is None else result.details,
+            "cause": result.cause,
+        }
+
+    def _described(self, constraint: Constraint) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "constraint": _constraint(constraint),
+            "template": constraint.kind.lower(),
+        }
+        generation = self._generations.get(constraint.kind)
+        if generation is not None:
+            found["templateGeneration"] = generation
+        return found
+
+
+NO_POLICIES: Final = RecordedPolicies()
 
 
 class ReviewOutcome(NamedTuple):
@@ -36,11 +91,9 @@ class ReviewOutcome(NamedTuple):
     code: int = 200
     error: str = ""
     refusal: str = ""
-    policy_digest: str = ""
-    policy_revision: int = 0
+    policies: RecordedPolicies = NO_POLICIES
     duration_ns: int = 0
     queue_ns: int = 0
-    template_generations: Mapping[str, int] = MappingProxyType({})
 
 
 def admission_record(
@@ -51,25 +104,17 @@ def admission_record(
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
-    """The record of one admission; ``responses`` is None where nothing was reviewed.
-
-    Its ``timestamp`` is the caller's to fill in: it knows when the answer was made.
-    """
+    """The record of one admission; ``responses`` is None where nothing was reviewed."""
     document = request.document
     user = document.get("userInfo") or _NOBODY
     group, version, kind = request.kind
     # A DELETE carries the object as oldObject.
     subject = request.object if request.object is not None else request.old_object
-    name = request.name
-    labels: dict[str, str] = {}
-    if subject is not None:
-        labels = labels_of(subject)
-        if not name:
-            name = name_of(subject)
+    allowed, code, _, _, policies, duration_ns, queue_ns = outcome
     record: dict[str, Any] = {
         "eventType": "decision",
         "id": decision_id,
-        "timestamp": "",
+        "timestamp": timestamp(),
         "enforcementPoint": "validation.gatekeeper.sh",
         "requestUID": request.uid,
         "verdict": "allow",
@@ -79,21 +124,21 @@ def admission_record(
         "resourceAPIVersion": version,
         "resourceKind": kind,
         "resourceNamespace": request.namespace,
-        "resourceName": name,
-        "resourceLabels": labels,
+        "resourceName": request.name or ("" if subject is None else name_of(subject)),
+        "resourceLabels": _NOBODY if subject is None else labels_of(subject),
         "requestResource": document.get("resource"),
         "requestSubresource": request.sub_resource,
         "requestUsername": request.username,
         "requestUserUID": user.get("uid", ""),
         "requestUserGroups": user.get("groups") or (),
-        "policyDigest": outcome.policy_digest,
-        "policyRevision": outcome.policy_revision,
-        "durationNs": outcome.duration_ns,
-        "queueDurationNs": outcome.queue_ns,
-        "code": outcome.code,
+        "policyDigest": policies.digest,
+        "policyRevision": policies.revision,
+        "durationNs": duration_ns,
+        "queueDurationNs": queue_ns,
+        "code": code,
     }
-    if outcome.allowed is not None:
-        record["allowed"] = outcome.allowed
+    if allowed is not None:
+        record["allowed"] = allowed
     _judge(record, responses, outcome)
     if include_objects:
         record["object"] = request.object
@@ -140,8 +185,8 @@ def audit_record(
         "resourceNamespace": namespace_of(obj),
         "resourceName": name_of(obj),
         "resourceLabels": labels_of(obj),
-        "policyDigest": outcome.policy_digest,
-        "policyRevision": outcome.policy_revision,
+        "policyDigest": outcome.policies.digest,
+        "policyRevision": outcome.policies.revision,
         "durationNs": outcome.duration_ns,
     }
     if audit_id:
@@ -154,7 +199,9 @@ def audit_record(
 
 def verdict_of(results: Sequence[Result]) -> Verdict:
     """The gravest action among results: deny, then warn, then dryrun; allow without any."""
-    actions = {action for result in results for action in result.actions}
+    actions = {result.enforcement_action for result in results}
+    if "scoped" in actions:
+        actions = {action for result in results for action in result.actions}
     for verdict in _GRAVITY:
         if verdict in actions:
             return verdict
@@ -163,12 +210,11 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
 
 def _judge(record: dict[str, Any], responses: Responses | None, outcome: ReviewOutcome) -> None:
     error = outcome.error
-    generations = outcome.template_generations
     faults: list[str] = []
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.results:
-            record["results"] = [_result(result, generations) for result in responses.results]
+            record["results"] = list(map(outcome.policies.result, responses.results))
             record["verdict"] = verdict_of(responses.results)
         if responses.undecided:
             record["undecided"] = [_undecided(item) for item in responses.undecided]
@@ -185,23 +231,6 @@ def _judge(record: dict[str, Any], responses: Responses | None, outcome: ReviewO
         faults.append(outcome.refusal)
     if faults:
         record["errors"] = faults
-
-
-def _result(result: Result, generations: Mapping[str, int]) -> dict[str, Any]:
-    found = {
-        "constraint": _constraint(result.constraint),
-        "template": result.constraint.kind.lower(),
-        "target": result.target,
-        "enforcementAction": result.enforcement_action,
-        "enforcementActions": list(result.scoped_actions),
-        "message": result.msg,
-        "details": result.details if result.details is not None else {},
-        "cause": result.cause,
-    }
-    generation = generations.get(result.constraint.kind)
-    if generation is not None:
-        found["templateGeneration"] = generation
-    return found
 
 
 def _undecided(item: Undecided) -> dict[str, Any]:

@@ -145,7 +145,14 @@ class Exporter:
         }
         if settings.labels:
             constant["labels"] = dict(settings.labels)  # type: ignore[assignment]
-        self._prefix = orjson.dumps(constant)[:-1] + b',"sequence":'
+        encoded = orjson.dumps(constant)
+        self._prefix = encoded[:-1] + b',"sequence":'
+        # The value of the first of its names, with the others after it: written where it stands.
+        self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
+        self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
+        masking = settings.masking
+        self._masks = bool(masking.paths or masking.of_kinds or settings.include_objects)
+        self._as_made = not (self._masks or settings.rules.rules) and settings.include_user_info
         if (old.address, old.acknowledged) != (settings.address, settings.acknowledged):
             self._changed.set()
 
@@ -160,10 +167,22 @@ class Exporter:
         Takes the mapping over and may change it. Masked and encoded at once:
         nothing that must not leave is ever queued.
         """
-        line = self._admit(record)
-        if line is None:
+        as_made = self._as_made and "mutation" not in record
+        if not as_made and not self._prepare(record):
             return False
-        return self._add(line)
+        sequence = self._sequence + 1
+        record["specVersion"] = self._constant
+        record["sequence"] = sequence
+        try:
+            line = orjson.dumps(record)
+        except TypeError:
+            line = b""
+        if not line or len(line) > self._line_bytes_max:
+            del record["specVersion"], record["sequence"]
+            body = self._encode_bounded(record)
+            return body is not None and self._add(body)
+        self.counters.offered += 1
+        return self._queue(sequence, line)
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
@@ -177,7 +196,7 @@ class Exporter:
         For the audit, which can wait, and must not crowd out admissions: it
         waits until the queue is half empty.
         """
-        line = self._admit(record)
+        line = self._encode_bounded(record) if self._prepare(record) else None
         if line is None:
             return False
         # Room is reserved for admissions: a sweep alone would keep the queue full.
@@ -244,33 +263,31 @@ class Exporter:
         self._finished.set()
         self._wake.set()
 
-    def _admit(self, record: dict[str, Any]) -> bytes | None:
-        """Rules, masks and the limit of one record; the encoded body, or None if left out."""
-        counters = self.counters
+    def _prepare(self, record: dict[str, Any]) -> bool:
+        """Rules and masks; False, and counted, for what is left out."""
         settings = self._settings
         if settings.rules.rules:
             reason = settings.rules.drop_reason(record)
             if reason:
-                counters.offered += 1
-                counters.drop(reason)
-                return None
+                self.counters.offered += 1
+                self.counters.drop(reason)
+                return False
         if not settings.include_user_info:
             for name in USER_FIELDS:
                 record.pop(name, None)
-        if (
-            settings.masking.paths
-            or settings.masking.of_kinds
-            or settings.include_objects
-            or "mutation" in record
-        ):
+        if self._masks or "mutation" in record:
             settings.masking.apply(record)
+        return True
+
+    def _encode_bounded(self, record: dict[str, Any]) -> bytes | None:
+        """A record's own part, within the limit of one record; None, and counted, for none."""
         line = self._encode(record)
-        if line is None or len(line) > settings.max_record_bytes:
+        if line is None or len(line) > self._settings.max_record_bytes:
             line = self._shorten(record)
         if line is None:
             self._sequence += 1  # the sidecar sees the gap
-            counters.drop("too_large")
-        counters.offered += 1  # last, so that a bug above is counted once, by `lose`
+            self.counters.drop("too_large")
+        self.counters.offered += 1  # last, so that a bug above is counted once, by `lose`
         return line
 
     def _encode(self, record: dict[str, Any]) -> bytes | None:
@@ -308,12 +325,16 @@ class Exporter:
         return line if line is not None and len(line) <= self._settings.max_record_bytes else None
 
     def _add(self, body: bytes) -> bool:
-        self._sequence += 1
-        line = b"%s%d,%s" % (self._prefix, self._sequence, body[1:])
+        sequence = self._sequence + 1
+        return self._queue(sequence, b"%s%d,%s" % (self._prefix, sequence, body[1:]))
+
+    def _queue(self, sequence: int, line: bytes) -> bool:
+        """Queue the record of the next number if there is room."""
+        self._sequence = sequence
         if self._closing or not self._outbox.has_room(len(line)):
             self.counters.drop("shutdown" if self._closing else "queue_full")
             return False
-        self._outbox.add(self._sequence, line)
+        self._outbox.add(sequence, line)
         if not self._wake.is_set():
             self._wake.set()
         return True

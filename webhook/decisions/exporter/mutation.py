@@ -23,7 +23,7 @@ def mutation_record(
     *,
     include_objects: bool = False,
 ) -> dict[str, Any]:
-    """The record of what mutators did about one request; its ``timestamp`` is the caller's.
+    """The record of what mutators did about one request.
 
     ``mutation.patch`` leads from the object that came to the one that is reviewed next, without
     the annotations that say so.

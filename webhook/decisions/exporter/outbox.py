@@ -36,7 +36,8 @@ class Outbox:
 
     def has_room(self, size: int) -> bool:
         """Whether a record of this many bytes would be taken."""
-        return len(self) < self.max_records and self.queued_bytes + size <= self.max_bytes
+        count = len(self._in_flight) + len(self._unsent)
+        return count < self.max_records and self.queued_bytes + size <= self.max_bytes
 
     def add(self, sequence: int, line: bytes) -> None:
         """Queue a record; the caller has asked :meth:`has_room`."""
