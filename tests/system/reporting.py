@@ -11,6 +11,7 @@ import yaml
 from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import ApiError
 from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request, until
+from webhook.reports.confirmation import LOST
 from webhook.reports.report_api import WGPOLICY, ReportApi
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "reports"
@@ -159,3 +160,11 @@ def delete_all(plane: Plane, api: ReportApi, namespace: str) -> None:
     except ApiError as error:
         if error.status != 404:
             raise
+
+
+def confirmed(plane: Plane) -> str | None:
+    """When the sweep began that last found all reports to hold."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/waddle-system/leases"
+    found = plane.api.request("GET", f"{path}?labelSelector=waddle.dev/confirms=reports")["items"]
+    whole = [one for one in found if one["metadata"]["annotations"][LOST] == "0"]
+    return max((one["spec"]["acquireTime"] for one in whole), default=None)

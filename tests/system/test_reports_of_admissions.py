@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -243,9 +244,21 @@ def test_reports_of_policies_follow_admissions_too(plane, start):
     until(lambda: entries() == {"packed-1", "packed-2"}, "what was repaired leaves")
 
 
-def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(plane, start):
+def noted_in(plane: Plane) -> dict[str, list[dict[str, Any]]]:
+    """By the resource's name, what only an admission can have found, in whichever reports."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for report in reports(plane, WORKLOADS):
+        for entry in report["results"]:
+            if entry.get("properties", {}).get("enforcementPoint"):
+                about = entry.get("resources") or [report.get("scope")]
+                found.setdefault(about[0]["name"], []).append(entry)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["resource", "policy-namespace"])
+def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(plane, start, mode):
     """No audit finds it, so that an audit takes it away only where it speaks of another state."""
-    replica = start("serving")
+    replica = start("serving", *SERVE, f"--report-mode={mode}")
     for name, word in (("greets", "hey"), ("waves", "bye")):
         document = constraint(name, word)
         document["spec"] |= {
@@ -257,31 +270,38 @@ def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(pla
         plane.put_constraint(document)
     for word in ("hey", "bye"):
         until(lambda word=word: replica.admit(config_map(word)).get("warnings"), "it warns")
-    for name, word in {"stays": "hey", "edited": "hey", "repaired": "hey", "left": "bye"}.items():
+    words = {"stays": "hey", "edited": "hey", "repaired": "hey", "left": "bye", "deleted": "hey"}
+    for name, word in words.items():
         put_config_map(plane, WORKLOADS, name, word)
-    until(lambda: len(by_scope(plane, WORKLOADS)) == 4, "each has a report")
-    (found,) = by_scope(plane, WORKLOADS)["stays"]["results"]
+    until(lambda: set(noted_in(plane)) == set(words), "each has a result")
+    (found,) = noted_in(plane)["stays"]
     assert (found["rule"], found["result"]) == ("greets", "warn")
     assert found["properties"]["enforcementPoint"] == "validation.gatekeeper.sh"
 
     put_config_map(plane, WORKLOADS, "repaired", "fine")
-    until(lambda: "repaired" not in by_scope(plane, WORKLOADS), "its next admission found nothing")
+    until(lambda: "repaired" not in noted_in(plane), "its next admission found nothing")
+    reporting.delete_config_map(plane, WORKLOADS, "deleted")
+    until(lambda: "deleted" not in noted_in(plane), "it has gone, and what was found in it")
 
     before = reporting.writes(plane)
-    auditor = start("auditor", "--operation=audit", "--audit-interval=1", "--reports")
+    auditor = start(
+        "auditor", "--operation=audit", "--audit-interval=1", "--reports", f"--report-mode={mode}"
+    )
     reporting.await_sweeps(auditor)
-    assert set(by_scope(plane, WORKLOADS)) == {"stays", "edited", "left"}
+    assert set(noted_in(plane)) == {"stays", "edited", "left"}
     assert reporting.writes(plane) == before, "an audit leaves what it cannot find"
+    since = reporting.confirmed(plane)
+    until(lambda: reporting.confirmed(plane) != since, "it is said that all reports hold")
 
     plane.unregister("serving")
     put_config_map(plane, WORKLOADS, "edited", "fine")
-    until(lambda: set(by_scope(plane, WORKLOADS)) == {"stays", "left"}, "it is another resource")
+    until(lambda: set(noted_in(plane)) == {"stays", "left"}, "it is another resource")
     # Of constraints that audits enforce none is left: no sweep lists ConfigMaps any more.
     for name in ("denies", "warns", "tries", "waves"):
         plane.delete_constraint(name, "denied")
-    until(lambda: set(by_scope(plane, WORKLOADS)) == {"stays"}, "its policy is gone")
+    until(lambda: set(noted_in(plane)) == {"stays"}, "its policy is gone")
     reporting.await_sweeps(auditor)
-    assert set(by_scope(plane, WORKLOADS)) == {"stays"}
+    assert set(noted_in(plane)) == {"stays"}
     put_config_map(plane, WORKLOADS, "stays", "changed")
-    until(lambda: by_scope(plane, WORKLOADS) == {}, "nobody was asked about the change")
+    until(lambda: reports(plane, WORKLOADS) == [], "nobody was asked about the change")
     plane.delete_constraint("greets", "denied")

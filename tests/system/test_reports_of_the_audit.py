@@ -134,19 +134,12 @@ def test_an_audit_that_finds_the_same_writes_nothing(plane, audit):
     until(lambda: len(reports(plane, "same")) == 5, "each has a report")
     await_sweeps(replica)
     before, versions = reporting.writes(plane), versions_of(plane, "same")
-    until(lambda: confirmed(plane) is not None, "it is said when they were confirmed")
-    since = confirmed(plane)
-    until(lambda: confirmed(plane) != since, "and said again")
+    until(lambda: reporting.confirmed(plane) is not None, "it is said when they were confirmed")
+    since = reporting.confirmed(plane)
+    until(lambda: reporting.confirmed(plane) != since, "and said again")
     await_sweeps(replica, 3)
     assert reporting.writes(plane) == before
     assert versions_of(plane, "same") == versions
-
-
-def confirmed(plane):
-    """When the sweep began that last found reports to hold."""
-    path = "/apis/coordination.k8s.io/v1/namespaces/waddle-system/leases"
-    found = plane.api.request("GET", f"{path}?labelSelector=waddle.dev/confirms=reports")["items"]
-    return found[0]["spec"]["acquireTime"] if found else None
 
 
 def versions_of(plane, namespace):

@@ -12,7 +12,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.decisions.exporter.admission import NO_POLICIES, ReviewOutcome, RecordedPolicies, audit_record
+from webhook.decisions.exporter.admission import (
+    NO_POLICIES,
+    RecordedPolicies,
+    ReviewOutcome,
+    audit_record,
+)
 from webhook.decisions.exporter.record import audit_finished, audit_started
 
 if TYPE_CHECKING:

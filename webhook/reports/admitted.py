@@ -69,9 +69,10 @@ def state_of(obj: Mapping[str, Any]) -> str:
 class AdmissionResults:
     """Takes results for reports out of reviews. Used by one thread."""
 
-    def __init__(self, stored: frozenset[Verdict]) -> None:
-        """``stored`` are the verdicts that are reported."""
+    def __init__(self, stored: frozenset[Verdict], results_max: int | None = RESULTS_MAX) -> None:
+        """``stored`` are the verdicts that are reported, so many of one resource at most."""
         self._stored = stored
+        self._results_max = results_max
         self._descriptions = Descriptions()
         self._snapshot: Snapshot | None = None
         self._only: dict[GroupKind, frozenset[Policy]] = {}
@@ -100,7 +101,7 @@ class AdmissionResults:
         )
         state = state_of(obj)
         findings = findings_of(
-            chosen, snapshot, self._descriptions, self._stored, results_max=RESULTS_MAX
+            chosen, snapshot, self._descriptions, self._stored, results_max=self._results_max
         )
         marked = [replace(item, point=enforcement.WEBHOOK, state=state) for item in findings]
         return Admitted(tuple(marked), state)

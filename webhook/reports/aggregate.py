@@ -33,6 +33,30 @@ class ReportPlace(NamedTuple):
     namespace: str
 
 
+class EntriesChange(NamedTuple):
+    """What is found of one resource now, in the place of what was.
+
+    With a ``state`` the entries that an admission found in that state of the resource
+    stay, too: nobody else can find them (:mod:`webhook.reports.admitted`).
+    """
+
+    entries: Entries
+    state: str = ""
+
+    def after(self, earlier: EntriesChange) -> EntriesChange:
+        """Both in one, where the earlier was not written."""
+        if not self.state:
+            return self
+        kept = [entry for entry in earlier.entries if self.keeps(finding_in(entry))]
+        return EntriesChange(
+            [*self.entries, *kept], self.state if earlier.state == self.state else ""
+        )
+
+    def keeps(self, finding: Finding) -> bool:
+        """Whether something that is stored stays."""
+        return bool(finding.point and self.state) and finding.state == self.state
+
+
 class Packing(NamedTuple):
     """Entries report by report, and how many found no room."""
 
@@ -77,22 +101,33 @@ def entries_of(subject: ReportSubject, findings: Iterable[Finding], seconds: int
 
 def repack(
     reports: Sequence[Entries],
-    changes: Mapping[str, Entries],
+    changes: Mapping[str, EntriesChange],
     *,
     entries_max: int,
     reports_max: int,
 ) -> Packing:
-    """The reports with the entries of each changed resource (by UID) replaced whole.
+    """The reports with the entries of each changed resource (by UID) replaced as it says.
 
     An entry that two writers have stored twice is kept once.
     """
-    due = {uid: {_key(entry): entry for entry in entries} for uid, entries in changes.items()}
+    due = {
+        uid: {finding_in(entry): entry for entry in change.entries}
+        for uid, change in changes.items()
+    }
     packed: list[Entries] = []
+    stayed: set[tuple[str, Finding]] = set()
     for report in reports:
         kept = []
         for entry in report:
-            wanted = due.get(_uid(entry))
-            if wanted is None or wanted.pop(_key(entry), None) is not None:
+            uid = _uid(entry)
+            if uid not in changes:
+                kept.append(entry)
+                continue
+            finding = finding_in(entry)
+            if (uid, finding) not in stayed and (
+                due[uid].pop(finding, None) is not None or changes[uid].keeps(finding)
+            ):
+                stayed.add((uid, finding))
                 kept.append(entry)
         packed.append(kept)
     new = [entry for wanted in due.values() for entry in wanted.values()]
@@ -133,10 +168,6 @@ def _uid(entry: Mapping[str, Any]) -> str:
 def _reference(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     references: Sequence[Mapping[str, Any]] = entry.get("resources") or ({},)
     return references[0]
-
-
-def _key(entry: Mapping[str, Any]) -> Finding:
-    return finding_in(entry)
 
 
 def _order(entry: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -106,10 +106,14 @@ class SnapshotAssessor:
 
 
 def policies_about(snapshot: Snapshot, kind: GroupKind) -> dict[Policy, str]:
-    """The constraints that may match a kind, and their templates, with the constraints' UIDs."""
+    """The constraints that may match a kind, and their templates, with the constraints' UIDs.
+
+    Those that only admissions enforce, too.
+    """
     found: dict[Policy, str] = {}
-    for constraint in about(snapshot, kind, enforcement.AUDIT):
-        uid = (constraint.document.get("metadata") or {}).get("uid", "")
-        found[Policy(constraint.kind, constraint.name)] = uid
-        found[Policy(constraint.kind, "")] = ""
+    for point in (enforcement.AUDIT, enforcement.WEBHOOK):
+        for constraint in about(snapshot, kind, point):
+            uid = (constraint.document.get("metadata") or {}).get("uid", "")
+            found[Policy(constraint.kind, constraint.name)] = uid
+            found[Policy(constraint.kind, "")] = ""
     return found

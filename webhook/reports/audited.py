@@ -111,7 +111,8 @@ class AuditReports:
         written = self._reports.said.get(subject.uid)
         said = digest(findings)
         before = written if written is not None else b"" if known is None else known.digest
-        if said != before or (known is not None and _has_moved(known, audited)):
+        moved = known is not None and _has_moved(known, audited)
+        if said != before or moved:
             if known is None and written is None and self._room is not None:
                 # Not even looked at again: there may be a hundred thousand of them.
                 if self._room <= 0:
@@ -120,7 +121,7 @@ class AuditReports:
                 self._room -= 1
             await self._mark(subject, known)
             # What the report is about to say: the object may change again before the next sweep.
-            self._know(subject, findings, said)
+            self._know(subject, findings, said, None if moved else known)
 
     async def gone(self, identity: Identity) -> None:
         """An object was deleted; a report of its own is the garbage collector's."""
@@ -176,15 +177,23 @@ class AuditReports:
             await self._mark(item.subject, item)
         self._looked_at = turn[-1] if turn else ""
 
-    def _know(self, subject: ReportSubject, findings: tuple[Finding, ...], said: bytes) -> None:
+    def _know(
+        self,
+        subject: ReportSubject,
+        findings: tuple[Finding, ...],
+        said: bytes,
+        stays: Known | None,
+    ) -> None:
+        """What reports will say; of ``stays`` what an admission found does."""
         assert self._known is not None
-        if not findings:
+        state, admitted = ("", frozenset[Policy]()) if stays is None else stays[3:]
+        if not findings and not admitted:
             self._known.pop(subject.uid, None)
             return
-        policies: frozenset[Policy] = frozenset()
+        policies = frozenset[Policy]()
         if not self._reports.is_by_resource:
-            policies = frozenset(Policy(item.policy, item.rule) for item in findings)
-        self._known[subject.uid] = Known(subject, said, policies)
+            policies = admitted.union(Policy(item.policy, item.rule) for item in findings)
+        self._known[subject.uid] = Known(subject, said, policies, state, admitted)
         self._seen.add(subject.uid)
 
     async def _mark(self, subject: ReportSubject, known: Known | None) -> None:

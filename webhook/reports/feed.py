@@ -39,6 +39,9 @@ debounce."""
 NOTED_MAX: Final = 10_000
 """Resources noted and not yet taken over: half a second's, by far; some 400 bytes each."""
 
+FINDINGS_MAX: Final = 50_000
+"""Results of admissions noted with them: 500 bytes each, and a message of 1 KiB at most."""
+
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 
 _SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
@@ -63,6 +66,7 @@ class AdmissionFeed:
         self._operations = operations
         self._results = results
         self._noted: dict[str, Noted] = {}
+        self._findings = 0
         self._dropped = 0
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
@@ -88,14 +92,20 @@ class AdmissionFeed:
         name = request.name or name_of(obj)
         if not uid or not name:
             return
-        if len(self._noted) >= NOTED_MAX and uid not in self._noted:
+        if not self._noted:
+            self._findings = 0
+        if (len(self._noted) >= NOTED_MAX and uid not in self._noted) or (
+            self._findings >= FINDINGS_MAX
+        ):
             self._dropped += 1
             return
         # A Namespace's request may name itself as its namespace.
         namespace = "" if kind == ("", "Namespace") else request.namespace or namespace_of(obj)
         admitted = None
-        if results is not None and reviewed.responses is not None:
+        # A deletion says nothing of the resource, which may stay for its finalizers' sake.
+        if results is not None and reviewed.responses is not None and request.operation != "DELETE":
             admitted = results.of(reviewed.responses, snapshot, obj or {}, kind)
+            self._findings += 0 if admitted is None else len(admitted.findings)
         self._noted[uid] = Noted(ReportSubject(request.kind, namespace, name, uid), admitted)
 
     def take(self) -> Iterator[Noted]:
@@ -132,10 +142,11 @@ class AdmissionReports:
         by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
         stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
+        # There a policy's report holds all that it finds, and here a resource's its share.
         self._feed = (
             AdmissionFeed(_WRITES, AdmissionResults(stored))
             if by_resource
-            else AdmissionFeed(_WRITES | {"DELETE"})
+            else AdmissionFeed(_WRITES | {"DELETE"}, AdmissionResults(stored, None))
         )
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:

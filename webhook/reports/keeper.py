@@ -136,7 +136,8 @@ class Reports:
     @property
     def unwritten(self) -> int:
         """Reports that differ from what was found: those that wait, and those given up so far."""
-        return self.refresher.waiting + self.refresher.lost.total()
+        stored = self._store.unwritten if isinstance(self._store, PolicyReports) else 0
+        return self.refresher.waiting + self.refresher.lost.total() + stored
 
     async def _count_forever(self) -> None:
         """Bring the metrics up to date."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.cluster.store import key_of
 from webhook.reports.finding import Policy, ReportSubject, digest, order
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from webhook.reports.report_api import ReportApi
 
 
+SEVERAL_STATES: Final = "several"
+"""Of no resource: states are written in hexadecimal."""
+
+
 class Known(NamedTuple):
     """One resource that has results, and a digest of them.
 
     ``policies`` are where the results are, if they are in several reports. ``state`` is
-    that in which an admission found some of them, by the constraints ``admitted``.
+    that in which an admission found some of them, by the constraints ``admitted``, or
+    :data:`SEVERAL_STATES`.
     """
 
     subject: ReportSubject
@@ -64,10 +69,8 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
                     else:
                         scattered[subject] += findings
     for subject, findings in scattered.items():
-        policies = frozenset(
-            Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in findings
-        )
-        found[subject.uid] = Known(subject, digest(sorted(findings, key=order)), policies)
+        known = _known(subject, sorted(findings, key=order))
+        found[subject.uid] = known._replace(policies=_policies(findings))
     return Stored(found, sorted(others))
 
 
@@ -77,10 +80,15 @@ def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
     of_admission = [item for item in findings if item.point]
     if not of_admission:
         return Known(subject, said)
-    admitted = frozenset(
-        Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in of_admission
-    )
-    return Known(subject, said, state=of_admission[0].state, admitted=admitted)
+    states = {item.state for item in of_admission}
+    # Found in several states, where reports of several policies are written one after the other:
+    # it is in one of them at most.
+    state = states.pop() if len(states) == 1 else SEVERAL_STATES
+    return Known(subject, said, state=state, admitted=_policies(of_admission))
+
+
+def _policies(findings: Iterable[Finding]) -> frozenset[Policy]:
+    return frozenset(Policy(sys.intern(item.policy), sys.intern(item.rule)) for item in findings)
 
 
 def results_by_subject(

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.aggregate import ReportPlace, document_of, entries_of, name_of_report, repack
+from webhook.reports.aggregate import (
+    EntriesChange,
+    ReportPlace,
+    document_of,
+    entries_of,
+    name_of_report,
+    repack,
+)
 from webhook.reports.finding import Policy
 from webhook.reports.writer import TRIES, NotServedError
 
@@ -23,7 +30,6 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
     from webhook.log import Logger
-    from webhook.reports.aggregate import Entries
     from webhook.reports.finding import Assessment, Finding, ReportSubject
     from webhook.reports.report_api import ReportApi
     from webhook.reports.writer import ReportWriter
@@ -58,13 +64,19 @@ class PolicyReports:
         self._reports_max = max(1, -(-resources_max // entries_max))
         self._now = now
         self._queue: WorkQueue[ReportPlace] = WorkQueue(PLACES_MAX)
-        self._changes: defaultdict[ReportPlace, dict[str, Entries]] = defaultdict(dict)
+        self._changes: defaultdict[ReportPlace, dict[str, EntriesChange]] = defaultdict(dict)
         self._uids: dict[Policy, str] = {}
         self._waiting = 0
         self._room = asyncio.Condition()
         self._backoff = Backoff(initial_seconds=1.0, max_seconds=15.0)
         self._full: set[ReportPlace] = set()
         self.failures = 0
+        self._given_up = 0
+
+    @property
+    def unwritten(self) -> int:
+        """Changes that wait to be written, and those given up so far."""
+        return self._waiting + self._given_up
 
     @property
     def left_out(self) -> int:
@@ -82,6 +94,11 @@ class PolicyReports:
         found: defaultdict[Policy, list[Finding]] = defaultdict(list)
         for finding in assessment.findings:
             found[Policy(finding.policy, finding.rule)].append(finding)
+        admitted = assessment.admitted
+        if is_told := admitted is not None and admitted.state == assessment.state:
+            for finding in admitted.findings if admitted is not None else ():
+                if (policy := Policy(finding.policy, finding.rule)) in assessment.only:
+                    found[policy].append(finding)
         self._uids |= {policy: uid for policy, uid in assessment.policies.items() if uid}
         seconds = int(self._now())
         async with self._room:
@@ -89,18 +106,22 @@ class PolicyReports:
             for policy in {*found, *assessment.policies}:
                 place = ReportPlace(policy, subject.namespace)
                 entries = entries_of(subject, found.get(policy, ()), seconds)
-                self._change(place, subject.uid, entries)
+                stays = policy in assessment.only and not is_told
+                change = EntriesChange(entries, assessment.state if stays else "")
+                self._change(place, subject.uid, change)
 
-    def _change(self, place: ReportPlace, uid: str, entries: Entries) -> None:
+    def _change(self, place: ReportPlace, uid: str, change: EntriesChange) -> None:
         changes = self._changes[place]
-        if uid not in changes:
+        if (earlier := changes.get(uid)) is None:
             self._waiting += 1
-        changes[uid] = entries
+        else:
+            change = change.after(earlier)
+        changes[uid] = change
         if not self._queue.add(place, GATHER_SECONDS):
-            self._forget(place)
+            self._given_up += len(self._forget(place))
             self.failures += 1
 
-    def _forget(self, place: ReportPlace) -> dict[str, Entries]:
+    def _forget(self, place: ReportPlace) -> dict[str, EntriesChange]:
         changes = self._changes.pop(place, {})
         self._waiting -= len(changes)
         return changes
@@ -126,20 +147,27 @@ class PolicyReports:
             )
             self._put_back(place, changes, error)
 
-    def _put_back(self, place: ReportPlace, changes: dict[str, Entries], error: Exception) -> None:
+    def _put_back(
+        self, place: ReportPlace, changes: dict[str, EntriesChange], error: Exception
+    ) -> None:
         """Write them later, unless they changed again; a refusal for good is the next audit's."""
         if isinstance(error, NotServedError) or (
             isinstance(error, ApiError) and error.status in (403, 422)
         ):
+            self._given_up += len(changes)
             return
         waiting = self._changes[place]
-        for uid, entries in changes.items():
-            if uid not in waiting and self._waiting < CHANGES_MAX:
-                waiting[uid] = entries
+        for uid, change in changes.items():
+            if (later := waiting.get(uid)) is not None:
+                waiting[uid] = later.after(change)
+            elif self._waiting < CHANGES_MAX:
+                waiting[uid] = change
                 self._waiting += 1
+            else:
+                self._given_up += 1
         self._queue.add(place, self._backoff.next_seconds())
 
-    async def _write(self, place: ReportPlace, changes: dict[str, Entries]) -> None:
+    async def _write(self, place: ReportPlace, changes: dict[str, EntriesChange]) -> None:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         for _ in range(TRIES):
             reports = await self._read(place)
@@ -164,7 +192,9 @@ class PolicyReports:
                 return found
             found.append(report)
 
-    async def _swap(self, place: ReportPlace, reports: list[Json], packed: list[Entries]) -> bool:
+    async def _swap(
+        self, place: ReportPlace, reports: list[Json], packed: list[list[Json]]
+    ) -> bool:
         """Write what differs; False where another writer was faster.
 
         First what grows, then what shrinks: an entry that moves is there twice for a

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook.reports.made import finding, subject
-from webhook.reports.aggregate import ReportPlace, document_of, entries_of, name_of_report, repack
+from webhook.reports.aggregate import (
+    EntriesChange,
+    ReportPlace,
+    document_of,
+    entries_of,
+    name_of_report,
+    repack,
+)
 from webhook.reports.finding import Policy
 from webhook.reports.report import finding_in
 from webhook.reports.report_api import WGPOLICY
@@ -19,7 +26,7 @@ def entries(name, *messages, seconds=100):
 
 
 def change(name, *messages, seconds=100):
-    return {subject(name).uid: entries(name, *messages, seconds=seconds)}
+    return {subject(name).uid: EntriesChange(entries(name, *messages, seconds=seconds))}
 
 
 def packed(reports, changes, entries_max=3, reports_max=100):
@@ -106,6 +113,69 @@ def test_whatever_changes_the_reports_hold_what_was_last_found(history, entries_
     )
     assert stored == Counter((name, text) for name, texts in model.items() for text in texts)
     assert all(0 < len(report) <= entries_max for report in reports)
+
+
+def of_admission(name, state, *messages):
+    found = [
+        finding(message=text, point="validation.gatekeeper.sh", state=state) for text in messages
+    ]
+    return entries_of(subject(name), found, 100)
+
+
+def test_what_an_admission_found_stays_while_its_resource_is_in_that_state():
+    uid = subject("a").uid
+    reports, _ = packed([], {uid: EntriesChange(of_admission("a", "now", "1"))})
+    assert packed(reports, {uid: EntriesChange([], "now")}).reports == reports
+    assert packed(reports, {uid: EntriesChange([], "later")}).reports == []
+    assert packed(reports, {uid: EntriesChange([])}).reports == [], (
+        "its policy finds nothing any more"
+    )
+    again = {uid: EntriesChange(of_admission("a", "later", "2"))}
+    assert packed(reports, again).reports == [of_admission("a", "later", "2")]
+
+
+def test_what_an_audit_found_before_does_not_stay_for_an_admission_s_sake():
+    reports, _ = packed([], change("a", "1"))
+    assert packed(reports, {subject("a").uid: EntriesChange([], "now")}).reports == []
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("ab"),
+        st.sampled_from(["", "s", "t"]),
+        st.sampled_from(["", "s", "t"]),
+        st.sets(st.sampled_from("12"), max_size=2),
+    ),
+    max_size=6,
+)
+
+
+@given(STEPS, STEPS)
+def test_changes_that_wait_for_each_other_come_to_the_same_as_one_after_the_other(before, steps):
+    """What an admission found and was not written yet is not lost by a look at the same state."""
+
+    def made(name, found_in, kept, messages):
+        # What is found in a state, or else what stays of one: never both.
+        if found_in:
+            return EntriesChange(of_admission(name, found_in, *sorted(messages)))
+        return EntriesChange([], kept)
+
+    written, gathered = [], {}
+    for name, *rest in before:
+        written = packed(written, {subject(name).uid: made(name, *rest)}).reports
+    stored = written
+    for name, *rest in steps:
+        uid, step = subject(name).uid, made(name, *rest)
+        written = packed(written, {uid: step}).reports
+        gathered[uid] = step.after(gathered[uid]) if uid in gathered else step
+    at_once = packed(stored, gathered).reports
+
+    def said(reports):
+        return Counter(
+            (entry["resources"][0]["uid"], finding_in(entry)) for one in reports for entry in one
+        )
+
+    assert said(at_once) == said(written)
 
 
 def test_a_report_of_a_policy_is_owned_by_its_constraint():

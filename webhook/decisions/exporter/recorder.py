@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.admission import AdmissionResponse
 from webhook.decisions.exporter.admission import (
     NO_POLICIES,
-    ReviewOutcome,
     RecordedPolicies,
+    ReviewOutcome,
     admission_record,
     unread_record,
 )
