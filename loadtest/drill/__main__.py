@@ -12,6 +12,7 @@ from loadtest.drill.attacks import (
     stored_objects,
     undecided,
     validation,
+    written_sizes,
 )
 from loadtest.drill.drill import Attack, Row
 
@@ -24,6 +25,7 @@ ATTACKS = (
     Attack("stored-objects", stored_objects.run),
     Attack("audited-objects", audited_objects.run),
     Attack("api-server", api_server.run),
+    Attack("written-sizes", written_sizes.run),
 )
 
 

@@ -1,9 +1,9 @@
 """Every built-in, and what else writes values, with values just below what may be written at once.
 
-``python -m tests.webhook.rego.builtins.nearly_too_large [SECONDS]`` evaluates templates that call
-each built-in with such values in each operand's place, as a replica does, with its budget, and
-prints a line of JSON before and after each: its outcome, the processor time that it took and how
-much memory at most.
+``python -m tests.webhook.rego.builtins.nearly_too_large [--few] [DEPTH]...`` evaluates templates
+that call each built-in with such values in each operand's place, as a replica does, with its budget,
+and prints a line of JSON before and after each: its outcome, the processor time that it took and how
+much memory at most. With ``--few`` each value is tried beside one choice of the other operands.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import json
 import resource
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 from tests.webhook.rego.builtins import small_in_memory
 from tests.webhook.rego.builtins.small_in_memory import cases
+from webhook.app.process import GC_THRESHOLDS
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidTemplate, PolicyError
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.template import Code
+from webhook.garbage import running
 from webhook.rego.builtins.registry import BUILTINS
 
 BUDGET_SECONDS = 0.1
@@ -65,13 +68,20 @@ def made(kind):
     return make(), make()
 
 
-def evaluators():
+def is_large(operands):
+    """Whether one of them is no scalar."""
+    return any(not isinstance(value, (str, int, float, bool, type(None))) for value in operands)
+
+
+def evaluators(*, few):
     """Templates with what they are given: of each built-in, then of each form."""
     for name in sorted(BUILTINS):
         builtin = BUILTINS[name]
         if name in ("http.send", "print", "opa.runtime") or name.startswith("internal."):
             continue
-        for number, operands in enumerate(cases(builtin)):
+        for number, operands in enumerate(cases(builtin, few=few)):
+            if few and not is_large(operands):
+                continue
             given = ", ".join(f"input.review.a[{at}]" for at in range(len(operands)))
             call = f"{name}({given}, x)" if builtin.relation else f"x := {name}({given})"
             yield f"{name} {number}", body(f"{call}; x != 9.5"), {"a": operands}
@@ -84,16 +94,26 @@ def evaluators():
         yield f"{text} of {kind}", text, {"a": a, "b": b}
 
 
+FIRST = 'violation contains {"msg": "x"} if not graphql.is_valid("", "")', {}, "v1"
+"""A family that is read when it is asked for first, which is not to count."""
+
+
 def body(text):
     """A rule of these literals."""
     return f'violation contains {{"msg": "x"}} if {{ {text} }}'
 
 
+@cache
+def compiled(rule, version):
+    """The template of a rule."""
+    source = f"package p\nimport future.keywords\n{rule}\n"
+    return RegoDriver().compile(None, Code("Rego", {"rego": source, "version": version}))
+
+
 def outcome_of(rule, review, version):
     """What a replica makes of a review by a rule, and the processor time of that."""
-    source = f"package p\nimport future.keywords\n{rule}\n"
     try:
-        evaluator = RegoDriver().compile(None, Code("Rego", {"rego": source, "version": version}))
+        evaluator = compiled(rule, version)
     except InvalidTemplate as error:
         return f"refused: {error}", 0.0
     written = []
@@ -119,13 +139,16 @@ def memory_mib():
 def main():
     """Evaluate them all at every depth."""
     resource.setrlimit(resource.RLIMIT_CPU, (1800, 1800))
-    chosen = [int(depth) for depth in sys.argv[1:]] or DEPTHS
+    running(GC_THRESHOLDS)
+    few = "--few" in sys.argv
+    chosen = [int(depth) for depth in sys.argv[1:] if depth != "--few"] or DEPTHS
+    outcome_of(*FIRST)
     gc.freeze()
     for depth in chosen:
         small_in_memory.DEPTH = depth
-        for name, rule, review in evaluators():
+        for name, rule, review in evaluators(few=few):
             print(json.dumps([depth, name]), flush=True)
-            gc.collect(1)
+            gc.collect()
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
             before = memory_mib()
             # Deprecated built-ins are only there for Rego of old.

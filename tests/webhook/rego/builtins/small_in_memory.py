@@ -137,7 +137,7 @@ def kinds(operand):
     return ["array", "object", "set", "string"]
 
 
-def cases(builtin):
+def cases(builtin, *, few=False):
     """Lists of operands, one of which is such a value; and with all of them."""
     if builtin.name in BESIDES:
         yield BESIDES[builtin.name]()
@@ -148,7 +148,7 @@ def cases(builtin):
                 others = [
                     [PLAIN[other]() for other in dict.fromkeys(kinds(item))] for item in given
                 ]
-                for choice in range(max(map(len, others))):
+                for choice in range(1 if few else max(map(len, others))):
                     operands = [found[min(choice, len(found) - 1)] for found in others]
                     operands[position] = make()
                     yield operands

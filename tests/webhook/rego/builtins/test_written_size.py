@@ -52,3 +52,23 @@ def test_no_built_in_hangs_or_swells_on_a_value_that_shares_its_parts():
         "walk",
         "yaml.marshal",
     }
+
+
+MEMORY_MIB_MAX = 64
+
+
+def test_what_may_just_be_written_takes_little_time_and_memory():
+    """Half of the most, and twice as much: an answer or the end of the budget, all of them soon.
+
+    ``make drill`` has the bound without a margin.
+    """
+    command = [sys.executable, "-m", "tests.webhook.rego.builtins.nearly_too_large", "--few"]
+    done = subprocess.run([*command, "14"], cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"ended in {lines[-1]}: {done.stderr[-500:]}"
+    outcomes = [line for line in lines if len(line) == 5]
+    assert len(outcomes) > 500
+    assert [line for line in outcomes if line[3] > CPU_SECONDS_MAX] == []
+    assert [line for line in outcomes if line[4] > MEMORY_MIB_MAX] == []
+    assert {str(line[2])[:11] for line in outcomes} <= {"0", "1", "overrun", "extracting "}
+    assert sum(line[2] == "overrun" for line in outcomes) > 50
