@@ -44,6 +44,16 @@ RULES: Final = (
             ("w := [v, 1, v]; w[x] == w[x]; x != 0", "w := [v, 1, v]; w[x] == w[y]; x != y"),
             ("w := [v, 1, v]; w[x] == w[y]; x != y", "w := [v, 1, v]; w[x] == w[x]; x != 0"),
             ("w := [v, 1, v]; w[_] == w[_]", "w := [v, 1, v]; w[x] == w[x]"),
+            ("input = v", "u = v; u != 9"),
+            ("u = v; u != 9", "input = v"),
+            ("not {v == 1; v != 2}", "not {is_string(v); v != 1}"),
+            ('v == {"a": i}', 'v == {"a": i, "b": 1}'),
+            ('v == {"a": i}', 'v == {"b": i}'),
+            ('v == {"a": 1, "b": 2}', 'v == {"a": 1, "b": 3}'),
+            ("v == [1, 2]", "v == [1, 3]"),
+            ('v == [i, "a"]', 'v == [i, "b"]'),
+            ("count(v, 2)", "count(v, 1)"),
+            ("count(v, n); n > 1", "count(v)"),
         )
     ),
     # Below `not`: what is computed before must be defined.
@@ -84,6 +94,19 @@ RULES: Final = (
     "@ := 1 if input.review.one == 1\n@ := 2 if input.review.a == `a`",
     "@ := 1 if input.review.one == 1\n@ := input.review.one if input.review.a == `a`",
     "@ := 1 if input.review.one == 2\n@ := 2 if input.review.a == `a`\n@ := 2 if true",
+    "@ := 1 if input.review.one == 1\n@ := 1 if input.review.a == `b`\n@ := 2 if input.review.k == `b`",
+    "default @ := 0\n@ := 1 if input.review.one == 2\n@ := 2 if input.review.a == `b`",
+    "default @ := 0\n@ := 1 if input.review.one == 1\n@ := 2 if input.review.a == `b`",
+    (
+        "@ contains [i, f] if { EACH; f := @f(v) }\n"
+        "@f(x) := 1 if { x == 1 } else := 2 if { x == 2 }\n@f(x) := 3 if x == `a`"
+    ),
+    (
+        "@ contains [i, f] if { EACH; f := @f(v) }\n"
+        "@f(x) := 1 if { x == 1 } else := 1 if { x == 2 }\n@f(x) := 1 if { x == `a` } else := 1 if { x }"
+    ),
+    # What ends an evaluation does so, whatever follows.
+    "@ := [1 | x := @f(input.review.a); x == x; 1 == 2]\n@f(x) := 1 if x == `a`\n@f(x) := 2 if x != `b`",
     (
         "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := 1 if input.review.missing\n"
         "@f(`b`) := 2 if input.review.a"
@@ -268,8 +291,18 @@ COLLECTIONS: Final = (
 """What may be gone through: with keys and items of one kind or of any."""
 
 
+OF_PARAMETERS: Final = (
+    "[e | e := input.parameters.vs[_]]",
+    "{e | e := input.parameters.vs[_]}",
+    "{e: 1 | e := input.parameters.vs[_]}",
+)
+
+
 def of_kinds() -> Iterator[str]:
     """Whether each form says rightly of which kind its result is; and loops of keys and items."""
+    for made in OF_PARAMETERS:
+        yield f"@ := [{KIND.replace('@k', 'x')}] if {{ x := {made} }}"
+        yield f"@ := [x, y] if {{ x := {made}; y := {{e | some e in x}} - {{`a`}} }}"
     for form in (*TERMS, *TESTS):
         if form == '$"{@v.a}-{@v[_]}"':
             continue  # refused where another literal stands beside it

@@ -139,7 +139,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Change]]:
     called = _called(node)
     swapped = {"all_of": "any_of", "any_of": "all_of", "all": "any", "any": "all"}.get(called)
     if swapped:
-        what = "or for and" if swapped.startswith("any") else "and for or"
+        what = f"{swapped} for {called}"
 
         def swap(one: ast.AST) -> ast.AST:
             assert isinstance(one, ast.Call)

@@ -4,8 +4,9 @@ What is asked of the generator a thousand times over, with its lines counted or 
 into it, begins here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from tests.differential.composition import values
@@ -33,6 +34,8 @@ class Prepared:
     asked: Asked
     way: str
     compiled: Compiled
+    again: Callable[[], Compiled]
+    """Checks the program once more."""
     input_value: Any
     real: Any
 
@@ -54,9 +57,10 @@ def prepared(
         answers = answers_there(oracle, batch)
         input_value = values.input_value(batch.terms)
         for way in (GENERAL, FOR_PARAMETERS):
-            compiled = _compiled(batch, way, input_value, options)
+            again = partial(_compiled, batch, way, input_value, options)
+            compiled = again()
             for one in batch.asked:
-                yield Prepared(one, way, compiled, input_value, answers[one.name])
+                yield Prepared(one, way, compiled, again, input_value, answers[one.name])
 
 
 def _compiled(batch: Batch, way: str, input_value: Any, options: CompileOptions) -> Compiled:

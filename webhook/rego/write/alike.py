@@ -30,24 +30,8 @@ def literals(one: ir.Lit, other: ir.Lit, names: Names) -> bool:
     """
     if type(one) is not type(other) or one.withs or other.withs or one.negated != other.negated:
         return False
-    if isinstance(one, ir.Eq) and isinstance(other, ir.Eq):
-        return (
-            one.assign == other.assign
-            and terms(one.a, other.a, names)
-            and terms(one.b, other.b, names)
-        )
-    if isinstance(one, ir.Call) and isinstance(other, ir.Call):
-        return (
-            one.name == other.name
-            and one.name not in _TOLD
-            and _all(one.args, other.args, names)
-            and _optional(one.out, other.out, names)
-        )
-    if isinstance(one, ir.Test) and isinstance(other, ir.Test):
-        return terms(one.term, other.term, names)
-    if isinstance(one, ir.Not) and isinstance(other, ir.Not):
-        return one.explicit == other.explicit and bodies(one.body, other.body, names)
-    return False
+    compare = _COMPARE_LITERALS.get(type(one))
+    return compare is not None and compare(one, other, names)
 
 
 def bodies(one: ir.Body, other: ir.Body, names: Names) -> bool:
@@ -57,7 +41,7 @@ def bodies(one: ir.Body, other: ir.Body, names: Names) -> bool:
     )
 
 
-def terms(one: ir.Term, other: ir.Term, names: Names) -> bool:
+def terms(one: ir.Term, other: ir.Term | None, names: Names) -> bool:
     """Whether both terms have the same value."""
     compare = _COMPARE.get(type(one))
     return type(one) is type(other) and compare is not None and compare(one, other, names)
@@ -70,9 +54,7 @@ def _all(one: Sequence[ir.Term], other: Sequence[ir.Term], names: Names) -> bool
 
 
 def _optional(one: ir.Term | None, other: ir.Term | None, names: Names) -> bool:
-    if one is None or other is None:
-        return one is other
-    return terms(one, other, names)
+    return other is None if one is None else terms(one, other, names)
 
 
 def _constants(one: ir.Const, other: ir.Const, names: Names) -> bool:  # noqa: ARG001  # as others
@@ -128,6 +110,36 @@ def _comprehensions(one: ir.Comprehension, other: ir.Comprehension, names: Names
         and terms(one.value, other.value, names)
     )
 
+
+def _unifications(one: ir.Eq, other: ir.Eq, names: Names) -> bool:
+    return (
+        one.assign == other.assign and terms(one.a, other.a, names) and terms(one.b, other.b, names)
+    )
+
+
+def _calls(one: ir.Call, other: ir.Call, names: Names) -> bool:
+    return (
+        one.name == other.name
+        and one.name not in _TOLD
+        and _all(one.args, other.args, names)
+        and _optional(one.out, other.out, names)
+    )
+
+
+def _tests(one: ir.Test, other: ir.Test, names: Names) -> bool:
+    return terms(one.term, other.term, names)
+
+
+def _negations(one: ir.Not, other: ir.Not, names: Names) -> bool:
+    return one.explicit == other.explicit and bodies(one.body, other.body, names)
+
+
+_COMPARE_LITERALS: Final[dict[type, Any]] = {
+    ir.Eq: _unifications,
+    ir.Call: _calls,
+    ir.Test: _tests,
+    ir.Not: _negations,
+}
 
 _COMPARE: Final[dict[type, Any]] = {
     ir.Const: _constants,

@@ -81,7 +81,7 @@ class Bodies:
         It proves nothing: which locals the body has assigned is its own matter.
         """
         function = self._function
-        flag = function.new(Kind.BOOL)
+        flag = function.new()
         start, reads = function.indent, dict(function.reads)
         straight = possible = False
 
@@ -166,7 +166,7 @@ class Bodies:
             return result
         if term.kind == "set":
             found = function.assign(call("set_of", result, kind=Kind.SET))
-            function.known[SizeOf(found.source)] = result.of_kind(Kind.DICT)
+            function.known[SizeOf(found.source)] = result
             return found
         return function.assign(call("finish", result))
 
@@ -235,9 +235,9 @@ class Bodies:
         function = self._function
         domain = function.terms.atom(lit.domain)
         function.flush()
-        function.condition(call("is_collection", domain, kind=Kind.BOOL))
+        function.condition(call("is_collection", domain))
         function.flush()
-        holds = function.new(Kind.BOOL)
+        holds = function.new()
         function.set(holds.source, TRUE)
         saved = function.save()
         function.loops = []
@@ -274,7 +274,7 @@ class Bodies:
             if left.value is False:
                 function.condition(self.exists(lambda: self.body(lit.right)))
             return
-        found = function.new(Kind.BOOL)
+        found = function.new()
 
         def right() -> None:
             function.condition(negation(left))

@@ -246,13 +246,12 @@ class Documents:
         rules = [rule for rule in node.rules if not rule.default]
         defaults = [rule for rule in node.rules if rule.default]
         message = self.unit.conflict(node)
-        if len(rules) <= 1:
-            chain = [branch for rule in (*rules, *defaults) for branch in rule.branches()]
-            self._chain(name, params, chain, message)
-        elif any(rule.else_ for rule in rules):
+        branches = [branch for rule in rules for branch in rule.branches()]
+        if len(rules) <= 1 or _all_equal(branches):
+            # Of one and the same value the first body that holds decides, as it does in OPA.
+            self._chain(name, params, [*branches, *defaults], message)
+        elif len(branches) > len(rules):
             self._chains(name, params, rules, defaults, message)
-        elif _all_equal(rules):
-            self._chain(name, params, [*rules, *defaults], message)
         else:
             writer = function_of(self.unit, [*rules, *defaults])
             add = partial(self._add_value, writer, message)
@@ -380,7 +379,7 @@ class Documents:
     def _put(self, writer: FunctionBuilder, depth: int, rule: Rule) -> None:
         steps = [writer.unit.constant(part) for part in rule.path[depth:]]
         steps += [writer.terms.operand(part) for part in rule.rest]
-        multi = rule.key is not None and rule.value is None
+        multi = rule.value is None
         member = rule.key if multi else rule.value
         assert member is not None
         value = writer.terms.operand(member)

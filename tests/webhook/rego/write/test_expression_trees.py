@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from webhook.rego.run.values import RegoSet
 from webhook.rego.write.expression import (
+    FALSE,
+    TRUE,
     Binds,
     Expression,
     Kind,
@@ -22,6 +25,7 @@ from webhook.rego.write.expression import (
     list_of,
     method,
     name,
+    named,
     negation,
     part,
     scalar,
@@ -169,7 +173,24 @@ def test_a_value_of_two_ways_has_a_kind_only_where_both_have_it():
         (any_of([name("v"), name("w")]), Kind.BOOL),
         (tuple_of([name("v")]), Kind.ANY),
         (name("v"), Kind.ANY),
+        (call("f"), Kind.ANY),
+        (method(name("v"), "get"), Kind.ANY),
+        (item(name("v"), 0), Kind.ANY),
+        (named("k0", 1.5), Kind.ANY),
+        (named("k0", ["a"]), Kind.LIST),
+        (named("k0", {"a": 1}), Kind.DICT),
+        (named("k0", RegoSet([1])), Kind.SET),
+        (TRUE, Kind.BOOL),
+        (FALSE, Kind.BOOL),
     ],
 )
 def test_each_form_says_of_which_kind_it_is(made: Expression, kind: Kind):
     assert made.kind is kind
+
+
+def test_a_local_is_a_name_whose_value_is_not_known():
+    assert name("v").is_local
+    assert not named("k0", [1]).is_local
+    assert not scalar("a").is_local
+    assert not call("f").is_local
+    assert not scalar(10**30).is_local
