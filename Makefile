@@ -118,7 +118,8 @@ mutants: setup ## faults put into the Rego generator: which of them compositions
 
 FUZZ_SECONDS ?= 600
 fuzz: setup ## mutated policies, all compositions of literals (about an hour), then FUZZ_SECONDS of random questions, to our Rego engine and OPA
-	WADDLE_MUTATIONS=20000 $(PYTEST) --timeout=0 tests/webhook/constraint/test_mutated_sources.py
+	WADDLE_MUTATIONS=20000 $(PYTEST) --timeout=0 tests/webhook/constraint/test_mutated_sources.py \
+	  tests/webhook/constraint/test_hostile_sources.py
 	$(BIN)/python -m tests.differential.composition
 	$(BIN)/python -m tests.differential.search --seconds $(FUZZ_SECONDS)
 

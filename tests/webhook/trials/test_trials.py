@@ -50,14 +50,14 @@ def cel(expression):
 class Replica:
     """A client whose drivers have everything tried first."""
 
-    def __init__(self, cache=None, disabled=(), **bounds):
+    def __init__(self, cache=None, disabled=(), tries_all=lambda: True, **bounds):
         self.lines = []
         self.registry = Registry()
         self.trials = Trials(
             disabled,
             tell=lambda *told, **_: self.lines.append(told),
             registry=self.registry,
-            tries_all=lambda: True,
+            tries_all=tries_all,
             **bounds,
         )
         rego = RegoDriver(disabled_builtins=disabled, cache=cache)
