@@ -22,6 +22,10 @@ VERSION: Final = "v1beta1"
 LABEL_PREFIX: Final = "internal.gatekeeper.sh/"
 POD_LABEL: Final = f"{LABEL_PREFIX}pod"
 
+MESSAGE_CHARACTERS_MAX: Final = 4096
+"""Of one error. An expression of 100,000 characters in a line is in what is told of it with a mark
+below; ``status.byPod`` has it from every replica, and an API server keeps no object beyond 1.5 MB."""
+
 
 class InvalidName(ValueError):
     """A part that cannot be packed into a status object's name."""
@@ -61,7 +65,10 @@ class StatusError:
 
     def document(self) -> Json:
         """As it stands in the object."""
-        entry = {"code": self.code, "message": self.message}
+        message = self.message
+        if len(message) > MESSAGE_CHARACTERS_MAX:
+            message = f"{message[: MESSAGE_CHARACTERS_MAX - 1]}…"
+        entry = {"code": self.code, "message": message}
         return entry | {"location": self.location} if self.location else entry
 
 

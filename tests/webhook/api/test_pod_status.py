@@ -133,3 +133,12 @@ def test_by_pod_is_sorted_and_leaves_out_another_objects_statuses():
     entries = by_pod(statuses, CONSTRAINT, "c-uid")
 
     assert [entry["id"] for entry in entries] == ["a", "b", "c"]
+
+
+def test_what_is_told_of_a_very_long_expression_leaves_room_for_all_replicas_statuses():
+    """A fault of CEL is told with its whole line, and every replica of a hundred tells it."""
+    entry = StatusError("ingest_error", "ERROR: " + "é" * 200_000).document()
+    assert entry["message"].startswith("ERROR: éé")
+    assert entry["message"].endswith("é…")
+    assert len(str(entry).encode()) * 100 < 1_500_000
+    assert StatusError("code", "as it is").document() == {"code": "code", "message": "as it is"}
