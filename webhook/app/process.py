@@ -21,7 +21,7 @@ from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
 from webhook.app.files import Watched
 from webhook.app.isolation import isolation
-from webhook.app.priority import SWITCH_INTERVAL_SECONDS
+from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
@@ -133,6 +133,7 @@ class Process:
             registry=self._registry,
             tries_all=lambda: self._serving.revision is not None,
             cel=settings.enable_k8s_native_validation,
+            niceness=BEHIND,
         )
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()

@@ -27,7 +27,9 @@ MARGIN_SECONDS: Final = 10.0
 class Worker:
     """A process that tries policies. Used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, niceness: int) -> None:
+        """``niceness`` is the least that it has: it stands behind who does not wait for it."""
+        self._niceness = str(niceness)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -42,8 +44,8 @@ class Worker:
         self._socket = ours
         try:
             with its:
-                self._process = subprocess.Popen(  # our own interpreter and program
-                    [sys.executable, "-I", "-m", "webhook.trials.worker"],
+                self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
+                    [sys.executable, "-I", "-m", "webhook.trials.worker", self._niceness],
                     stdin=its.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

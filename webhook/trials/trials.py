@@ -100,12 +100,13 @@ class Trials:
         registry: Registry | None = None,
         tries_all: Callable[[], bool] = lambda: False,
         cel: bool = True,
+        niceness: int = 0,
         cpu_seconds: int = CPU_SECONDS,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         """``tries_all`` says whether small sources are tried, too: while others would be held up.
 
-        ``cel`` is whether there is an engine for that.
+        ``cel`` is whether there is an engine for that; ``niceness`` is the processes'.
         """
         self._cpu_seconds = cpu_seconds
         self._bounds: Job = {
@@ -119,6 +120,7 @@ class Trials:
         self._registry = registry
         self._tries_all = tries_all
         self._tries_cel = cel
+        self._niceness = niceness
         self._remembering = threading.Lock()
         self._backoff = Backoff(initial_seconds=5.0, max_seconds=300.0)
         self._no_worker_until = 0.0
@@ -191,7 +193,7 @@ class Trials:
         # Here and not above: what checks files of usual size needs no process.
         from webhook.trials.process import Worker  # noqa: PLC0415
 
-        worker = lane.worker = lane.worker or Worker()
+        worker = lane.worker = lane.worker or Worker(self._niceness)
         try:
             worker.start()
         except NoWorkerError as error:

@@ -1,6 +1,6 @@
 """The process that tries policies: each in a process of its own, which ends with it.
 
-``python -m webhook.trials.worker`` takes jobs from the socket that is its input, one after the
+``python -m webhook.trials.worker NICENESS`` takes jobs from the socket that is its input, one after the
 other. For each it forks: what a policy's text does, to memory or for ever, ends with that process,
 and this one stays as it was when it had read its own code, so that a trial begins in a millisecond.
 """
@@ -26,9 +26,6 @@ from webhook.trials import frames
 from webhook.trials.job import LATE, NO_PROCESS, Job
 from webhook.trials.trial import NO_MEMORY, bound, carry_out, written
 
-NICENESS: Final = 10
-"""As the threads that nobody waits for have it."""
-
 OUTCOME_BYTES_MAX: Final = 64 << 20
 """Code of the largest template that may be compiled takes some 10 MB."""
 
@@ -47,7 +44,8 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
 def main() -> None:
     """Carry out jobs until nobody is there to ask."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, max(own, int(sys.argv[1])))
     asking = socket.socket(fileno=os.dup(0))
     # A trial must not have it: whoever asked is to see when this process is gone.
     nothing = os.open(os.devnull, os.O_RDONLY)
