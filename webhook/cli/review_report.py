@@ -6,6 +6,7 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.encoding import encode
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.table import table
@@ -21,8 +22,8 @@ _COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def as_table(outcome: CheckOutcome) -> str:
-    """What violates, by place, each with its violations below; then how much was looked at."""
-    lines = []
+    """What was mutated, and what violates, by place; then how much was looked at."""
+    lines = _mutated_lines(outcome)
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
     told = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
     for (file, line, subject), violations in groupby(
@@ -36,6 +37,20 @@ def as_table(outcome: CheckOutcome) -> str:
             lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(told)}")
         lines.append("")
     return "\n".join([*lines, summary(outcome)])
+
+
+def _mutated_lines(outcome: CheckOutcome) -> list[str]:
+    """What mutators changed before anything was reviewed."""
+    lines = []
+    for item in outcome.mutated:
+        lines.append(printable(f"{item.file}:{item.line}: {item.subject}"))
+        by = one_line(f"by {item.mutators}")
+        lines.append(f"  {styled('mutated', fg='cyan')}  {by}")
+        for change in item.patch:
+            value = f" {encode(change['value']).decode()}" if "value" in change else ""
+            lines.append(f"    {one_line(change['op'] + ' ' + change['path'] + value)}")
+        lines.append("")
+    return lines
 
 
 def summary(outcome: CheckOutcome) -> str:

@@ -20,7 +20,9 @@ from webhook.constraint.expansion import (
 )
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.mutation.annotations import names_of
 from webhook.mutation.expanding import expand
+from webhook.mutation.patch import make_patch
 from webhook.policies.validation import is_policy
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.targets.documents import DocumentTarget
+    from webhook.mutation.patch import Operation
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
 
@@ -51,6 +54,17 @@ class CheckedViolation:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownMutation:
+    """What mutators changed in an object before it was reviewed."""
+
+    subject: str
+    file: str
+    line: int
+    mutators: str
+    patch: Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckOutcome:
     """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
 
@@ -62,6 +76,7 @@ class CheckOutcome:
     deny_only: bool = False
     faults: Sequence[str] = ()
     """What of the files could not be reviewed, and why."""
+    mutated: Sequence[ShownMutation] = ()
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -101,11 +116,17 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     expansion = _expansion(sources.manifests)
     mutations = extension_run.read_mutations(sources.manifests)
     findings = []
+    shown_mutations: list[ShownMutation] = []
     for manifest in sources.manifests:
         obj = manifest.document
         if mutations and extension_run.is_object(manifest):
             # As at admission: what is reviewed, and expanded, is what would be stored.
-            _, obj = extension_run.mutate(mutations, obj, namespaces)
+            done, obj = extension_run.mutate(mutations, obj, namespaces)
+            if patch := make_patch(manifest.document, obj):
+                by = names_of(done.passes)
+                shown_mutations.append(
+                    ShownMutation(_subject(obj), manifest.file, manifest.line, by, patch)
+                )
         namespace = namespaces.get(namespace_of(obj))
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
         responses = _review(
@@ -134,7 +155,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     reviewed = sum(
         id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
     )
-    return CheckOutcome(_ordered(findings), _constraints(client), reviewed)
+    return CheckOutcome(_ordered(findings), _constraints(client), reviewed, mutated=shown_mutations)
 
 
 def _constraints(client: Client) -> list[str]:

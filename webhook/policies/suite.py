@@ -30,6 +30,8 @@ class Case:
     object: str
     inventory: tuple[str, ...] = ()
     assertions: tuple[Assertion, ...] = ()
+    mutated: str = ""
+    """The file of the object that the test's mutators should make of this one."""
     skip: bool = False
 
 
@@ -43,6 +45,9 @@ class SuiteTest:
     expansion: str = ""
     target: str = ""
     """The file of the target that the template is for, where one declares it."""
+    mutators: str = ""
+    """The file of mutators that are applied before anything is asked; with them a test may do
+    without a template."""
     cases: tuple[Case, ...] = ()
     invalid: bool = False
     skip: bool = False
@@ -114,6 +119,7 @@ def _read_test(value: Any, path: str) -> SuiteTest:
         constraint=_text(value, "constraint", path),
         expansion=_text(value, "expansion", path),
         target=_text(value, "target", path),
+        mutators=_text(value, "mutators", path),
         cases=cases,
         invalid=_flag(value, "invalid", path),
         skip=_flag(value, "skip", path),
@@ -136,6 +142,7 @@ def _read_case(value: Any, path: str) -> Case:
         object=_text(value, "object", path),
         inventory=tuple(inventory),
         assertions=tuple(assertions),
+        mutated=_text(value, "mutated", path),
         skip=_flag(value, "skip", path),
     )
 

@@ -28,8 +28,16 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.documents import DocumentTarget
+from webhook.mutation.expanding import expand
+from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
 from webhook.policies.manifests import UnreadableFile, read_file, read_values
+from webhook.policies.suite_mutation import (
+    SuiteMutationError,
+    expectation_fault,
+    mutated_for_suite,
+    read_suite_mutators,
+)
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 
 if TYPE_CHECKING:
@@ -74,8 +82,10 @@ class SuiteRunner:
         cases: tuple[CaseResult, ...] = ()
         try:
             client = self._new_client(_targets(folder, test))
-            _add_template(client, folder, test)
-            refusal = _add_constraint(client, folder, test)
+            refusal = None
+            if not test.mutators or test.template or test.constraint:
+                _add_template(client, folder, test)
+                refusal = _add_constraint(client, folder, test)
             if test.invalid:
                 error = _not_invalid(refusal)
             elif refusal is not None:
@@ -88,6 +98,7 @@ class SuiteRunner:
 
     def _run_cases(self, client: Client, folder: Path, test: SuiteTest) -> tuple[CaseResult, ...]:
         expansion = _expansion(folder, test.expansion)
+        mutations = _mutations(folder, test.mutators)
         results = []
         for case in test.cases:
             if case.skip or not self._filter.selects_case(test.name, case.name):
@@ -97,7 +108,7 @@ class SuiteRunner:
             printed: list[str] = []
             error = ""
             try:
-                _check_case(client.copy(), expansion, folder, case, printed)
+                _check_case(client.copy(), (expansion, mutations), folder, case, printed)
             except (_Failure, AssertionFailure) as failure:
                 error = str(failure)
             seconds = time.perf_counter() - start
@@ -200,12 +211,47 @@ def _expansion(folder: Path, name: str) -> Expansion:
         raise _Failure(str(error)) from None
 
 
+def _mutations(folder: Path, name: str) -> MutationSnapshot:
+    """The mutators of a test; none where it names no file."""
+    if not name:
+        return MutationSnapshot()
+    path = _join(folder, name)
+    try:
+        return read_suite_mutators(read_file(path, "suite"))
+    except UnreadableFile as error:
+        raise _Failure(f'reading mutators from "{path}": {error.fault.message}') from None
+    except SuiteMutationError as error:
+        raise _Failure(f'mutators of "{path}": {error}') from None
+
+
+def _mutated(
+    mutations: MutationSnapshot, document: dict[str, Any], folder: Path, expected: str
+) -> dict[str, Any]:
+    """The object as it would be stored, which is what the case expects, where it says so."""
+    try:
+        found = mutated_for_suite(mutations, document)
+    except SuiteMutationError as error:
+        raise _Failure(str(error)) from None
+    if expected:
+        wanted, _ = _first(folder, expected, "mutated object")
+        if fault := expectation_fault(found, wanted):
+            raise _Failure(fault)
+    return found
+
+
 def _check_case(
-    client: Client, expansion: Expansion, folder: Path, case: Case, printed: list[str]
+    client: Client,
+    extensions: tuple[Expansion, MutationSnapshot],
+    folder: Path,
+    case: Case,
+    printed: list[str],
 ) -> None:
+    mutations = extensions[1]
     if not case.object:
         raise _Failure("invalid Case: must define object")
-    if not case.assertions:
+    if case.mutated and not mutations:
+        raise _Failure("invalid Case: mutated is only for tests with mutators")
+    if not case.assertions and not case.mutated:
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
     # A template of such a target is asked about nothing else.
@@ -228,7 +274,8 @@ def _check_case(
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
     if target is None:
-        answers = [_review(client, expansion, documents[0], printed)]
+        subject = _mutated(mutations, documents[0], folder, case.mutated)
+        answers = [_review(client, extensions, subject, printed)]
     else:
         try:
             reviewed = list(target.documents(documents[0], case.object))
@@ -255,7 +302,10 @@ def _add_inventory(client: Client, path: Path) -> None:
 
 
 def _review(
-    client: Client, expansion: Expansion, document: dict[str, Any], printed: list[str]
+    client: Client,
+    extensions: tuple[Expansion, MutationSnapshot],
+    document: dict[str, Any],
+    printed: list[str],
 ) -> Responses:
     gvk = gvk_of(document)
     if gvk.kind == "AdmissionReview" and gvk.group == _REVIEW_GROUP:
@@ -263,7 +313,7 @@ def _review(
     shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
     responses = _ask(client, AugmentedObject(document), shown, printed)
     try:
-        resultants = expansion.expand(document)
+        resultants = expand(*extensions, document, None, on_error="reject")
     except InvalidExpansion as error:
         name = name_of(document)
         raise _Failure(

@@ -98,3 +98,11 @@ def test_what_is_reviewed_is_what_would_be_stored(folder: Path) -> None:
     assert run.returncode == 1
     run = waddle("test", "-f", put(folder, *policies, EXPANSION, generated, DEPLOYMENT))
     assert run.returncode == 0, run.stdout
+
+
+def test_what_was_changed_before_the_review_is_shown(folder: Path) -> None:
+    policies = [REQUIRED_LABELS, constraint("needs-owner", "owner")]
+    run = waddle("test", "-f", put(folder, *policies, OWNER, pod()))
+    assert "mutated  by AssignMetadata//owner:0" in run.stdout
+    assert 'add /metadata/labels {"owner":"nobody"}' in run.stdout
+    assert waddle("test", "-f", put(folder, *policies, pod())).stdout.count("mutated") == 0

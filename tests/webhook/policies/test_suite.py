@@ -13,6 +13,7 @@ from tests.webhook.constraint.policies import (
     pod,
     template,
 )
+from tests.webhook.mutation.documents import label
 from webhook.policies.assertion import Assertion, AssertionFailure
 from webhook.policies.suite import InvalidSuite, SuiteTest, find_suites
 from webhook.policies.suite_filter import Filter, InvalidFilter
@@ -325,3 +326,73 @@ def test_files_that_are_no_suites_are_passed_over(tmp_path):
     (tmp_path / "c.json").write_text("{")
 
     assert find_suites(tmp_path) == []
+
+
+MUTATED_SUITE = """
+apiVersion: test.gatekeeper.sh/v1alpha1
+kind: Suite
+tests:
+- name: labels
+  mutators: mutators.yaml
+  cases:
+  - {name: owned, object: pod.yaml, mutated: owned.yaml}
+  - {name: wrong, object: pod.yaml, mutated: wrong.yaml}
+- name: then reviewed
+  template: template.yaml
+  constraint: constraint.yaml
+  mutators: mutators.yaml
+  cases:
+  - {name: allowed, object: pod.yaml, mutated: owned.yaml, assertions: [{violations: no}]}
+- name: without mutators
+  template: template.yaml
+  constraint: constraint.yaml
+  cases:
+  - {name: denied, object: pod.yaml, assertions: [{violations: 1}]}
+  - {name: lost, object: pod.yaml, mutated: owned.yaml, assertions: [{violations: 1}]}
+"""
+
+
+def test_a_suite_says_what_its_mutators_should_make_of_an_object(tmp_path):
+    unlabelled = pod("p", namespace="n")
+    owned = {**unlabelled, "metadata": {**unlabelled["metadata"], "labels": {"owner": "me"}}}
+    wrong = {**owned, "metadata": {**owned["metadata"], "labels": {"owner": "you"}}}
+    rego = """package lacksowner
+    violation[{"msg": "no owner"}] { not input.review.object.metadata.labels.owner }"""
+    files = {
+        "suite.yaml": None,
+        "pod.yaml": unlabelled,
+        "owned.yaml": owned,
+        "wrong.yaml": wrong,
+        "mutators.yaml": label("owner", "owner", "me"),
+        "template.yaml": template("LacksOwner", rego),
+        "constraint.yaml": constraint("LacksOwner", "c"),
+    }
+    for name, document in files.items():
+        text = MUTATED_SUITE if document is None else yaml.safe_dump(document)
+        (tmp_path / name).write_text(text)
+    (suite,) = find_suites(tmp_path)
+
+    result = SuiteRunner(lambda _: client(), Filter("")).run(suite)
+
+    errors = {case.name: case.error for test in result.tests for case in test.cases}
+    assert [test.error for test in result.tests] == ["", "", ""]
+    assert errors == {
+        "owned": "",
+        "wrong": "the mutated object is not the one expected, which this patch would make of it: "
+        '[{"op":"replace","path":"/metadata/labels/owner","value":"you"}]',
+        "allowed": "",
+        "denied": "",
+        "lost": "invalid Case: mutated is only for tests with mutators",
+    }
+
+
+def test_mutators_that_cannot_be_used_fail_the_test(tmp_path):
+    (tmp_path / "suite.yaml").write_text(MUTATED_SUITE)
+    broken = label("owner", "owner", "me")
+    broken["spec"]["location"] = "metadata..labels"
+    (tmp_path / "mutators.yaml").write_text(yaml.safe_dump(broken))
+    (suite,) = find_suites(tmp_path)
+
+    result = SuiteRunner(lambda _: client(), Filter("labels")).run(suite)
+
+    assert "invalid location format for AssignMetadata owner" in result.tests[0].error

@@ -1,0 +1,64 @@
+"""Mutators of a test suite: what they make of a case's object, and whether that is what it expects.
+
+An extension of ours: a test may name ``mutators``, and a case ``mutated``, the object that is to
+come of its own one. Assertions are then about the mutated object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.mutation.errors import MutationError
+from webhook.mutation.external import resolved
+from webhook.mutation.patch import make_patch
+from webhook.mutation.setting import Context
+from webhook.policies.extensions import Extensions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.mutation.snapshot import MutationSnapshot
+    from webhook.policies.manifests import Manifest
+
+SHOWN_CHARACTERS: Final = 2_000
+"""Of a difference."""
+
+
+class SuiteMutationError(Exception):
+    """Mutators that cannot be used, or an object that they cannot be applied to."""
+
+
+def read_suite_mutators(manifests: Sequence[Manifest]) -> MutationSnapshot:
+    """The mutators of a file; raises :class:`SuiteMutationError`."""
+    extensions = Extensions()
+    if faults := extensions.load(manifests):
+        raise SuiteMutationError("; ".join(map(str, faults)))
+    if not extensions.mutations:
+        raise SuiteMutationError("there is no mutator in it")
+    return extensions.mutations
+
+
+def mutated_for_suite(mutations: MutationSnapshot, document: dict[str, Any]) -> dict[str, Any]:
+    """The object as it would be stored when it is created; raises :class:`SuiteMutationError`."""
+    if not mutations:
+        return document
+    place = namespace_of(document)
+    is_namespace = gvk_of(document).group_kind == ("", "Namespace")
+    own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
+    namespace = document if is_namespace else own if place else None
+    try:
+        return resolved(mutations.mutate(document, Context("CREATE", namespace, place)), {})
+    except MutationError as error:
+        raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
+
+
+def expectation_fault(mutated: dict[str, Any], expected: dict[str, Any]) -> str:
+    """What is different from what a case expects; empty where nothing is."""
+    patch = make_patch(mutated, expected)
+    if not patch:
+        return ""
+    shown = encode(patch).decode()
+    cut = shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[:SHOWN_CHARACTERS]}…"
+    return f"the mutated object is not the one expected, which this patch would make of it: {cut}"
