@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 NO_MEMORY: Final = {"error": "policy needs more memory than it may take", "stage": "compile"}
 
 
+def used_bytes() -> int:
+    """The address space of this process; raises OSError where the system does not tell."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return pages * resource.getpagesize()
+
+
 def bound(cpu_seconds: int, memory_bytes: int) -> None:
     """Have the system end this process beyond so much; what it has taken to begin does not count."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(usage.ru_utime + usage.ru_stime) + cpu_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    memory = pages * resource.getpagesize() + memory_bytes
+    memory = used_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
