@@ -72,20 +72,34 @@ class BoundedThread:
             return
         timer = threading.Timer(seconds, self._end)
         timer.daemon = True
+        ended = TimeoutError(f"not done within {seconds:g} s")
+        found: object = None
+        error: Exception | None = None
+        # The end may come between any two bytecodes from here on, also before the work begins and
+        # after it is done, until nothing is ended any more; whoever waits is told in any case.
         self._busy = True
-        timer.start()
         try:
-            found = work()
+            try:
+                timer.start()
+                found = work()
+            except TimeIsOverError:
+                error = ended
+            except Exception as raised:  # noqa: BLE001  # told to whoever waits for it
+                error = raised
+            self._leave()
         except TimeIsOverError:
-            future.set_exception(TimeoutError(f"not done within {seconds:g} s"))
-        except Exception as error:  # noqa: BLE001  # told to whoever waits for it
-            future.set_exception(error)
-        else:
+            self._leave()
+            error = error or ended
+        timer.cancel()
+        if error is None:
             future.set_result(found)
-        finally:
-            with self._lock:
-                self._busy = False
-            timer.cancel()
+        else:
+            future.set_exception(error)
+
+    def _leave(self) -> None:
+        """Nothing is ended from now on."""
+        with self._lock:
+            self._busy = False
 
     def _end(self) -> None:
         """Raise in the thread, if it works."""

@@ -53,3 +53,20 @@ def test_more_than_may_wait_is_refused_and_a_stop_ends_what_runs() -> None:
     thread.stop()
     with pytest.raises(TimeoutError):
         first.result(PATIENCE_SECONDS)
+
+
+def test_an_end_that_comes_before_the_work_begins_is_told_too(monkeypatch) -> None:
+    """A timer whose time is over at once: on a busy machine it is over before the work begins."""
+    thread = BoundedThread("test", waiting_max=2)
+
+    class Over(threading.Timer):
+        def start(self) -> None:
+            self.function()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Timer", Over)
+        endless = thread.submit(lambda: "begun", 30)
+        with pytest.raises(TimeoutError, match=r"not done within 30 s"):
+            endless.result(PATIENCE_SECONDS)
+    assert thread.submit(lambda: "done", 30).result(PATIENCE_SECONDS) == "done"
+    thread.stop()
