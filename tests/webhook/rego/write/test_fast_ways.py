@@ -86,6 +86,55 @@ WRITTEN = {
         "v + 1 if type(v) is int else c0(S, L[0], v, 1)",
     ),
     "a sum with a count needs no test": ("x := count(v) + 1; x > 2 }", "v = v + 1\n"),
+    "a name that is known is looked up": (
+        "x := v[v.k]; x != 7 }",
+        "v.get(v, U) if type(v) is dict and type(v) is str else index(v, v)",
+    ),
+    "a string in an object whose names are strings is looked up at once": (
+        'k := v.k; is_string(k); o := {"a": v, "b": 1}; o[k] != 7 }',
+        "if (v := v.get(v, U)) is not U and not v == 7:",
+    ),
+    "what may not be there is looked up with what stands for it": (
+        "x := object.get(v, v.k, 1); x != 7 }",
+        "v.get(v, v) if type(v) is dict and type(v) is str else c0(S, L[0], v, v, v)",
+    ),
+    "what is not there in an object of strings is not asked for": (
+        'k := v.k; is_string(k); o := {"a": v, "b": 1}; x := object.get(o, k, "d"); x != 7 }',
+        "v = v.get(v, 'd')\n",
+    ),
+    "a member that is known is sought": (
+        "q[v] }\nq contains y if some y in input.ys",
+        "index(d0(S), v)",
+    ),
+    "items of an array are gone through as they are": (
+        "l := [e | e := v[_]]; some x in l; x != 7 }",
+        "            for v in v:\n                if not v == 7:",
+    ),
+    "items of an array are counted": (
+        "l := [e | e := v[_]]; some i, x in l; x != 7; i < 3 }",
+        "for v, v in enumerate(v):\n                if not v == 7 and v < 3:",
+    ),
+    "keys that nobody reads are not made": ("v[j] == 7 }", "v if type(v) is list else values(v)"),
+    "a member that may be a string is its own key": (
+        "s := {e | e := v[_]}; s != 7 }",
+        "if type(v) is str: v[v] = v\n",
+    ),
+    "a member that is a string is its own key": (
+        "s := {e | e := v[_]; is_string(e)}; s != 7 }",
+        "if type(v) is str:\n                    v[v] = v\n",
+    ),
+    "a member that is none has one made": (
+        "s := {n | n := count(v[_])}; s != 7 }",
+        "is not U:\n                    v.setdefault(member_key(S, v), v)",
+    ),
+    "a string is counted at once": ("count(upper(v)) > 7 }", "v = len(v)\n"),
+    "an array is counted at once": ("count([e | e := v[_]]) > 7 }", "v = len(v)\n"),
+    "a set is counted at once": ("count({e | e := v[_]}) > 7 }", "v = len(v)\n"),
+    "an object is counted at once": ('o := {"a": v}; count(o) > 7 }', "v = len(v)\n"),
+    "what two sets do not share is had at once": (
+        "s := {e | e := v[_]} - {1}; s != 7 }",
+        "v = v.difference(k0)\n",
+    ),
 }
 """The rest of a body, and what its code has; locals are all called v here."""
 
