@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cluster compare-cluster bench bench-quick bench-rego bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
 .PHONY: coverage coverage-generator mutants simulate-worlds simulate-new
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -126,6 +126,9 @@ fuzz: setup ## mutated policies, all compositions of literals (about an hour), t
 fuzz-mutation: setup ## random mutators and ExpansionTemplates, to our code and Gatekeeper's module, for FUZZ_SECONDS
 	$(BIN)/python -m tests.differential.mutators --seconds $(FUZZ_SECONDS)
 
+fuzz-cel: setup ## random expressions, for FUZZ_SECONDS, to our CEL and to Kubernetes' own
+	$(BIN)/python -m tests.differential.cel --seconds $(FUZZ_SECONDS)
+
 FUZZ_ROUNDS ?= 300
 COMPARED_REVIEWS ?= 60000
 COMPARED_SEED ?= $(shell date +%s)
@@ -140,6 +143,9 @@ compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one c
 
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
+
+bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, and beside Rego
+	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library
 
 bench-command-line: setup ## CPU of `waddle` from start to end, beside gator, 1 minute
 	$(BIN)/python -m loadtest.command_line $(CONFORMANCE)/gatekeeper-library

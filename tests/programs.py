@@ -58,6 +58,13 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A program whose sources are with the conformance data, at a path below it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Jars:
     """A Java program that Maven fetches, with what it depends on: a folder of jars."""
 
@@ -66,7 +73,10 @@ class Jars:
     version: str
 
 
-Source = Module | Folder | Jars
+Source = Module | Folder | Given | Jars
+
+CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
+"""The conformance data, beside the project or where the variable says."""
 
 
 def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
@@ -94,6 +104,8 @@ PROGRAMS: dict[str, Source] = {
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
     "loadgen": Folder("loadtest/loadgen"),
+    # Kubernetes' CEL, as an API server evaluates it.
+    "cel-oracle": Given("cel/oracle"),
     # Without service discovery, for which it would fetch every cloud's client.
     "promtool": Folder(
         "tests/promtool",
@@ -208,7 +220,9 @@ def _build(name: str, source: Source) -> Path:
                 case Module():
                     _install(source, staging / path.name)
                 case Folder():
-                    _compile(source, staging / path.name)
+                    _compile(source, ROOT, staging / path.name)
+                case Given():
+                    _compile(Folder(source.path), CONFORMANCE, staging / path.name)
                 case Jars():
                     _fetch(source, staging / path.name)
             path.parent.mkdir(exist_ok=True)
@@ -225,11 +239,11 @@ def _install(source: Module, output: Path) -> None:
     installed.rename(output)
 
 
-def _compile(source: Folder, output: Path) -> None:
+def _compile(source: Folder, below: Path, output: Path) -> None:
     flags = " ".join(("-s", "-w", *source.ldflags))
     command = [str(go()), "build", "-buildvcs=false", f"-ldflags={flags}", "-o", str(output)]
     tags = [f"-tags={source.tags}"] if source.tags else []
-    _run([*command, *tags, source.package], cwd=ROOT / source.path)
+    _run([*command, *tags, source.package], cwd=below / source.path)
 
 
 def _fetch(source: Jars, output: Path) -> None:
@@ -254,8 +268,8 @@ def _digest(source: Source) -> str:
     """Names what made a program: its sources or version, its flags, and the Go that built it."""
     maker = () if isinstance(source, Jars) else _version(go())
     digest = hashlib.sha256(repr((source, maker)).encode())
-    if isinstance(source, Folder):
-        folder = ROOT / source.path
+    if isinstance(source, Folder | Given):
+        folder = (ROOT if isinstance(source, Folder) else CONFORMANCE) / source.path
         for file in sorted(folder.rglob("*")):
             if file.is_file() and file.suffix != ".md":
                 digest.update(f"\0{file.relative_to(folder)}\0".encode() + file.read_bytes())

@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -156,24 +156,28 @@ _VARIABLES = ("object", "oldObject", "request", "namespaceObject", "params")
 
 
 def _judge_line(case: Case) -> Outcome:
-    wanted = case.wanted
-    variables = {**dict.fromkeys(_VARIABLES), **case.variables}
-    found: dict[str, Any] = {}
-    try:
-        expression = compile_expression(wanted["expr"], admission({}, params=True))
-        found["type"] = expression.type.text
-        found["value"] = expression.evaluate(variables, Meter())
-    except CompileError as error:
-        text = str(error)
-        prefix = "" if text.startswith("program instantiation") else "compilation failed: "
-        found = {"stage": "compile", "error": prefix + text}
-    except EvaluationError as error:
-        found |= {"stage": "eval", "error": error.text}
-    fault = _difference(found, wanted)
+    fault = difference(found_of(case.wanted["expr"], case.variables), case.wanted)
     return Outcome(case, "failed" if fault else "passed", fault or "")
 
 
-def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+def found_of(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What our engine says of an expression, as the oracle would; a value is one of CEL's."""
+    found: dict[str, Any] = {}
+    try:
+        expression = compile_expression(text, admission({}, params=True))
+        found["type"] = expression.type.text
+        found["value"] = expression.evaluate({**dict.fromkeys(_VARIABLES), **given}, Meter())
+    except CompileError as error:
+        message = str(error)
+        prefix = "" if message.startswith("program instantiation") else "compilation failed: "
+        found = {"stage": "compile", "error": prefix + message}
+    except EvaluationError as error:
+        found |= {"stage": "eval", "error": error.text}
+    return found
+
+
+def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    """What differs between an answer of ours and the oracle's; None for nothing."""
     for name in ("stage", "error", "type"):
         if (found.get(name) or "") != (wanted.get(name) or ""):
             return f"{name}: {found.get(name)!r} instead of {wanted.get(name)!r}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from webhook.api.pod_status import Pod
 from webhook.app.certificate_options import certificate_place
+from webhook.app.generation_options import generation_options
 from webhook.app.loop_thread import LoopThread
 from webhook.backoff import Backoff
 from webhook.certificates.session import ClusterCertificate
@@ -196,6 +197,7 @@ class ClusterThread:
             tell=self._tell,
             record=self._record,
             certificate_writes=None if self._certificate is None else self._certificate.writes,
+            generation=generation_options(self._settings),
         )
         self._following = following
         try:

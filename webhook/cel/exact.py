@@ -22,6 +22,7 @@ from webhook.cel.run.values import (
     Uint,
     from_key,
     key_of,
+    type_name,
 )
 from webhook.cel.syntax.ast import (
     Call,
@@ -160,6 +161,8 @@ class _Builder:
         args = [self.build(arg) for arg in (*target, *node.args)]
         if function in _UNARY:
             return _unary(_UNARY[function], args[0])
+        if function in {"_[_]", "_[?_]"}:
+            return _index(_BINARY[function], args[0], args[1])
         if function in _BINARY:
             return _binary(_BINARY[function], args[0], args[1])
         if function == "@in":
@@ -171,7 +174,9 @@ class _Builder:
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
                 return _sum(args[0], zero)
-        return _invocation(found or function, args)
+        name = found or function
+        # What is a member of a range is a function of a text.
+        return _invocation(f".{name}" if name == "ip" and target else name, args)
 
     # --- literals -----------------------------------------------------------------------------
 
@@ -254,7 +259,7 @@ class _Builder:
             meter.charge(2)
             value = target(env, meter)
             if type(value) is not Optional:
-                raise EvaluationError("no such overload")
+                raise EvaluationError(f"no such overload: hasValue({type_name(value)})")
             if value.value is NOTHING:
                 return NONE
             env[slot] = value.value
@@ -336,6 +341,17 @@ def _binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) ->
     return binary
 
 
+def _index(operator: Callable[[Value, Value], Value], of: Run, key: Run) -> Run:
+    def index(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = of(env, meter)
+        if type(value) is Optional and value.value is NOTHING:
+            return NONE  # and nobody asks for the key
+        return operator(value, key(env, meter))
+
+    return index
+
+
 def _member(item: Run, of: Run) -> Run:
     def member(env: dict[Any, Value], meter: Meter) -> Value:
         value, within = item(env, meter), of(env, meter)
@@ -361,7 +377,7 @@ def _alternative(first: Run, second: Run, function: str) -> Run:
     def alternative(env: dict[Any, Value], meter: Meter) -> Value:
         value = first(env, meter)
         if type(value) is not Optional:
-            raise EvaluationError(f"no such overload: {function}")
+            return value  # as cel-go has it, whose checker lets nothing else come here but dyn
         if value.value is NOTHING:
             return second(env, meter)
         return value if function == "or" else value.value

@@ -356,7 +356,7 @@ class _Writer:
             if not isinstance(nodes[1], Constant) and args[1].source not in {"[]", "{}"}:
                 raise _UnwrittenError
             return source.call("or_value", *args)
-        if name in {"or", "sum"}:
+        if name in {"ip", "or", "sum"}:
             raise _UnwrittenError
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY

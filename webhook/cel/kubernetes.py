@@ -92,3 +92,11 @@ def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
     if params:
         declared["params"] = DYN
     return Environment(declared, {**_MESSAGES, VARIABLES: dict(variables)})
+
+
+def match_conditions(*, params: bool = True) -> Environment:
+    """The environment of a policy's match conditions: no composed variables, but an authorizer."""
+    declared = dict(admission({}, params=params).variables)
+    del declared["variables"]
+    declared["authorizer"] = Type("kubernetes.authorization.Authorizer")
+    return Environment(declared, _MESSAGES)

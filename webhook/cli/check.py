@@ -30,6 +30,7 @@ budget. Other manifests in the files are objects that the policies would be aske
   waddle check -f policies/
   waddle check -f policy.yaml --cluster                # what in the cluster would violate it
   waddle check -f policy.yaml --decisions queue/       # which admissions it would have changed
+  waddle check -f policy.yaml --vap template           # whether generated policies say the same
 """
 
 
@@ -53,6 +54,13 @@ budget. Other manifests in the files are objects that the policies would be aske
     help="Show the effect on recorded decisions: a file, a sidecar's queue, or -.",
 )
 @click.option(
+    "--vap",
+    type=click.Choice(["template", "constraint"]),
+    default=None,
+    help="Compare the ValidatingAdmissionPolicies that --vap-generation-mode would make with the "
+    "webhook, on samples, manifests and recorded decisions.",
+)
+@click.option(
     "--evaluation-budget-ms",
     "budget_milliseconds",
     metavar="MS",
@@ -62,7 +70,7 @@ budget. Other manifests in the files are objects that the policies would be aske
     help="What one evaluation of one constraint may take.",
 )
 @output_option(*words.SHORT)
-def command(
+def command(  # noqa: PLR0913  # one for each option
     filenames: tuple[str, ...],
     *,
     on_cluster: bool,
@@ -70,6 +78,7 @@ def command(
     context: str | None,
     namespace: str,
     decisions: str | None,
+    vap: str | None,
     budget_milliseconds: int,
     output: str,
 ) -> int:
@@ -96,9 +105,9 @@ def command(
         return exit_codes.UNKNOWN
     seconds = budget_milliseconds / 1000
     if on_cluster:
-        checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions)
+        checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions, vap)
     else:
-        checked = _on_its_own(manifests, seconds, decisions)
+        checked = _on_its_own(manifests, seconds, decisions, vap)
     if checked is None:
         return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
@@ -107,7 +116,9 @@ def command(
     return 0 if checked.ok else exit_codes.NO
 
 
-def _on_its_own(manifests: Sequence[Manifest], seconds: float, decisions: str | None) -> Checked:
+def _on_its_own(
+    manifests: Sequence[Manifest], seconds: float, decisions: str | None, vap: str | None
+) -> Checked:
     """The check with nothing in force before."""
     from webhook.cli import check_run  # noqa: PLC0415  # see command
     from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
@@ -117,6 +128,8 @@ def _on_its_own(manifests: Sequence[Manifest], seconds: float, decisions: str | 
     checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
     if decisions is not None:
         check_run.effect_on_decisions(policies, Path(decisions), checked)
+    if vap is not None:
+        check_run.compare_generated(policies, manifests, decisions, vap, checked)
     return checked
 
 
@@ -126,6 +139,7 @@ def _with_cluster(
     manifests: Sequence[Manifest],
     seconds: float,
     decisions: str | None,
+    vap: str | None,
 ) -> Checked | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked."""
     # Here and not above: they bring aiohttp and the event loop.
@@ -142,6 +156,8 @@ def _with_cluster(
             policies = check_run.prepare(manifests, before, seconds, checked)
             if decisions is not None:
                 check_run.effect_on_decisions(policies, Path(decisions), checked)
+            if vap is not None:
+                check_run.compare_generated(policies, manifests, decisions, vap, checked)
             checked.cluster = await check_run.effect_on_cluster(
                 client, policies, checked, PAGE_OBJECTS
             )

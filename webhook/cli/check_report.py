@@ -10,6 +10,7 @@ from webhook.cli.terminal import printable, styled
 if TYPE_CHECKING:
     from webhook.cli.check_run import Checked
     from webhook.policies.effect import Effect
+    from webhook.policies.generated import Agreement
     from webhook.policies.replay import Replay
 
 _COLOURS = {"error": "red", "warning": "yellow"}
@@ -28,7 +29,26 @@ def as_json(checked: Checked) -> str:
             found[name] = effect.document()
     if checked.decisions is not None:
         found["decisions"] = _decisions(checked.decisions)
+    if checked.generated is not None:
+        found["generated"] = _generated(checked.generated)
     return document_json(found)
+
+
+def _generated(found: Agreement) -> dict[str, Any]:
+    return {
+        "compared": found.compared,
+        "leftToTheWebhook": found.left,
+        "without": found.without,
+        "differences": [
+            {
+                "constraint": "/".join(one.constraint),
+                "request": one.request,
+                "webhook": list(one.webhook),
+                "policy": list(one.policy),
+            }
+            for one in found.differences
+        ],
+    }
 
 
 def _decisions(found: Replay) -> dict[str, Any]:
@@ -64,7 +84,25 @@ def as_table(checked: Checked) -> str:
             lines += ["", *_effect(title, effect)]
     if checked.decisions is not None:
         lines += ["", *_replayed(checked.decisions)]
+    if checked.generated is not None:
+        lines += ["", *_generated_lines(checked.generated)]
     return "\n".join(lines)
+
+
+def _generated_lines(found: Agreement) -> list[str]:
+    head = f"{found.compared} verdicts of generated policies, {len(found.differences)} differ"
+    if found.left:
+        head += f", {found.left} leave errors to the webhook"
+    lines = [f"{head}:" if found.differences or found.without else head]
+    for one in found.differences:
+        lines.append(f"  {printable('/'.join(one.constraint))}: {printable(one.request)}")
+        for who, messages in (("webhook", one.webhook), ("policy", one.policy)):
+            said = printable("; ".join(messages)) if messages else "admits"
+            lines.append(f"    {who}: {said}")
+    lines += [
+        f"  {printable(name)} has none: {printable(why)}" for name, why in found.without.items()
+    ]
+    return lines
 
 
 def _effect(title: str, effect: Effect) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook import log
@@ -17,18 +18,18 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.decisions.source import RecordSource
 from webhook.policies.effect import Effect, concerned, only
-from webhook.policies.replay import replay
+from webhook.policies.replay import recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
     from webhook.constraint.result import Result
     from webhook.constraint.snapshot import Snapshot
+    from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
     from webhook.policies.replay import Replay
     from webhook.policies.validation import Problem
@@ -46,10 +47,14 @@ class Checked:
     decisions: Replay | None = None
     missing: list[str] = field(default_factory=list)
     """What of the effect could not be found out."""
+    generated: Agreement | None = None
+    """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
 
     @property
     def ok(self) -> bool:
-        """Whether the policies can be used."""
+        """Whether the policies can be used, by webhook and API server alike."""
+        if self.generated is not None and self.generated.differences:
+            return False
         return not any(problem.severity == "error" for problem in self.problems)
 
 
@@ -137,6 +142,29 @@ def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked
     found.changes = [change for change in changes if change.added or change.removed]
     if not checked.decisions.replayed:
         checked.missing.append("no decision was recorded with its object (includeObjects)")
+
+
+def compare_generated(
+    policies: BeforeAndAfter,
+    manifests: Iterable[Manifest],
+    decisions: str | None,
+    mode: str,
+    checked: Checked,
+) -> None:
+    """Ask webhook and generated policies about samples, the manifests and recorded decisions."""
+    from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
+    from webhook.policies.generated import agreement, request_of  # noqa: PLC0415  # likewise
+
+    requests = [request_of(item.document) for item in manifests if not is_policy(item.document)]
+    if decisions is not None:
+        requests += recorded_requests(RecordSource(Path(decisions)))
+    checked.generated = agreement(
+        policies.after.snapshot,
+        policies.keys,
+        requests,
+        Options(alone=mode == "constraint"),
+        REVIEW_SECONDS,
+    )
 
 
 # --- a cluster ------------------------------------------------------------------------------------

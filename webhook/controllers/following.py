@@ -20,6 +20,7 @@ from webhook.controllers.aggregation import Aggregation
 from webhook.controllers.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.crd_waits import CrdWaits
 from webhook.controllers.discovery import ClusterDiscovery
+from webhook.controllers.generation_keeper import GenerationKeeper
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.publication import ClusterPolicies
 from webhook.controllers.reconciler import constraint_gvk
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client
+    from webhook.controllers.generation_scope import GenerationOptions
+    from webhook.controllers.generation_statuses import Statuses
     from webhook.controllers.revision_keeper import Key
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
@@ -98,6 +101,7 @@ class Following:
         tell: Callable[[str, tuple[str, ...]], None],
         record: RecordEvent,
         certificate_writes: Callable[[], tuple[int, int]] | None,
+        generation: GenerationOptions,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
@@ -149,6 +153,19 @@ class Following:
             revisions=self._revisions,
             spoiled=spoiled,
         )
+        self._generation = (
+            GenerationKeeper(
+                client,
+                generation,
+                lambda: self._crds.store,
+                log,
+                registry,
+                spoiled,
+                tell=self._generated,
+            )
+            if self._generates
+            else None
+        )
         self._writers = StatusWriters(client, pod, log, spoiled)
         self._registry = registry
         self._waits = CrdWaits(time.monotonic)
@@ -158,6 +175,11 @@ class Following:
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Say in our statuses what the audit found."""
         self._policies.policy.audited(results)
+        self._publish()
+
+    def _generated(self, statuses: Statuses) -> None:
+        """Say in our statuses what became of policies and bindings."""
+        self._policies.policy.take_generated(statuses)
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
@@ -182,6 +204,8 @@ class Following:
             tasks.create_task(self._writers.run())
             if self._aggregation is not None:
                 tasks.create_task(self._aggregation.run())
+            if self._generation is not None:
+                tasks.create_task(self._generation.run())
             tasks.create_task(self._tick_forever())
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
@@ -228,6 +252,8 @@ class Following:
         self._registry.replace(POLICIES_NOT_NEWEST, policies.policy.not_newest)
         if self._generates:
             self._crds.want(policies.policy.crds, prune=False)
+        if self._generation is not None and policies.is_serving:
+            self._generation.follow(*policies.policy.enforced(), policies.data.excluded)
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.policy.take_good())
         if self._aggregation is not None:
@@ -288,6 +314,8 @@ class Following:
             found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
             events = self._aggregation.conditions.events
             found["event"] = (events.writes, events.failures)
+        if self._generation is not None:
+            found["vap"] = self._generation.writes
         if self._revisions is not None:
             found["revision"] = (self._revisions.writes, self._revisions.failures)
         if self._certificate_writes is not None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 
+RETRY_SECONDS_MAX: Final = 10.0
+
 DEBOUNCE_SECONDS: Final = 0.01
 """A batch of changes is compared once."""
 
@@ -54,12 +56,23 @@ class Write:
     document: Json | None = None
 
 
+def every(_: Json) -> bool:
+    """That any object that is not wanted should go: all that are followed are ours."""
+    return True
+
+
 def difference(
-    name: str, wanted: Json | None, current: Json | None, overlay: Overlay, *, prune: bool
+    name: str,
+    wanted: Json | None,
+    current: Json | None,
+    overlay: Overlay,
+    *,
+    prune: bool,
+    stale: Callable[[Json], bool] = every,
 ) -> Write | None:
     """The write that makes the current object be the wanted one; None where nothing differs."""
     if wanted is None:
-        return Write("delete", name) if prune and current is not None else None
+        return Write("delete", name) if prune and current is not None and stale(current) else None
     if current is None:
         return Write("create", name, wanted)
     changed = overlay(wanted, current)
@@ -75,7 +88,7 @@ def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[
 class ObjectWriter:
     """Keeps some objects of one kind as wanted; :meth:`run` in a task of its own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the seams of who keeps a kind, each named
         self,
         client: ClusterClient,
         resource: Resource,
@@ -86,11 +99,15 @@ class ObjectWriter:
         settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
         spoiled: Spoiled | None = None,
+        stale: Callable[[Json], bool] = every,
+        failed: Callable[[str, str], None] | None = None,
+        retry_seconds_max: float = RETRY_SECONDS_MAX,
     ) -> None:
         """``selection`` says which objects of the kind are ours to keep.
 
         ``listener`` is told what changed at the API server. ``spoiled`` takes what an
-        object raises that nobody foresaw.
+        object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
+        may be deleted; ``failed`` is told a name and why it was not written, or an empty text.
         """
         self._spoiled = spoiled or Spoiled(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
@@ -100,10 +117,12 @@ class ObjectWriter:
         self._overlay = overlay
         self._log = log
         self._listener = listener
+        self._stale = stale
+        self._failed = failed
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
         self._queue: WorkQueue[str] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=0.2, max_seconds=10.0)
+            backoff=lambda: Backoff(initial_seconds=0.2, max_seconds=retry_seconds_max)
         )
         self._reflector = Reflector(
             client,
@@ -180,7 +199,9 @@ class ObjectWriter:
 
     def _difference(self, name: str) -> Write | None:
         wanted, current = self._wanted.get(name), self.store.get(self._namespace, name)
-        return difference(name, wanted, current, self._overlay, prune=self._prune)
+        return difference(
+            name, wanted, current, self._overlay, prune=self._prune, stale=self._stale
+        )
 
     async def _write(self, write: Write) -> bool:
         self.writes += 1
@@ -198,12 +219,18 @@ class ObjectWriter:
                 name=write.name,
                 error=str(error),
             )
+            self._tell_failed(write.name, str(error))
             return False
+        self._tell_failed(write.name, "")
         if document is None:
             return True
         # Seen before the watch tells it, so that the same difference is not written twice.
         self.store.take_answer(mark, document)
         return True
+
+    def _tell_failed(self, name: str, error: str) -> None:
+        if self._failed is not None:
+            self._failed(name, error)
 
     async def _request(self, write: Write) -> dict[str, Any] | None:
         namespace = self._namespace

@@ -32,6 +32,7 @@ from webhook.controllers.policy_state import (
     UNFORESEEN,
     State,
     count_not_newest,
+    enforced,
     is_broken,
     same_policy,
     uncached,
@@ -48,6 +49,7 @@ from webhook.controllers.revisions import (
 )
 from webhook.controllers.spoiled import Spoiled, described
 from webhook.controllers.statuses import keep_since
+from webhook.controllers.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
+    from webhook.controllers.generation_statuses import Statuses
+    from webhook.controllers.policy_state import InForceNow
     from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions import Revisions
     from webhook.readiness import Tracker
@@ -101,8 +105,7 @@ class PolicyController:
         self._status_names: dict[tuple[str, str], str] = {}
         self._good: dict[tuple[str, str], InForce | None] = {}
         self._observations = Observations()
-        self._breakers: Mapping[tuple[str, str], BreakerView] = {}
-        self._unestablished: Mapping[str, str] = {}
+        self._around = Surroundings()
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -147,7 +150,7 @@ class PolicyController:
 
         ``kind`` is a constraint kind, or :data:`TEMPLATES`.
         """
-        states = self._templates if kind == TEMPLATES else self._constraints.get(kind, {})
+        states = self._states(kind)
         readiness_kind = kind if kind == TEMPLATES else constraint_kind(kind)
         self._tracker.expect(readiness_kind, states)
         for name, state in states.items():
@@ -213,21 +216,26 @@ class PolicyController:
 
     def take_breakers(self, breakers: Mapping[tuple[str, str], BreakerView]) -> None:
         """Constraints that took too long, by kind and name, as they are now."""
-        before, self._breakers = self._breakers, breakers
-        self._touched |= {
-            (kind, name)
-            for kind, name in {*before, *breakers}
-            if before.get((kind, name)) != breakers.get((kind, name))
-            and name in self._constraints.get(kind, {})
-        }
+        self._touch(self._around.take_breakers(breakers))
+
+    def enforced(self) -> InForceNow:
+        """What is in force: templates by name, constraints by kind and name."""
+        return enforced(self._templates, self._all_constraints())
+
+    def take_generated(self, statuses: Statuses) -> None:
+        """What is to be said of policies and bindings that are generated."""
+        self._touch(self._around.take_generated(statuses))
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""
-        before, self._unestablished = self._unestablished, crds
-        for crd in {*before, *crds}:
-            name = crd.removesuffix(f".{constraints.GROUP}")
-            if before.get(crd) != crds.get(crd) and name in self._templates:
-                self._touched.add((TEMPLATES, name))
+        self._touch(self._around.take_unestablished(crds))
+
+    def _touch(self, keys: Iterable[tuple[str, str]]) -> None:
+        self._touched |= {(group, name) for group, name in keys if name in self._states(group)}
+
+    def _states(self, group: str) -> dict[str, State]:
+        """The templates, or the constraints of a kind, by name."""
+        return self._templates if group == TEMPLATES else self._constraints.get(group, {})
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Take what this replica's share of the audit found of constraints; None for nothing more."""
@@ -242,7 +250,7 @@ class PolicyController:
         A subject is a constraint kind, or :data:`TEMPLATES`, and a name.
         """
         for group, name in subjects:
-            states = self._templates if group == TEMPLATES else self._constraints.get(group, {})
+            states = self._states(group)
             state = states.get(name)
             if state is None or not (rollback_of(state.document) or state.active == 0):
                 continue
@@ -477,18 +485,14 @@ class PolicyController:
 
     def _status(self, group: str, state: State) -> Json | None:
         name = state.document["metadata"]["name"]
-        no_crd = ""
-        if group == TEMPLATES:
-            no_crd = self._unestablished.get(f"{name}.{constraints.GROUP}", "")
-            fault = self._client.fault_of(name)
-        else:
-            fault = self._client.fault_of(group, name)
+        is_template = group == TEMPLATES
         circumstances = Circumstances(
-            fault,
-            self._breakers.get((group, name)),
-            no_crd,
-            self._observations.fields(state.uid, state.action),
+            self._client.fault_of(*((name,) if is_template else (group, name))),
+            self._around.breaker(group, name),
+            self._around.no_crd(name) if is_template else "",
+            self._observations.fields(state.uid, state.action)
+            | self._around.generated(group, name),
             self._now(),
-            self._retries.at(name if group == TEMPLATES else group.lower()),
+            self._retries.at(name if is_template else group.lower()),
         )
-        return policy_status(self._pod, state, circumstances, is_template=group == TEMPLATES)
+        return policy_status(self._pod, state, circumstances, is_template=is_template)

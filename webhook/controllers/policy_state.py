@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.pod_status import StatusError
+from webhook.constraint.enforcement import action_of
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
+from webhook.generation.plan import Enforced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.revisions import InForce
+
+InForceNow: TypeAlias = "tuple[dict[str, Mapping[str, Any]], dict[tuple[str, str], Enforced]]"
+"""Templates by name, constraints by kind and name."""
 
 ENGINE: Final = "engine"
 """Code of the status error of a template whose engine is off: waiting would not bring it."""
@@ -69,6 +74,22 @@ def is_broken(state: State, templates: Mapping[str, State]) -> bool:
         return False
     template = templates.get(state.document["kind"].lower())
     return template is None or not template.missing or template.error is not None
+
+
+def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> InForceNow:
+    """What of these objects is in force, with the action that a constraint has now."""
+    documents = {
+        name: state.in_force.document
+        for name, state in templates.items()
+        if state.in_force is not None
+    }
+    found: dict[tuple[str, str], Enforced] = {}
+    for state in constraints:
+        if state.in_force is not None:
+            document = state.in_force.document
+            key = document["kind"], document["metadata"]["name"]
+            found[key] = Enforced(document, state.action or action_of(document))
+    return documents, found
 
 
 def count_not_newest(

@@ -60,6 +60,8 @@ class SyncController:
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
         self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
         """Whether Config excludes a namespace from the webhook."""
+        self.excluded: tuple[str, ...] = ()
+        """The patterns of those namespaces."""
         self.is_excluded_from_mutation: Callable[[str], bool] = wildcard.any_of(())
         """Whether Config excludes a namespace from mutation."""
         self.is_excluded_from_audit: Callable[[str], bool] = wildcard.any_of(())
@@ -91,7 +93,8 @@ class SyncController:
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
 
     def _take_config(self, given: Mapping[str, Any]) -> None:
-        self.is_excluded = wildcard.any_of(config.excluded_namespaces(given, WEBHOOK_PROCESS))
+        self.excluded = config.excluded_namespaces(given, WEBHOOK_PROCESS)
+        self.is_excluded = wildcard.any_of(self.excluded)
         self.is_excluded_from_mutation = wildcard.any_of(
             config.excluded_namespaces(given, MUTATION_PROCESS)
         )

@@ -31,6 +31,22 @@ TEMPLATES_WITH_CEL: Final = Metric(
     gatekeeper=True,
 )
 
+VAP_POLICIES: Final = Metric(
+    "gatekeeper_validating_admission_policies",
+    "gauge",
+    "ValidatingAdmissionPolicies of templates: generated (active), or not (error).",
+    ("status",),
+    gatekeeper=True,
+)
+
+VAP_BINDINGS: Final = Metric(
+    "gatekeeper_validating_admission_policy_bindings",
+    "gauge",
+    "ValidatingAdmissionPolicyBindings of constraints: generated (active), or not (error).",
+    ("status",),
+    gatekeeper=True,
+)
+
 CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
     "waddle_constraints_without_engine",
     "gauge",

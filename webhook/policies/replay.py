@@ -66,15 +66,32 @@ def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
     return found
 
 
+def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The requests of admissions that were recorded with their objects."""
+    return [
+        _request(record)
+        for record in records
+        if record.get("eventType") == "decision"
+        and record.get("enforcementPoint", "") in _FROM_REQUEST
+        and (type(record.get("object")) is dict or type(record.get("oldObject")) is dict)
+    ]
+
+
 def _subject(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
     obj = record.get("object")
-    old = record.get("oldObject")
-    if type(obj) is not dict and type(old) is not dict:
+    if type(obj) is not dict and type(record.get("oldObject")) is not dict:
         return None
     if record.get("enforcementPoint", "") not in _FROM_REQUEST:
         return AugmentedObject(obj) if type(obj) is dict else None
+    try:
+        return AugmentedReview(read_request(_request(record)))
+    except InvalidReview:
+        return None
+
+
+def _request(record: Mapping[str, Any]) -> dict[str, Any]:
     resource = record.get("requestResource")
-    request = {
+    return {
         "uid": record.get("requestUID", ""),
         "kind": {
             "group": record.get("resourceGroup", ""),
@@ -87,15 +104,11 @@ def _subject(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | N
         "namespace": record.get("resourceNamespace", ""),
         "operation": record.get("operation", ""),
         "userInfo": record.get("userInfo") or {"username": record.get("requestUsername", "")},
-        "object": obj,
-        "oldObject": old,
+        "object": record.get("object"),
+        "oldObject": record.get("oldObject"),
         "options": record.get("requestOptions"),
         "dryRun": record.get("dryRun", False),
     }
-    try:
-        return AugmentedReview(read_request(request))
-    except InvalidReview:
-        return None
 
 
 def _compare(

@@ -49,7 +49,7 @@ _MUTATION = "name mutation-webhook among the operations"
 _OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
 _STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
-_VAP = "ValidatingAdmissionPolicies are not generated: constraints are decided by this webhook"
+_FAILURE_POLICY = "say it in the template: failurePolicy of its source, Fail where it has none"
 _ROTATION = (
     "one configuration gets the CA bundle (--validating-webhook-configuration-name): give --cert-dir "
     "a Secret that cert-manager renews, and have it write the others"
@@ -67,10 +67,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     ),
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
     "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may simply be absent"),
-    "default-create-vap-binding-for-constraints": _switch(_VAP),
-    "default-create-vap-for-templates": _switch(_VAP),
-    "default-k8s-native-validation-failure-policy": _ignored(_VAP),
-    "default-wait-for-vapb-generation": _ignored(_VAP),
+    "default-k8s-native-validation-failure-policy": _value(_FAILURE_POLICY, "Fail"),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-external-data": _switch(
         "external data providers are not called: a template that needs one is refused",
@@ -97,7 +94,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "otlp-metric-interval": _ignored(_OTLP),
     "stackdriver-metric-interval": _ignored(_STACKDRIVER),
     "stackdriver-only-when-available": _switch(_STACKDRIVER),
-    "sync-vap-enforcement-scope": _switch(_VAP, harmless=_EITHER),
     "v": _ignored("use --log-level"),
     "vmodule": _ignored("use --log-level"),
 }

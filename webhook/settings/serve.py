@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.settings.audit import AuditSettings
 from webhook.settings.flags import flag
+from webhook.settings.generation import GenerationSettings
 
 OPERATIONS: Final = (
     "webhook",
@@ -39,7 +39,7 @@ _DECIDING = "Deciding"
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings(AuditSettings):
+class ServeSettings(GenerationSettings):
     """The settings of one server process, validated by :func:`read`."""
 
     policies: tuple[str, ...] = flag(
@@ -71,7 +71,7 @@ class ServeSettings(AuditSettings):
     operation: tuple[str, ...] = flag(
         ("webhook",),
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
-        "writes the replica's own status objects, generate makes the CRDs of constraints, status "
+        "writes the replica's own status objects, generate makes the CRDs of constraints and ValidatingAdmissionPolicies, status "
         "copies all replicas' statuses into .status.byPod, audit reviews what is in the cluster "
         "already, mutation-webhook answers /v1/mutate; mutation-status and mutation-controller add "
         "nothing to status and to a replica, which follows mutators anyway. Name webhook, "

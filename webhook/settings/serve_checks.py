@@ -35,6 +35,7 @@ _AT_LEAST: Final = {
     "constraint_violations_limit": 0,
     "audit_chunk_size": 0,
     "specialise_after": 0,
+    "default_wait_for_vapb_generation": 0,
 }
 
 

@@ -281,7 +281,7 @@ class _Checker:
 
     # --- macros -------------------------------------------------------------------------------
 
-    def variables_of(self, node: Fold) -> dict[str, Type]:
+    def variables_of(self, node: Fold, at: int) -> dict[str, Type]:
         range_ = self.mapping.resolved(self.check(node.range))
         first = second = DYN
         if range_.name == "list" and not range_.free:
@@ -294,14 +294,15 @@ class _Checker:
             self.mapping.fits(DYN, range_)
         else:
             first = second = self.report(
-                node.range.at,
+                at,
                 f"expression of type '{range_}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",
             )
         return {node.first: first} | ({node.second: second} if node.second is not None else {})
 
-    def fold(self, node: Fold) -> Type:
-        variables = self.variables_of(node)
+    def fold(self, node: Fold, range_at: int | None = None) -> Type:
+        """``range_at`` is where its range is said to be, if not where it is."""
+        variables = self.variables_of(node, node.range.at if range_at is None else range_at)
         self.scopes.append(variables)
         test = BOOL if node.test is None else self.check(node.test)
         body = self.check(node.body)
@@ -339,7 +340,9 @@ class _Checker:
         target = self.check(node.target)
         value = types.optional_of(self.mapping.new())
         if not self.mapping.fits(target, value):
-            self.no_overload(node.at, "hasValue", [target], member=True)
+            of = self.mapping.resolved(target, closed=True)
+            for function in ("hasValue", "value"):  # what the macro is written with
+                self.no_overload(node.at, function, [of], member=True)
         self.scopes.append({node.name: self.mapping.resolved(value.parts[0])})
         body = self.check(node.body)
         self.scopes.pop()
@@ -349,7 +352,7 @@ class _Checker:
 
     def sort_by(self, node: SortBy) -> Type:
         fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)
-        keys = self.fold(fold)
+        keys = self.fold(fold, node.at)
         args = [self.types[node.target], keys]
         return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True)
 

@@ -8,9 +8,10 @@ from webhook.cel.check.format_literals import problem_of_format
 from webhook.cel.check.types import unwrapped
 from webhook.cel.errors import EvaluationError, Problem
 from webhook.cel.library.all import invoke
-from webhook.cel.run.access import checked_key
+from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.meter import Meter
+from webhook.cel.run.values import NOTHING
 from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, children
 from webhook.cel.syntax.places import place_of
 
@@ -99,24 +100,74 @@ def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
             yield entry.value.at, _mismatch(value, of_value)
 
 
-def _constant_of(node: Expr) -> Value:
-    """The value of a constant, however it is said to be dyn; an empty string for all else."""
+def _fault_of_index(node: Expr) -> str | None:
+    """Why a constant is the key of no map and the index of no list, however it is said to be dyn."""
     while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
         node = node.args[0]
-    return node.value if isinstance(node, Constant) else ""
+    if not _is_constant(node):
+        return None
+    match node:
+        case Constant():
+            of = go_type(node.value)
+        case ListOf():
+            of = "*types.baseList"
+        case MapOf():
+            of = "*types.baseMap"
+        case Call():
+            of = {"duration": "types.Duration", "timestamp": "types.Timestamp"}.get(
+                node.function, ""
+            )
+        case _:
+            of = ""
+    if not of or of in {"types.Bool", "types.Double", "types.Int", "types.String", "types.Uint"}:
+        return None
+    return f"invalid qualifier type: {of}"
+
+
+def _converted(node: Expr) -> Value:
+    """The value of conversions of a constant, as cel-go computes it ahead; NOTHING for all else."""
+    if isinstance(node, Constant):
+        return node.value
+    if not isinstance(node, Call) or node.target is not None or len(node.args) != 1:
+        return NOTHING
+    if node.function != "dyn" and node.function not in CONVERSIONS:
+        return NOTHING
+    found = _converted(node.args[0])
+    return (
+        found if found is NOTHING or node.function == "dyn" else CONVERSIONS[node.function](found)
+    )
+
+
+def _is_constant(node: Expr) -> bool:
+    """Whether cel-go knows a value before anything is evaluated."""
+    match node:
+        case Constant():
+            return True
+        case ListOf():
+            return not node.optional and all(map(_is_constant, node.items))
+        case MapOf():
+            return all(
+                not one.optional and _is_constant(one.key) and _is_constant(one.value)
+                for one in node.entries
+            )
+        case Call():
+            converts = node.function in CONVERSIONS and node.target is None
+            return converts and len(node.args) == 1 and isinstance(node.args[0], Constant)
+    return False
 
 
 def fault_of_constants(checked: Checked) -> str | None:
     """Why a conversion of a constant, or a constant pattern, has no value."""
-    for node, _ in _walk(checked.parsed.root):
+    # As cel-go plans it: operands before what they are operands of, from left to right.
+    for node, _ in reversed(list(_walk(checked.parsed.root))):
         if not isinstance(node, Call) or not node.args:
             continue
         try:
             if node.target is None and len(node.args) == 1 and node.function in CONVERSIONS:
-                if isinstance(node.args[0], Constant):
-                    CONVERSIONS[node.function](node.args[0].value)
-            elif node.function == "_[_]":
-                checked_key(_constant_of(node.args[1]))
+                _converted(node)
+            elif node.function in {"_[_]", "_[?_]"}:
+                if fault := _fault_of_index(node.args[1]):
+                    return fault
             elif node.function in {"find", "findAll", "matches"}:
                 pattern = node.args[0 if node.target is not None else -1]
                 if isinstance(pattern, Constant) and type(pattern.value) is str:

@@ -6,6 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+_SHOWN: Final = {
+    "*error*": "!error!",
+    "null_type": "null",
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Timestamp": "timestamp",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -20,8 +27,8 @@ class Type:
     message: bool = False
 
     def __str__(self) -> str:
-        """As error messages have it."""
-        name = "null" if self.name == "null_type" else self.name
+        """As error messages have it (cel-go, checker/format.go)."""
+        name = self.name if self.free else _SHOWN.get(self.name, self.name)
         if not self.parts:
             return name
         return f"{name}({', '.join(str(part) for part in self.parts)})"
@@ -29,7 +36,9 @@ class Type:
     @property
     def text(self) -> str:
         """As an environment tells it."""
-        return "null_type" if self.name == "null_type" else str(self)
+        if not self.parts:
+            return self.name
+        return f"{self.name}({', '.join(part.text for part in self.parts)})"
 
     @property
     def is_dyn(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
-from webhook.cel.run.equality import NO_OVERLOAD, compared, equal
-from webhook.cel.run.values import NONE, Optional
+from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, equal
+from webhook.cel.run.values import NONE, Duration, Optional, Uint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,22 +19,42 @@ if TYPE_CHECKING:
 
 
 def _order(one: Value, other: Value) -> int:
+    """What cannot be ordered stays where it is."""
     try:
         return compared("", one, other)
     except EvaluationError:
-        raise EvaluationError(NO_OVERLOAD) from None
+        return 0
+
+
+_ADDED: Final = frozenset({int, Uint, float, Duration})
+
+
+def _check_first(name: str, items: list[Value], types: frozenset[type]) -> None:
+    """The type of a list is its first item's: no other is asked which form of a function it has."""
+    if items and type(items[0]) not in types:
+        raise EvaluationError(f"{NO_OVERLOAD}: {name}(list)")
 
 
 @form("isSorted", list, charges=True)
 def is_sorted(meter: Meter, items: list[Value]) -> bool:
-    """Whether no item is less than the one before."""
+    """Whether no item is less than the one before; those of different types are as good as equal."""
+    _check_first("isSorted", items, ORDERED)
     meter.charge(len(items))
-    return all(_order(items[at - 1], items[at]) <= 0 for at in range(1, len(items)))
+    for at, item in enumerate(items):
+        if type(item) not in ORDERED:
+            raise EvaluationError(NO_OVERLOAD)
+        try:
+            if at and compared("", items[at - 1], item) > 0:
+                return False
+        except EvaluationError:
+            continue
+    return True
 
 
 @form("sum", list, charges=True)
 def total(meter: Meter, items: list[Value]) -> Value:
     """All items added; 0 where there are none."""
+    _check_first("sum", items, _ADDED)
     meter.charge(len(items))
     if not items:
         return 0
@@ -59,9 +79,12 @@ def greatest(meter: Meter, items: list[Value]) -> Value:
 def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
+    _check_first(name, items, ORDERED)
     meter.charge(len(items))
     found = items[0]
     for item in items[1:]:
+        if type(item) not in ORDERED:
+            raise EvaluationError(NO_OVERLOAD)
         if _order(found, item) == wanted:
             found = item
     return found
@@ -159,7 +182,7 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
         return items
     meter.charge(len(items) * 2)
     of = type(keys[0])
-    if of in {list, dict, type(None)}:
+    if of not in ORDERED:
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(key) is not of for key in keys):
         raise EvaluationError("list elements must have the same type")

@@ -164,7 +164,11 @@ def contains_ip(range_: Opaque, one: Opaque) -> bool:
 @form("containsIP", CIDR, str)
 def contains_ip_text(range_: Opaque, text: str) -> bool:
     """The same of an address as a text."""
-    return _has(range_, read_ip(text))
+    try:
+        address = read_ip(text)
+    except EvaluationError:  # Kubernetes tells nothing of what is wrong with it
+        raise EvaluationError("no such overload") from None
+    return _has(range_, address)
 
 
 @form("containsCIDR", CIDR, CIDR)
@@ -180,7 +184,7 @@ def contains_cidr_text(range_: Opaque, text: str) -> bool:
     return contains_cidr(range_, cidr(text))
 
 
-@form("ip", CIDR)
+@form(".ip", CIDR)
 def ip_of(range_: Opaque) -> Opaque:
     """The address that a range is written with."""
     return _ip(range_.value[0])

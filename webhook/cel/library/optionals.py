@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.texts import shown
+from webhook.cel.run.arithmetic import TIME_MIN
 from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ def of(value: Value) -> Optional:
 @form("optional.ofNonZeroValue", None)
 def of_non_zero(value: Value) -> Optional:
     """A value, unless it is its type's zero."""
-    if value is None or (type(value) in {Duration, Timestamp} and value.ns == 0):
+    if value is None or value in (Duration(0), Timestamp(TIME_MIN)):
         return NONE
-    if type(value) is Optional:
-        return NONE if value.value is NOTHING else Optional(value)
     sized = isinstance(value, (bool, int, float, str, bytes, list, dict))
     return NONE if sized and not value else Optional(value)
 
@@ -51,10 +49,18 @@ def value_of(value: Optional) -> Value:
 
 
 @form("optional.unwrap", list)
-@form("unwrapOpt", list)
 def unwrap(values: list[Value]) -> list[Value]:
     """The values that are there."""
-    for value in values:
-        if type(value) is not Optional:
-            raise EvaluationError(f"value {shown(value)} is not optional")
+    return _unwrapped("optional.unwrap", values)
+
+
+@form("unwrapOpt", list)
+def unwrap_of_list(values: list[Value]) -> list[Value]:
+    """The values of a list that are there."""
+    return _unwrapped("unwrapOpt", values)
+
+
+def _unwrapped(function: str, values: list[Value]) -> list[Value]:
+    if any(type(value) is not Optional for value in values):
+        raise EvaluationError(f"no such overload: {function}(list)")
     return [value.value for value in values if value.value is not NOTHING]

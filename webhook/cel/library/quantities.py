@@ -152,9 +152,13 @@ def as_integer(one: Opaque) -> int:
 
 @form("asApproximateFloat", NAME)
 def as_float(one: Opaque) -> float:
-    """The nearest double."""
+    """About the nearest double: Kubernetes multiplies the integer that it keeps."""
+    kept: Amount = one.value
     try:
-        return float(one.value.value)
+        unscaled = kept.value / Fraction(10) ** kept.scale
+        if kept.scale and not kept.is_large and unscaled.denominator == 1:
+            return float(unscaled.numerator) * float(10.0**kept.scale)
+        return float(kept.value)
     except OverflowError:
         return math.copysign(math.inf, one.value.value)
 
@@ -186,12 +190,13 @@ def is_less(one: Opaque, other: Opaque) -> bool:
 
 
 def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
-    added = Amount(Fraction(other)) if isinstance(other, int) else other.value
+    added = Amount(Fraction(other), "decimal") if isinstance(other, int) else other.value
+    form_ = one.form if one.value else added.form  # of nothing the form is the other's
     if not added.value:
-        return quantity(one)
+        return quantity(Amount(one.value, form_, one.scale, one.is_large))
     is_large = one.is_large or added.is_large
     scale = min(one.scale, added.scale) if one.value else added.scale
-    return quantity(Amount(one.value + sign * added.value, one.form, scale, is_large))
+    return quantity(Amount(one.value + sign * added.value, form_, scale, is_large))
 
 
 @form("add", NAME, NAME)

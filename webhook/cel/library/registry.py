@@ -52,8 +52,27 @@ def form(name: str, *operands: Operand, charges: bool = False) -> Callable[[_Run
     return register
 
 
+_SILENT: Final = frozenset({"contains", "endsWith", "matches", "startsWith"})
+_FINDERS: Final = frozenset({"find", "findAll"})
 _BARE: Final = frozenset({"size"})
-"""Functions that do not tell the types that they do not take."""
+_SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
+"""Functions that do not tell the types that they do not take, and of these some not even themselves."""
+
+_RECEIVERS: Final = frozenset({"string", "google.protobuf.Duration", "google.protobuf.Timestamp"})
+
+
+def _no_overload(name: str, args: tuple[Value, ...]) -> EvaluationError:
+    names = [type_name(arg) for arg in args]
+    if name in _FINDERS and (names[0] != "string" or names[1] == "string"):
+        return EvaluationError("no such overload")
+    if name in _SILENT or (name in _SORTS and names[0] in _RECEIVERS):
+        return EvaluationError("no such overload")
+    if name in _BARE or name in _SORTS:
+        return EvaluationError(f"no such overload: {name}")
+    if name == "flatten":
+        names = ["map(dyn, dyn)" if one == "map" else one for one in names]
+        return EvaluationError(f"no such overload: {names[0]}.flatten({', '.join(names[1:])})")
+    return EvaluationError(f"no such overload: {name.lstrip('.')}({', '.join(names)})")
 
 
 def invoke(meter: Meter, name: str, *args: Value) -> Value:
@@ -61,9 +80,7 @@ def invoke(meter: Meter, name: str, *args: Value) -> Value:
     for one in _FORMS.get((name, len(args)), ()):
         if one.takes(args):
             return one.run(meter, *args) if one.charges else one.run(*args)
-    if name in _BARE:
-        raise EvaluationError(f"no such overload: {name}")
-    raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")
+    raise _no_overload(name, args)
 
 
 def is_function(name: str, operands: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -14,11 +15,21 @@ from webhook.rego.go.strings import from_utf8, quote
 
 NAME: Final = "kubernetes.URL"
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
 
 def fault_of_request_uri(text: str) -> str | None:
     """Why Go's ``ParseRequestURI`` does not take a text; None where it does."""
     if not text:
         return 'parse "": empty url'
+    if (
+        text[0] not in "/:"
+        and text != "*"
+        and not _CONTROL.search(text)
+        and not _SCHEME.match(text)
+    ):
+        return f"parse {quote(text)}: invalid URI for request"
     # A fragment is none there: its mark is a character as any other.
     head = text.replace("#", "%23")
     try:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 
+_JSON_TYPES: Final = {
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "<nil>",
+}
+
 _GO_TYPES: Final = {
     "bool": "types.Bool",
     "int": "types.Int",
@@ -25,6 +31,12 @@ _GO_TYPES: Final = {
     "map": "*types.baseMap",
     "optional_type": "*types.Optional",
     "type": "*types.Type",
+    "kubernetes.NamedFormat": "cel.Format",
+    "kubernetes.Quantity": "cel.Quantity",
+    "kubernetes.Semver": "cel.Semver",
+    "kubernetes.URL": "cel.URL",
+    "net.CIDR": "cel.CIDR",
+    "net.IP": "cel.IP",
     "google.protobuf.Duration": "types.Duration",
     "google.protobuf.Timestamp": "types.Timestamp",
 }
@@ -48,14 +60,22 @@ def _position(key: Value) -> int:
         if key.is_integer():
             return int(key)
         raise EvaluationError(f"unsupported index value {shown(key)} in list")
-    raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+    if type(key) in KEYS:
+        raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+    raise _no_qualifier(key)
 
 
 def checked_key(key: Value) -> Value:
     """A key as a dict has it; raises for what no map has."""
     if type(key) not in KEYS:
-        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+        raise _no_qualifier(key)
     return key_of(key)
+
+
+def _no_qualifier(key: Value) -> EvaluationError:
+    """By its type in Go: that of a list, a map or null of an object's own JSON."""
+    found = _JSON_TYPES.get(type(key)) or go_type(key)
+    return EvaluationError(f"invalid qualifier type: {found}")
 
 
 def item(of: Value, key: Value) -> Value:
@@ -85,6 +105,7 @@ def found_item(of: Value, key: Value) -> Value:
         return of[at] if 0 <= at < len(of) else NOTHING
     if type(of) is Optional:
         return NOTHING if of.value is NOTHING else found_item(of.value, key)
+    checked_key(key)
     return NOTHING
 
 
@@ -114,7 +135,7 @@ def pairs_of(of: Value) -> list[tuple[Value, Value]]:
         return list(enumerate(of))
     if type(of) is dict:
         return list(of.items())
-    raise EvaluationError(f"got '{go_type(of)}', expected iterable type")
+    raise EvaluationError(f"unsupported comprehension range type: {go_type(of)}")
 
 
 def condition(value: Value) -> bool:
@@ -145,6 +166,6 @@ def _told(value: Value) -> str:
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
     """Put an entry into a map that has none of its key."""
     at = checked_key(key)
-    if at in into:
+    if at in into and at == at:  # noqa: PLR0124  # no NaN is another
         raise EvaluationError(f"insert failed: key {shown(key)} already exists")
     into[at] = value

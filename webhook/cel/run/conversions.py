@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run import times
-from webhook.cel.run.arithmetic import SECOND, duration, timestamp, within_int, within_uint
+from webhook.cel.run.arithmetic import SECOND, timestamp, within_int, within_uint
 from webhook.cel.run.texts import double_text, duration_text, timestamp_text
 from webhook.cel.run.values import (
     INT_MAX,
@@ -186,8 +186,9 @@ def to_duration(value: Value) -> Duration:
     """``duration(value)``."""
     if type(value) is Duration:
         return value
-    if type(value) is int:
-        return duration(value)
+    if type(value) is int:  # declared, and not there
+        text = "type conversion error from 'int' to 'google.protobuf.Duration'"
+        raise EvaluationError(text)
     if type(value) is str:
         found = times.read_duration(value)
         if found is None:

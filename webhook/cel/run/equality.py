@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NO_OVERLOAD: Final = "no such overload"
 
 _NUMBERS: Final = frozenset({int, Uint, float})
-_ORDERED: Final = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+ORDERED: Final = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
 
 
@@ -69,7 +69,7 @@ def no_overload(function: str, left: Value) -> EvaluationError:
 def compared(function: str, a: Value, b: Value) -> int:
     """-1, 0 or 1."""
     of_a, of_b = type(a), type(b)
-    if of_a not in _ORDERED:
+    if of_a not in ORDERED:
         raise no_overload(function, a)
     if of_a is not of_b and not (of_a in _NUMBERS and of_b in _NUMBERS):
         raise EvaluationError(NO_OVERLOAD)

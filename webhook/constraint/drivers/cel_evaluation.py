@@ -34,7 +34,9 @@ MESSAGE_BYTES_MAX: Final = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Validation:
+class CompiledValidation:
+    """What must be true, and what is told where it is not."""
+
     expression: Expression
     message: str
     message_expression: Expression | None
@@ -91,7 +93,7 @@ class CelEvaluator:
                     one.message_expression, f"{at}.messageExpression", STRING
                 )
             if expression is not None:
-                validations.append(_Validation(expression, one.message, message))
+                validations.append(CompiledValidation(expression, one.message, message))
         if compiler.faults:
             raise CompileError("compilation failed: " + "\n".join(compiler.faults))
         self._variables = variables
@@ -116,32 +118,65 @@ class CelEvaluator:
     def _evaluate(
         self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
     ) -> list[DriverViolation]:
-        composed = Composed(self._variables, given, parameters)
+        known = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+        # Nothing of the constraint but its parameters: equal ones are evaluated once.
+        composed = Composed(self._variables, given, {"spec": {"parameters": parameters}}, known)
         if self._conditions:
             # The namespace is not given to match conditions.
             within = {**composed.env, "namespaceObject": None}
             try:
-                if not _matches(self._conditions, within, Meter(MATCH_CONDITIONS_COST, look)):
+                if not conditions_hold(self._conditions, within, look):
                     return []
             except EvaluationError as error:
-                _pass_on(error)
                 return [DriverViolation(error.text, None)] if self._fails else []
-        found = []
-        meter = Meter(EXPRESSION_COST, look)
-        for one in self._validations:
-            try:
-                holds = one.expression.evaluate(composed.env, meter)
-            except EvaluationError as error:
-                _pass_on(error)
-                if self._fails:
-                    text = f"expression '{one.expression.source}' resulted in error: {error.text}"
-                    found.append(DriverViolation(text, None))
-                if type(error) is LimitError:
-                    break  # nothing is left for those that follow
-                continue
-            if holds is not True:
-                found.append(DriverViolation(_message(one, composed, meter), None))
-        return found
+        messages = violations(self._validations, composed, look, fails=self._fails)
+        return [DriverViolation(message, None) for message in messages]
+
+
+def conditions_hold(
+    conditions: Sequence[Expression], env: dict[str, Any], look: Callable[[], None] | None = None
+) -> bool:
+    """Whether all match conditions hold; one that does not makes up for errors in others.
+
+    Raises :class:`~webhook.cel.errors.EvaluationError`.
+    """
+    faults, meter = [], Meter(MATCH_CONDITIONS_COST, look)
+    for condition in conditions:
+        try:
+            if condition.evaluate(env, meter) is not True:
+                return False
+        except EvaluationError as error:
+            _pass_on(error)
+            faults.append(f"expression '{condition.source}' resulted in error: {error.text}")
+    if faults:
+        raise EvaluationError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return True
+
+
+def violations(
+    validations: Sequence[CompiledValidation],
+    composed: Composed,
+    look: Callable[[], None] | None = None,
+    *,
+    fails: bool,
+) -> list[str]:
+    """What the validations that fail say, and where a policy ``fails`` the errors of the others."""
+    found = []
+    meter = Meter(EXPRESSION_COST, look)
+    for one in validations:
+        try:
+            holds = one.expression.evaluate(composed.env, meter)
+        except EvaluationError as error:
+            _pass_on(error)
+            if fails:
+                text = f"expression '{one.expression.source}' resulted in error: {error.text}"
+                found.append(text)
+            if type(error) is LimitError:
+                break  # nothing is left for those that follow
+            continue
+        if holds is not True:
+            found.append(_message(one, composed, meter))
+    return found
 
 
 def _pass_on(error: EvaluationError) -> None:
@@ -150,23 +185,7 @@ def _pass_on(error: EvaluationError) -> None:
         raise error
 
 
-def _matches(conditions: Sequence[Expression], env: dict[str, Any], meter: Meter) -> bool:
-    """Whether all hold; one that does not makes up for errors in others."""
-    faults = []
-    for condition in conditions:
-        try:
-            if condition.evaluate(env, meter) is not True:
-                return False
-        except EvaluationError as error:
-            _pass_on(error)
-            text = f"expression '{condition.source}' resulted in error: {error.text}"
-            faults.append(text)
-    if faults:
-        raise EvaluationError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    return True
-
-
-def _message(one: _Validation, composed: Composed, meter: Meter) -> str:
+def _message(one: CompiledValidation, composed: Composed, meter: Meter) -> str:
     """What a validation that failed says."""
     message = ""
     if one.message_expression is not None:
@@ -185,12 +204,17 @@ class Composed:
     __slots__ = ("_found", "_given", "_variables", "env")
 
     def __init__(
-        self, variables: dict[str, Expression], given: dict[str, Any], parameters: Any
+        self,
+        variables: dict[str, Expression],
+        given: dict[str, Any],
+        params: Any,
+        known: dict[str, Any] | None = None,
     ) -> None:
+        """``params`` is what variables may read under that name; ``known`` are computed already."""
         self.env = {**given, "variables": self}
         self._variables = variables
-        self._given = {**self.env, "params": {"spec": {"parameters": parameters}}}
-        self._found: dict[str, Any] = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+        self._given = {**self.env, "params": params}
+        self._found: dict[str, Any] = {} if known is None else known
 
     def get(self, name: str, meter: Meter) -> Any:
         """The value of a variable."""

@@ -1,0 +1,1 @@
+"""Waddle's CEL beside Kubernetes' own validator."""

@@ -1,0 +1,284 @@
+"""Waddle's CEL beside Kubernetes' validator, template by template, and beside Rego.
+
+`python -m loadtest.cel.bench LIBRARY` evaluates each template of a library that has code in CEL on
+an object that it allows and on one that it denies: ours, and k8s.io/apiserver's validator (compiled
+once, objects decoded, as Gatekeeper's driver has it) in alternated rounds on one core. A case counts
+only where both decide the same. Then it compiles every expression, and reviews one Pod by twelve
+constraints whose templates have both languages, once by each. Ratios below 1 mean that ours, or CEL,
+needs less time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from loadtest.rego.cases import load_cases
+from tests.programs import build
+from webhook.cli.clients import new_client
+from webhook.constraint.drivers.cel_evaluation import CelEvaluator
+from webhook.constraint.drivers.cel_source import read_source
+from webhook.constraint.enforcement import WEBHOOK
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.review import AugmentedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from loadtest.rego.cases import Case, Json
+
+ENGINE: Final = "K8sNativeValidation"
+ROUND_SECONDS: Final = 0.05
+RESULTS: Final = Path(__file__).parent.parent / "results"
+CONSTRAINTS: Final = 12
+
+
+def cel_of(template: Json) -> Json | None:
+    """A template's source in CEL; None where it has none."""
+    (target,) = template["spec"]["targets"]
+    found = [one["source"] for one in target.get("code", ()) if one["engine"] == ENGINE]
+    return found[0] if found else None
+
+
+def policy_of(source: Json) -> Json:
+    """What the oracle is asked: the policy that Gatekeeper's driver makes of a source."""
+    variables = [
+        {"name": "anyObject", "expression": "object == null ? oldObject : object"},
+        {
+            "name": "params",
+            "expression": "!has(params.spec) ? null : "
+            "!has(params.spec.parameters) ? null : params.spec.parameters",
+        },
+        *source.get("variables", ()),
+    ]
+    return {"variables": variables, "validations": source["validations"]}
+
+
+class Oracle:
+    """The Go program that times Kubernetes' validator."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [build("cel-oracle")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"GOMAXPROCS": "1"},
+        )
+
+    def ask(self, question: Json) -> Json:
+        """The answer to a question."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        self._process.stdin.flush()
+        answer: Json = json.loads(self._process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        """End the program."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+
+
+def review_of(case: Case) -> Json:
+    """The case's request, whole: Kubernetes wants its resource."""
+    kind = case.review["kind"]
+    resource = {
+        "group": kind["group"],
+        "version": kind["version"],
+        "resource": f"{kind['kind'].lower()}s",
+    }
+    return {"resource": resource, "options": None, **case.review}
+
+
+def ours(case: Case, evaluator: CelEvaluator) -> Callable[[], tuple[float, list[str]]]:
+    """Microseconds of an evaluation in a round, and the messages found."""
+    review, parameters = review_of(case), case.input["parameters"]
+
+    def run() -> tuple[float, list[str]]:
+        count, started = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < ROUND_SECONDS:
+            for _ in range(20):
+                state = evaluator.begin(UNLIMITED, {})
+                found = list(evaluator.evaluate(parameters, review, state))
+            count += 20
+        return elapsed / count * 1e6, [one.msg for one in found]
+
+    return run
+
+
+def theirs(oracle: Oracle, case: Case, source: Json) -> Callable[[], tuple[float, list[str]]]:
+    """The same of Kubernetes' validator."""
+    question = {
+        "policy": policy_of(source),
+        "request": review_of(case),
+        "params": case.constraint,
+        "budget": 1_000_000,
+        "bench": ROUND_SECONDS,
+    }
+
+    def run() -> tuple[float, list[str]]:
+        answer = oracle.ask(question)
+        if answer.get("error"):
+            raise RuntimeError(f"{case.name}: {answer['error']}")
+        denied = [one["message"] for one in answer.get("decisions", ()) if one["action"] == "deny"]
+        return answer["eval_us"], denied
+
+    return run
+
+
+def time_case(oracle: Oracle, case: Case, source: Json, rounds: int) -> dict[str, Any]:
+    """Alternate both over one case; raises ValueError where they disagree."""
+    engines = {
+        "waddle": ours(case, CelEvaluator(read_source(source))),
+        "kubernetes": theirs(oracle, case, source),
+    }
+    found = {name: run()[1] for name, run in engines.items()}  # and warm
+    if found["waddle"] != found["kubernetes"]:
+        raise ValueError(f"{case.name}: messages differ: {found}")
+    times: dict[str, list[float]] = {name: [] for name in engines}
+    for _ in range(rounds):
+        for name, run in engines.items():
+            times[name].append(run()[0])
+    medians = {f"{name}_us": statistics.median(of) for name, of in times.items()}
+    ratio = medians["waddle_us"] / medians["kubernetes_us"]
+    return {"name": case.name, "violations": len(found["waddle"]), **medians, "ratio": ratio}
+
+
+def compile_times(sources: dict[str, Json], rounds: int) -> dict[str, Any]:
+    """Milliseconds of an expression (the dearest template's mean), and of a whole template."""
+    whole, each = {}, {}
+    for name, source in sources.items():
+        times = []
+        for _ in range(rounds):
+            started = time.perf_counter()
+            CelEvaluator(read_source(source))
+            times.append((time.perf_counter() - started) * 1e3)
+        expressions = len(source.get("variables", ())) + sum(
+            1 + bool(one.get("messageExpression")) for one in source["validations"]
+        )
+        whole[name] = statistics.median(times)
+        each[name] = whole[name] / expressions
+    dearest = max(whole, key=whole.__getitem__)
+    return {
+        "template_ms_max": whole[dearest],
+        "template_max": dearest,
+        "template_ms_median": statistics.median(whole.values()),
+        "expression_ms_max": max(each.values()),
+        "expression_ms_median": statistics.median(each.values()),
+    }
+
+
+def request_times(cases: Sequence[Case], rounds: int) -> dict[str, float]:
+    """CPU microseconds of a review by twelve constraints, by CEL and by Rego, alternated."""
+    pod = next(case.review["object"] for case in cases if case.review["kind"]["kind"] == "Pod")
+    chosen = [case for case in cases if case.review["kind"]["kind"] == "Pod"]
+    snapshots = {}
+    for language, native in (("cel", True), ("rego", False)):
+        client = new_client(native_validation=native)
+        for number in range(CONSTRAINTS):
+            case = chosen[number % len(chosen)]
+            client.add_template(case.template)
+            metadata = {**case.constraint["metadata"], "name": f"twelve-{number}"}
+            client.add_constraint({**case.constraint, "metadata": metadata})
+        snapshots[language] = client.snapshot
+    times: dict[str, list[float]] = {name: [] for name in snapshots}
+    for turn in range(rounds + 1):
+        for name, snapshot in snapshots.items():
+            count, started = 0, time.process_time()
+            while (elapsed := time.process_time() - started) < ROUND_SECONDS * 4:
+                for _ in range(20):
+                    snapshot.review(AugmentedObject(pod), enforcement_point=WEBHOOK)
+                count += 20
+            if turn:  # the first warms
+                times[name].append(elapsed / count * 1e6)
+    return {f"{name}_us": statistics.median(of) for name, of in times.items()}
+
+
+def report(timings: list[dict[str, Any]], figures: dict[str, Any]) -> None:
+    """Print a line for each case, then the figures that the goals speak of."""
+    print(f"{'case':56} {'n':>3} {'waddle µs':>10} {'validator µs':>13} {'ratio':>7}")
+    for one in timings:
+        print(
+            f"{one['name']:56} {one['violations']:3} {one['waddle_us']:10.1f} "
+            f"{one['kubernetes_us']:13.1f} {one['ratio']:7.4f}"
+        )
+    print(
+        f"validator: geometric mean {figures['geometric_mean']:.4f}, "
+        f"worst {figures['worst']:.4f} ({figures['worst_case']})"
+    )
+    compiled = figures["compile"]
+    print(
+        f"compile: an expression {compiled['expression_ms_median']:.2f} ms (median), "
+        f"{compiled['expression_ms_max']:.2f} ms (dearest template's mean); a template "
+        f"{compiled['template_ms_median']:.1f} ms (median), {compiled['template_ms_max']:.1f} ms "
+        f"({compiled['template_max']})"
+    )
+    twelve = figures["twelve_constraints"]
+    print(
+        f"a review by {CONSTRAINTS} constraints: CEL {twelve['cel_us']:.0f} µs, "
+        f"Rego {twelve['rego_us']:.0f} µs, ratio {twelve['ratio']:.3f}"
+    )
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}/cel.json")
+    arguments = parser.parse_args()
+    gc.set_threshold(5_000, 5, 800)  # as `waddle serve` has it
+    os.environ["WADDLE_CACHE"] = ""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core for both
+    cases = [
+        case
+        for case in load_cases(arguments.library)
+        if cel_of(case.template) and arguments.filter in case.name
+    ]
+    if not cases:
+        sys.exit(f"no templates in CEL in {arguments.library}")
+    oracle = Oracle()
+    try:
+        timings = [
+            time_case(oracle, case, cel_of(case.template) or {}, arguments.rounds) for case in cases
+        ]
+    finally:
+        oracle.close()
+    once = {case.name.split()[0]: case for case in cases}
+    sources = {name: cel_of(case.template) or {} for name, case in once.items()}
+    worst = max(timings, key=lambda one: one["ratio"])
+    twelve = request_times(list(once.values()), arguments.rounds)
+    figures = {
+        "geometric_mean": statistics.geometric_mean([one["ratio"] for one in timings]),
+        "worst": worst["ratio"],
+        "worst_case": worst["name"],
+        "compile": compile_times(sources, arguments.rounds),
+        "twelve_constraints": {**twelve, "ratio": twelve["cel_us"] / twelve["rego_us"]},
+    }
+    report(timings, figures)
+    if arguments.save:
+        RESULTS.mkdir(exist_ok=True)
+        document = {
+            "command": "make bench-cel",
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "python": platform.python_version(),
+            "figures": figures,
+            "cases": timings,
+        }
+        (RESULTS / "cel.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Random and composed expressions, to our CEL and to Kubernetes' own."""

@@ -1,0 +1,70 @@
+"""Ask both about random expressions for a while: ``python -m tests.differential.cel``.
+
+Differences are printed with what shows them, the smallest of each kind; 1 if there is any.
+"""
+
+import argparse
+import itertools
+import random
+import re
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.differential.cel.agreement import Question, compare, shown
+from tests.differential.cel.grammar import Grammar
+from tests.differential.cel.oracle import CelOracle
+from tests.programs import build
+
+EACH = 3
+"""Differences of one kind that are printed."""
+
+
+def questions(seed: int, *, strange: float = 0.06) -> Iterator[Question]:
+    """Expressions without end, of one seed."""
+    chance = random.Random(seed)
+    grammar = Grammar(chance, strange=strange)
+    while True:
+        yield Question(grammar.expression(chance.choice((1, 2, 2, 3, 3, 4))))
+
+
+def until(asked: Iterator[Question], seconds: float) -> Iterator[Question]:
+    """Those that are asked for so long."""
+    deadline = time.monotonic() + seconds
+    return itertools.takewhile(lambda _: time.monotonic() < deadline, asked)
+
+
+def main(arguments: list[str]) -> int:
+    """Ask, and print what differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential.cel")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--strange", type=float, default=0.06)
+    options = parser.parse_args(arguments)
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    counted: Counter[str] = Counter()
+    found: list[tuple[int, str]] = []
+    kinds: Counter[str] = Counter()
+
+    def report(question: Question, told: str) -> None:
+        kind = re.sub(r"\d+|'[^']*'", "", shown(told))[:80]
+        kinds[kind] += 1
+        if kinds[kind] <= EACH:
+            found.append((len(question.expression), f"{question.expression}\n    {shown(told)}"))
+
+    with CelOracle(build("cel-oracle")) as oracle:
+        asked = until(questions(seed, strange=options.strange), options.seconds)
+        compare(oracle, asked, report, counted)
+    for _, told in sorted(found):
+        print(f"==== {told}")
+    for what, count in counted.most_common():
+        print(f"{count} {what}")
+    print(f"{kinds.total()} differences of {len(kinds)} kinds")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,289 @@
+"""Expressions by chance, of a wanted type by the table of overloads; now and then of another."""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final
+
+from tests.differential.cel.values import PATHS
+from webhook.cel.check import types
+from webhook.cel.check.environment import Overload, functions
+from webhook.cel.check.types import Type
+
+SIMPLE: Final = (types.INT, types.STRING, types.BOOL, types.DOUBLE, types.UINT, types.DYN)
+PLAIN: Final = (types.INT, types.STRING, types.BOOL)
+
+LITERALS: Final[dict[str, tuple[str, ...]]] = {
+    "int": ("0", "1", "-1", "2", "7", "9223372036854775807", "-9223372036854775808", "0x1F"),
+    "uint": ("0u", "1u", "3u", "18446744073709551615u"),
+    "double": ("0.0", "1.0", "1.5", "-2.5", "1e300", "1e-3", "(0.0/0.0)", "(1.0/0.0)"),
+    "bool": ("true", "false"),
+    "string": (
+        "''", "'a'", "'abc'", "'12'", "'b'", "','", "'ä☃'", "'A-b'", "r'^a.*$'", "'%s-%d'", "'x y'",
+        "'10.0.0.1'", "'10.0.0.0/8'", "'1.2.3'", "'1h'", "'2024-01-01T00:00:00Z'", "'500m'", "'true'",
+        "'https://a.b/c?d=e'", "'dns1123Label'", "'%v'", "'%.2f|%x|%e'", "'UTC'", "'02:30'", "'a/b'",
+    ),
+    "bytes": ("b''", "b'abc'", "b'\\xff\\x00'"),
+    "null_type": ("null",),
+    "google.protobuf.Duration": ("duration('1h30m')", "duration('-5s')", "duration('0s')"),
+    "google.protobuf.Timestamp": (
+        "timestamp('2024-02-29T12:30:45Z')", "timestamp('1969-12-31T23:59:59.999+01:00')",
+        "timestamp(0)",
+    ),
+    "kubernetes.Quantity": ("quantity('1.5Gi')", "quantity('100m')", "quantity('-3')"),
+    "kubernetes.URL": ("url('https://u@h.example:80/p?q=1')", "url('/rel')"),
+    "kubernetes.Semver": ("semver('1.2.3')", "semver('2.0.0-rc.1')"),
+    "kubernetes.NamedFormat": ("format.dns1123Label()", "format.uuid()", "format.date()"),
+    "net.IP": ("ip('10.0.0.1')", "ip('::1')", "ip('2001:db8::1')"),
+    "net.CIDR": ("cidr('10.0.0.0/8')", "cidr('2001:db8::/32')"),
+}  # fmt: skip
+
+MACROS: Final = (
+    "all", "exists", "exists_one", "map", "map3", "filter", "all2", "exists2", "existsOne2",
+    "transformList", "transformList4", "transformMap", "transformMapEntry", "optMap", "optFlatMap",
+    "sortBy", "has",
+)  # fmt: skip
+
+
+@cache
+def overloads() -> tuple[tuple[str, Overload], ...]:
+    """Every overload that needs no authorizer."""
+    return tuple(
+        (name, one)
+        for name, listed in functions().items()
+        for one in listed
+        if not any("authorization" in str(of) for of in (*one.args, one.result))
+        and not name.startswith("@sort")
+    )
+
+
+def bound(free: Type, to: Type, known: dict[Type, Type]) -> bool:
+    """Whether an overload's type can be this one; what its parameters are then is added."""
+    if free.free:
+        return known.setdefault(free, to) == to
+    if free.is_dyn or to.is_dyn:
+        return free.is_dyn == to.is_dyn
+    return (
+        free.name == to.name
+        and len(free.parts) == len(to.parts)
+        and all(bound(one, other, known) for one, other in zip(free.parts, to.parts, strict=True))
+    )
+
+
+def filled(of: Type, known: dict[Type, Type]) -> Type:
+    """An overload's type with its parameters."""
+    if of.free:
+        return known[of]
+    return Type(of.name, tuple(filled(part, known) for part in of.parts), message=of.message)
+
+
+class Grammar:
+    """Makes expressions from one source of chance."""
+
+    def __init__(self, chance: random.Random, *, strange: float = 0.06) -> None:
+        """``strange`` is how often an operand is of another type than it should be."""
+        self.chance = chance
+        self.strange = strange
+        self.scope: list[tuple[str, Type]] = []
+        self.names = 0
+
+    def expression(self, depth: int) -> str:
+        """Any expression."""
+        return self.of(self.any_type(2), depth)
+
+    def any_type(self, depth: int) -> Type:
+        """A type, with parts."""
+        pick = self.chance.random()
+        if depth and pick < 0.12:
+            return types.list_of(self.any_type(depth - 1))
+        if depth and pick < 0.2:
+            return types.map_of(self.chance.choice(PLAIN), self.any_type(depth - 1))
+        if depth and pick < 0.26:
+            return types.optional_of(self.any_type(depth - 1))
+        if pick < 0.75:
+            return self.chance.choice(SIMPLE)
+        name = self.chance.choice(tuple(LITERALS))
+        return types.NULL if name == "null_type" else Type(name)
+
+    def of(self, wanted: Type, depth: int) -> str:
+        """An expression of a type, nearly always."""
+        chance = self.chance
+        if chance.random() < self.strange:
+            wanted = self.any_type(1)
+        if depth <= 0:
+            return self.leaf(wanted)
+        pick = chance.random()
+        if pick < 0.1:
+            return self.leaf(wanted)
+        if pick < 0.28:
+            made = self.macro(wanted, depth)
+            if made is not None:
+                return made
+        if pick < 0.34:
+            test, then, other = (self.of(one, depth - 1) for one in (types.BOOL, wanted, wanted))
+            return f"({test} ? {then} : {other})"
+        return self.call(wanted, depth)
+
+    # --- leaves -------------------------------------------------------------------------------
+
+    def leaf(self, wanted: Type) -> str:
+        """A literal, a variable, a field."""
+        chance = self.chance
+        fitting = [name for name, of in self.scope if of == wanted or of.is_dyn]
+        if fitting and chance.random() < 0.6:
+            name = chance.choice(fitting)
+            return name if chance.random() < 0.8 else f"dyn({name})"
+        if wanted.is_dyn or chance.random() < 0.15:
+            return self.field()
+        if wanted.name == "list":
+            items = [self.leaf(wanted.parts[0]) for _ in range(chance.randrange(4))]
+            return f"[{', '.join(items)}]"
+        if wanted.name == "map":
+            entries = (
+                f"{self.leaf(wanted.parts[0])}: {self.leaf(wanted.parts[1])}"
+                for _ in range(chance.randrange(3))
+            )
+            return f"{{{', '.join(entries)}}}"
+        if wanted.name == "optional_type":
+            part = self.leaf(wanted.parts[0])
+            return chance.choice(
+                (f"optional.of({part})", "optional.none()", f"optional.ofNonZeroValue({part})")
+            )
+        if wanted.name == "type":
+            return chance.choice(("int", "string", "type(1)", "list", "null_type"))
+        listed = LITERALS.get(wanted.name)
+        return chance.choice(listed) if listed else self.field()
+
+    def field(self) -> str:
+        """A field of a variable, there or not."""
+        chance = self.chance
+        root = chance.choices(tuple(PATHS), weights=(6, 4, 1, 1, 1))[0]
+        path = chance.choice(PATHS[root])
+        found = f"{root}.{path}"
+        pick = chance.random()
+        if pick < 0.06:
+            found = f"{root}.?{path}"
+        elif pick < 0.1:
+            found = f"{found}.x"
+        elif pick < 0.14:
+            found = f"{found}[0]"
+        elif pick < 0.18:
+            found = f"{found}['a']"
+        return found
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, wanted: Type, depth: int) -> str:
+        """A call of an overload that gives the type."""
+        listed = _fitting(wanted)
+        if not listed:
+            return self.leaf(wanted)
+        name, overload = self.chance.choice(listed)
+        known: dict[Type, Type] = {}
+        bound(overload.result, wanted, known)
+        for free in overload.free:
+            known.setdefault(free, self.chance.choice(SIMPLE))
+        args = [self.of(filled(one, known), depth - 1) for one in overload.args]
+        if name == "lists.range":  # of 2^63 the oracle would never make an end
+            args = [self.chance.choice(("0", "1", "3", "-1", "size(object.ints)"))]
+        return written(name, args, member=overload.member)
+
+    # --- macros -------------------------------------------------------------------------------
+
+    def macro(self, wanted: Type, depth: int) -> str | None:
+        """A macro that gives the type; None where there is none."""
+        chance = self.chance
+        if wanted.name == "bool":
+            kind = chance.choice(
+                ("all", "exists", "exists_one", "all2", "exists2", "existsOne2", "has")
+            )
+        elif wanted.name == "list":
+            kind = chance.choice(
+                ("map", "map3", "filter", "transformList", "transformList4", "sortBy")
+            )
+        elif wanted.name == "map":
+            kind = chance.choice(("transformMap", "transformMap4", "transformMapEntry"))
+        elif wanted.name == "optional_type":
+            kind = chance.choice(("optMap", "optFlatMap", "select"))
+        else:
+            return None
+        return self._macro(kind, wanted, depth - 1)
+
+    def _macro(self, kind: str, wanted: Type, depth: int) -> str:
+        chance = self.chance
+        if kind == "has":
+            return f"has({self.field().split('[')[0].split('.?')[0]}.{chance.choice('axs')})"
+        if kind == "select":
+            return f"{self.of(types.DYN, depth)}.?{chance.choice(('a', 'x', 'app', 'i'))}"
+        item = chance.choice(SIMPLE)
+        if kind in {"filter", "sortBy"}:
+            item = wanted.parts[0]
+        if kind in {"optMap", "optFlatMap"}:
+            target = self.of(types.optional_of(item), depth)
+            result = wanted if kind == "optFlatMap" else wanted.parts[0]
+            return f"{target}.{kind}({self._bound([item], lambda: self.of(result, depth))})"
+        over_map = chance.random() < 0.3 and kind not in {"filter", "sortBy"}
+        key = chance.choice(PLAIN)
+        of = types.map_of(key, item) if over_map else types.list_of(item)
+        if chance.random() < 0.35:
+            of = types.DYN
+            key = item = types.DYN
+        target = self.of(of, depth)
+        one = [key if over_map else item]
+        two = [key if over_map else types.INT, item]
+        test = lambda: self.of(types.BOOL, depth)  # noqa: E731
+        part = wanted.parts[-1] if wanted.parts else types.BOOL
+        value = lambda: self.of(part, depth)  # noqa: E731
+        match kind:
+            case "all" | "exists" | "exists_one" | "filter":
+                within = self._bound(one, test)
+            case "all2" | "exists2" | "existsOne2":
+                within = self._bound(two, test)
+            case "map":
+                within = self._bound(one, value)
+            case "map3":
+                within = self._bound(one, test, value)
+            case "sortBy":
+                within = self._bound(one, lambda: self.of(chance.choice(PLAIN), depth))
+            case "transformList" | "transformMap":
+                within = self._bound(two, value)
+            case "transformList4" | "transformMap4":
+                within = self._bound(two, test, value)
+            case _:
+                entry = lambda: f"{{{self.of(wanted.parts[0], depth)}: {value()}}}"  # noqa: E731
+                within = self._bound(two, entry)
+        return f"{target}.{kind.rstrip('234')}({within})"
+
+    def _bound(self, of: Sequence[Type], *bodies: Callable[[], str]) -> str:
+        """Names and bodies that may use them."""
+        names = []
+        for one in of:
+            self.names += 1
+            names.append((f"v{self.names}", one))
+        self.scope += names
+        made = [body() for body in bodies]
+        del self.scope[len(self.scope) - len(names) :]
+        return ", ".join([*(name for name, _ in names), *made])
+
+
+@cache
+def _fitting(wanted: Type) -> tuple[tuple[str, Overload], ...]:
+    return tuple((name, one) for name, one in overloads() if bound(one.result, wanted, {}))
+
+
+_OPERATORS: Final = {
+    "_[?_]": "{}[?{}]", "_[_]": "{}[{}]", "!_": "!({})", "-_": "-({})", "@in": "({} in {})",
+    "_?_:_": "({} ? {} : {})",
+}  # fmt: skip
+
+
+def written(name: str, args: Sequence[str], *, member: bool) -> str:
+    """A call as a policy writes it."""
+    if name in _OPERATORS:
+        return _OPERATORS[name].format(*args)
+    if name.startswith("_") and name.endswith("_"):
+        return f"({args[0]} {name.strip('_')} {args[1]})"
+    if member:
+        target = args[0] if not args[0].startswith("-") else f"({args[0]})"
+        return f"{target}.{name}({', '.join(args[1:])})"
+    return f"{name}({', '.join(args)})"

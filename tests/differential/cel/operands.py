@@ -1,0 +1,43 @@
+"""Every overload with every operand of every kind of JSON, known to nobody before it is run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.differential.cel.grammar import LITERALS, filled, overloads, written
+from webhook.cel.check import types
+from webhook.cel.check.types import Type
+
+KINDS: Final = (
+    "object.i", "object.d", "object.s", "object.num", "object.t", "object['null']", "object.ints",
+    "object.strs", "object.m",
+)  # fmt: skip
+
+_RIGHT: Final = {
+    "int": "1", "string": "'ab'", "bool": "true", "double": "1.5", "uint": "1u", "dyn": "1",
+}  # fmt: skip
+
+
+def right(of: Type) -> str:
+    """An operand of a type."""
+    match of.name:
+        case "list":
+            return f"[{right(of.parts[0])}]"
+        case "map":
+            return f"{{{right(of.parts[0])}: {right(of.parts[1])}}}"
+        case "optional_type":
+            return f"optional.of({right(of.parts[0])})"
+        case "type":
+            return "int"
+    return _RIGHT.get(of.name) or LITERALS[of.name][0]
+
+
+def calls() -> Iterator[str]:
+    """Each overload as it should be, and with each operand in turn of each kind."""
+    for name, overload in overloads():
+        known = dict.fromkeys(overload.free, types.INT)
+        args = [f"dyn({right(filled(one, known))})" for one in overload.args]
+        yield written(name, args, member=overload.member)
+        for at in range(len(args)):
+            for kind in KINDS:
+                changed = [*args[:at], kind, *args[at + 1 :]]
+                yield written(name, changed, member=overload.member)

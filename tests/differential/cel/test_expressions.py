@@ -1,0 +1,36 @@
+"""Expressions by chance and by table, to our CEL and to Kubernetes' own: the same, word for word."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differential.cel.agreement import Question, compare, shown
+from tests.differential.cel.operands import calls
+from tests.differential.cel.oracle import CelOracle
+from tests.programs import Programs
+
+
+@pytest.fixture(scope="module")
+def oracle(program: Programs) -> Iterator[CelOracle]:
+    """Kubernetes' CEL."""
+    with CelOracle(program("cel-oracle")) as running:
+        yield running
+
+
+def differences(oracle: CelOracle, asked: Iterator[Question]) -> tuple[list[str], Counter[str]]:
+    """What differs, and what was asked."""
+    found: list[str] = []
+    counted: Counter[str] = Counter()
+    compare(
+        oracle, asked, lambda one, told: found.append(f"{one.expression}: {shown(told)}"), counted
+    )
+    return found, counted
+
+
+def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
+    """Each overload as it should be, and with each operand in turn a wrong one."""
+    found, counted = differences(oracle, map(Question, dict.fromkeys(calls())))
+    assert found == []
+    assert counted["eval"] > 2000
+    assert counted["value"] > 500

@@ -1,0 +1,113 @@
+"""``waddle check --vap``: whether generated policies say what the webhook says."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"hostNetwork": True, "containers": []},
+}
+
+
+def policies(tmp_path, **source):
+    """A file with a template in CEL, its constraint and a Pod."""
+    target = {
+        "target": "admission.k8s.gatekeeper.sh",
+        "code": [{"engine": "K8sNativeValidation", "source": source}],
+    }
+    template = {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "k8snative"},
+        "spec": {"crd": {"spec": {"names": {"kind": "K8sNative"}}}, "targets": [target]},
+    }
+    constraint = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "K8sNative",
+        "metadata": {"name": "one"},
+        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}},
+    }
+    file = tmp_path / "policies.yaml"
+    file.write_text(yaml.safe_dump_all([template, constraint, POD]))
+    return file
+
+
+@pytest.mark.parametrize("mode", ["template", "constraint"])
+def test_policies_that_say_the_same_are_fine(tmp_path, mode):
+    file = policies(
+        tmp_path,
+        validations=[{"expression": "!has(object.spec.hostNetwork)", "message": "no"}],
+    )
+    run = waddle("check", "-f", file, "--vap", mode, "-o", "json")
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)["generated"]
+    assert found == {"compared": 2, "leftToTheWebhook": 0, "without": {}, "differences": []}
+
+
+def test_a_difference_is_told_with_what_each_says_and_is_a_no(tmp_path):
+    file = policies(
+        tmp_path,
+        variables=[{"name": "who", "expression": "params.metadata.name"}],
+        validations=[
+            {"expression": "variables.who == ''", "messageExpression": "'by ' + variables.who"}
+        ],
+    )
+    run = waddle("check", "-f", file, "--vap", "template")
+    assert run.returncode == 1
+    assert "2 verdicts of generated policies, 2 differ" in run.stdout
+    assert "K8sNative/one: CREATE Pod shop/web" in run.stdout
+    assert "policy: by one" in run.stdout
+
+
+def test_errors_that_a_policy_leaves_to_the_webhook_are_counted_and_no_difference(tmp_path):
+    file = policies(tmp_path, validations=[{"expression": "object.spec.missing == 1"}])
+    run = waddle("check", "-f", file, "--vap", "template", "-o", "json")
+    assert run.returncode == 0
+    assert json.loads(run.stdout)["generated"]["leftToTheWebhook"] == 2
+    run = waddle("check", "-f", file, "--vap", "constraint", "-o", "json")
+    found = json.loads(run.stdout)["generated"]
+    assert (found["leftToTheWebhook"], found["differences"]) == (0, [])
+
+
+def test_a_template_that_no_policy_can_say_is_named_with_the_reason(tmp_path):
+    file = policies(
+        tmp_path,
+        matchCondition=[{"name": "m", "expression": "variables.anyObject != null"}],
+        validations=[{"expression": "true"}],
+    )
+    run = waddle("check", "-f", file, "--vap", "template")
+    assert run.returncode == 0
+    assert "k8snative has none: its match condition m reads variables" in run.stdout
+
+
+def test_recorded_decisions_are_asked_about_too(tmp_path):
+    file = policies(
+        tmp_path,
+        validations=[{"expression": "!has(object.spec.hostNetwork)", "message": "no"}],
+    )
+    record = {
+        "eventType": "decision",
+        "enforcementPoint": "validation.gatekeeper.sh",
+        "constraintsEvaluated": 1,
+        "verdict": "deny",
+        "operation": "UPDATE",
+        "resourceGroup": "",
+        "resourceAPIVersion": "v1",
+        "resourceKind": "Pod",
+        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        "resourceName": "web",
+        "resourceNamespace": "shop",
+        "object": POD,
+        "oldObject": POD,
+        "results": [],
+    }
+    records = tmp_path / "records.jsonl"
+    records.write_text(json.dumps(record) + "\n")
+    run = waddle("check", "-f", file, "--vap", "template", "--decisions", records, "-o", "json")
+    assert json.loads(run.stdout)["generated"]["compared"] == 3, run.stderr

@@ -1,0 +1,303 @@
+"""Which policies and bindings there are for which templates and constraints."""
+
+from typing import Any
+
+from webhook.generation.plan import NO_ENGINE, Enforced, Options, Planner
+from webhook.generation.policy import constraint_name
+from webhook.generation.scope import PolicyScope, exempted_patterns, scope_of
+
+CONFIGURATION = {
+    "webhooks": [
+        {"name": "check-ignore-label.gatekeeper.sh", "rules": []},
+        {
+            "name": "validation.gatekeeper.sh",
+            "matchPolicy": "Exact",
+            "namespaceSelector": {"matchLabels": {"a": "b"}},
+            "matchConditions": [{"name": "no-leases", "expression": "true"}],
+            "rules": [
+                {
+                    "apiGroups": ["*"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE", "DELETE"],
+                    "resources": ["*", "pods/exec"],
+                    "scope": "Namespaced",
+                }
+            ],
+        },
+    ]
+}
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def template(name="Named", operations=(), **source: Any) -> dict[str, Any]:
+    """A template in CEL."""
+    source = {"validations": [{"expression": "true", "message": "no"}], **source}
+    target = {
+        "target": "admission.k8s.gatekeeper.sh",
+        "code": [{"engine": "K8sNativeValidation", "source": source}],
+    }
+    if operations:
+        target["operations"] = list(operations)
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": name.lower(), "uid": "t-uid", "generation": 3},
+        "spec": {
+            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": ANY}}},
+            "targets": [target],
+        },
+    }
+
+
+def constraint(name="one", kind="Named", **spec: Any) -> dict[str, Any]:
+    """A constraint of it."""
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name, "uid": "c-uid", "generation": 2},
+        "spec": spec,
+    }
+
+
+def plan_of(
+    of_template, *of_constraints, options=None, scope=None, action="deny", waits=lambda _: ""
+):
+    planner = Planner(options or Options(), "v1")
+    templates = {} if of_template is None else {of_template["metadata"]["name"]: of_template}
+    constraints = {
+        (one["kind"], one["metadata"]["name"]): Enforced(one, action) for one in of_constraints
+    }
+    return planner.plan(templates, constraints, scope or PolicyScope(), waits)
+
+
+def test_a_template_and_its_constraint_have_gatekeeper_s_policy_and_binding():
+    made = plan_of(
+        template(
+            variables=[{"name": "v", "expression": "params.spec"}],
+            matchCondition=[{"name": "mine", "expression": "true"}],
+        ),
+        constraint(
+            match={
+                "labelSelector": {"matchLabels": {"x": "y"}},
+                "namespaceSelector": {"matchLabels": {"n": "m"}},
+            }
+        ),
+        scope=scope_of(CONFIGURATION, excluded=["kube-*"], exempted=["waddle-system"]),
+    )
+    assert list(made.policies) == ["gatekeeper-named"]
+    policy = made.policies["gatekeeper-named"]
+    assert policy["metadata"] == {
+        "name": "gatekeeper-named",
+        "ownerReferences": [
+            {
+                "apiVersion": "templates.gatekeeper.sh/v1",
+                "kind": "ConstraintTemplate",
+                "name": "named",
+                "uid": "t-uid",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    spec = policy["spec"]
+    assert spec["paramKind"] == {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Named",
+    }
+    assert [one["name"] for one in spec["variables"]] == ["anyObject", "params", "v"]
+    assert [one["name"] for one in spec["matchConditions"]] == [
+        "mine",
+        "gatekeeper_internal_match_excluded_namespaces",
+        "gatekeeper_internal_match_namespaces",
+        "gatekeeper_internal_match_name",
+        "gatekeeper_internal_match_kinds",
+        "gatekeeper_internal_match_global_excluded_namespaces",
+        "gatekeeper_internal_match_global_exempted_namespaces",
+        "no-leases",
+    ]
+    assert spec["validations"] == [{"expression": "true", "message": "no"}]
+    assert spec["matchConstraints"] == {
+        "matchPolicy": "Exact",
+        "namespaceSelector": {"matchLabels": {"a": "b"}},
+        "objectSelector": {},
+        "resourceRules": CONFIGURATION["webhooks"][1]["rules"],
+    }
+    assert list(made.bindings) == ["gatekeeper-named-one"]
+    assert made.bindings["gatekeeper-named-one"]["spec"] == {
+        "policyName": "gatekeeper-named",
+        "paramRef": {"name": "one", "parameterNotFoundAction": "Allow"},
+        "matchResources": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {"matchLabels": {"n": "m"}},
+            "objectSelector": {"matchLabels": {"x": "y"}},
+        },
+        "validationActions": ["Deny"],
+    }
+    owner = made.bindings["gatekeeper-named-one"]["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Named", "c-uid", True)
+
+
+def test_no_policy_that_reads_parameters_fails_closed():
+    """What it is about would be refused while the API server does not serve the constraints' kind."""
+    for failure_policy in ("Fail", "Ignore", None):
+        source = {} if failure_policy is None else {"failurePolicy": failure_policy}
+        made = plan_of(template(**source), constraint())
+        spec = made.policies["gatekeeper-named"]["spec"]
+        assert spec["paramKind"]
+        assert spec["failurePolicy"] == "Ignore"
+        told = made.templates["named"].warning
+        assert ("fails closed" in told) is (failure_policy == "Fail")
+
+
+def test_a_policy_of_one_constraint_has_its_parameters_in_it_and_may_fail_closed():
+    options = Options(alone=True)
+    given = constraint(match={"namespaces": ["a"]}, parameters={"labels": ["x", 1]})
+    for failure_policy, wanted in (("Fail", "Fail"), ("Ignore", "Ignore"), (None, "Fail")):
+        source = {} if failure_policy is None else {"failurePolicy": failure_policy}
+        made = plan_of(template(**source), given, options=options, waits=lambda _: "waiting")
+        assert list(made.policies) == list(made.bindings) == ["gatekeeper-named-one"]
+        spec = made.policies["gatekeeper-named-one"]["spec"]
+        assert "paramKind" not in spec
+        assert spec["failurePolicy"] == wanted
+        assert spec["variables"][1]["expression"] == ('dyn({"labels": dyn([dyn("x"), dyn(1)])})')
+        bound = made.bindings["gatekeeper-named-one"]["spec"]
+        assert bound["policyName"] == "gatekeeper-named-one"
+        assert "paramRef" not in bound
+
+
+def test_what_a_policy_of_one_constraint_cannot_say_is_told():
+    source = {"variables": [{"name": "v", "expression": "params.spec.match"}]}
+    made = plan_of(template(**source), constraint(), options=Options(alone=True))
+    assert made.policies == made.bindings == {}
+    assert "v reads the constraint as params" in made.constraints["Named", "one"].error
+
+
+def test_match_conditions_that_read_variables_are_told_and_not_generated():
+    source = {"matchCondition": [{"name": "m", "expression": "variables.anyObject != null"}]}
+    made = plan_of(template(**source), constraint())
+    assert made.policies == made.bindings == {}
+    assert "match condition m reads variables" in made.templates["named"].error
+    assert "match condition m reads variables" in made.constraints["Named", "one"].error
+
+
+def test_whether_a_template_has_a_policy_is_its_own_word_before_the_flag_s():
+    assert plan_of(template(), options=Options(policies=False)).policies == {}
+    assert plan_of(template(generateVAP=True), options=Options(policies=False)).policies
+    assert plan_of(template(generateVAP=False)).policies == {}
+
+
+def test_a_constraint_has_a_binding_by_default_or_where_it_names_the_enforcement_point():
+    no = Options(bindings=False)
+    assert plan_of(template(), constraint(), options=no).bindings == {}
+    scoped = constraint(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[
+            {"action": "warn", "enforcementPoints": [{"name": "vap.k8s.io"}]},
+            {"action": "dryrun", "enforcementPoints": [{"name": "*"}]},
+            {"action": "deny", "enforcementPoints": [{"name": "audit.gatekeeper.sh"}]},
+        ],
+    )
+    found = plan_of(template(), scoped, options=no, action="scoped").bindings
+    assert found["gatekeeper-named-one"]["spec"]["validationActions"] == ["Audit", "Warn"]
+    elsewhere = {**scoped, "spec": {**scoped["spec"]}}
+    elsewhere["spec"]["scopedEnforcementActions"] = scoped["spec"]["scopedEnforcementActions"][2:]
+    assert plan_of(template(), elsewhere, action="scoped").bindings == {}
+
+
+def test_actions_are_kubernetes_own_and_a_warning_beside_a_denial_is_left_out():
+    for action, wanted in (("deny", "Deny"), ("warn", "Warn"), ("dryrun", "Audit")):
+        found = plan_of(template(), constraint(), action=action).bindings
+        assert found["gatekeeper-named-one"]["spec"]["validationActions"] == [wanted]
+    points = [{"name": "vap.k8s.io"}]
+    both = constraint(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[
+            {"action": "warn", "enforcementPoints": points},
+            {"action": "deny", "enforcementPoints": points},
+        ],
+    )
+    found = plan_of(template(), both, action="scoped").bindings
+    assert found["gatekeeper-named-one"]["spec"]["validationActions"] == ["Deny"]
+    made = plan_of(template(), constraint(), action="whatever")
+    assert made.bindings == {}
+    assert "unrecognized enforcement action whatever" in made.constraints["Named", "one"].error
+
+
+def test_scope_is_a_rule_of_the_binding_and_generated_resources_have_none():
+    for scope in ("Cluster", "Namespaced"):
+        found = plan_of(template(), constraint(match={"scope": scope})).bindings
+        rules = found["gatekeeper-named-one"]["spec"]["matchResources"]["resourceRules"]
+        assert [rule["scope"] for rule in rules] == [scope]
+    for source in ("All", "Original"):
+        assert plan_of(template(), constraint(match={"source": source})).bindings
+    made = plan_of(template(), constraint(match={"source": "Generated"}))
+    assert made.bindings == {}
+    assert "generated resources" in made.constraints["Named", "one"].error
+
+
+def test_operations_are_those_that_webhook_and_template_have_in_common():
+    scope = scope_of(CONFIGURATION)
+
+    def rules(*operations):
+        found = plan_of(template(operations=operations), scope=scope)
+        made = found.templates["named"]
+        if made.error:
+            return made.error
+        spec = found.policies["gatekeeper-named"]["spec"]
+        return spec["matchConstraints"]["resourceRules"][0]["operations"], made.warning
+
+    assert rules() == (["CREATE", "UPDATE", "DELETE"], "")
+    assert rules("UPDATE", "CREATE") == (["CREATE", "UPDATE"], "")
+    assert rules("*")[0] == ["CREATE", "UPDATE", "DELETE"]
+    assert "mismatch" in rules("DELETE", "CONNECT")[1]
+    assert rules("CONNECT") == "no matching operations between webhook and constraint template"
+
+
+def test_a_binding_waits_until_constraints_of_its_kind_have_been_served_for_a_while():
+    made = plan_of(template(), constraint(), waits=lambda name: f"waiting for {name}")
+    assert made.policies
+    assert made.bindings == {}
+    assert made.constraints["Named", "one"].waiting == "waiting for named"
+
+
+def test_of_rego_nothing_is_made_and_nothing_is_told_unless_it_was_asked_for():
+    rego = template()
+    rego["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "rego": "package a"}]
+    made = plan_of(rego, constraint())
+    assert (made.policies, made.bindings, made.templates, made.constraints) == ({}, {}, {}, {})
+    scoped = constraint(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[
+            {"action": "deny", "enforcementPoints": [{"name": "vap.k8s.io"}]}
+        ],
+    )
+    assert plan_of(rego, scoped, action="scoped").constraints["Named", "one"].error == NO_ENGINE
+
+
+def test_what_did_not_change_is_the_same_object_in_the_next_plan():
+    planner, scope = Planner(Options(), "v1"), PolicyScope()
+    of_template, of_constraint = template(), constraint()
+    templates = {"named": of_template}
+
+    def plan(action="deny", of=scope):
+        given = {("Named", "one"): Enforced(of_constraint, action)}
+        return planner.plan(templates, given, of, lambda _: "")
+
+    first, second = plan(), plan()
+    assert second.policies["gatekeeper-named"] is first.policies["gatekeeper-named"]
+    assert second.bindings["gatekeeper-named-one"] is first.bindings["gatekeeper-named-one"]
+    assert plan("warn").bindings["gatekeeper-named-one"]["spec"]["validationActions"] == ["Warn"]
+    other = scope_of(CONFIGURATION)
+    assert plan(of=other).policies["gatekeeper-named"] != first.policies["gatekeeper-named"]
+
+
+def test_a_name_that_is_too_long_is_cut_and_told_apart_by_a_digest():
+    assert constraint_name("K8sThing", "a") == "gatekeeper-k8sthing-a"
+    one, other = (constraint_name("K8sThing", "a" * 250 + end) for end in "xy")
+    assert len(one) == len(other) == 253
+    assert one != other
+
+
+def test_flags_that_exempt_namespaces_are_patterns():
+    assert exempted_patterns(["a"], ["b-"], ["-c"]) == ("a", "b-*", "*-c")

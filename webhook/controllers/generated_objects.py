@@ -1,0 +1,112 @@
+"""Generated policies and bindings, compared with those in the cluster.
+
+Every replica with ``--operation=generate`` compares and writes them; so does a Gatekeeper beside
+us, and so do replicas of another release while one is rolled out. Who has put the same object right
+a few times within a while lets it be for the rest of that while: two that disagree must not write
+for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import objects_of
+from webhook.constraint import constraint as constraints
+from webhook.constraint.template import GROUP as TEMPLATES_GROUP
+from webhook.constraint.template import KIND as TEMPLATE_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from webhook.api.shapes import Json
+
+REWRITES_MAX: Final = 3
+"""How often an object that somebody else changed is put right within :data:`WHILE_SECONDS`."""
+
+WHILE_SECONDS: Final = 600.0
+
+_OURS: Final = frozenset(
+    {
+        "auditAnnotations",
+        "excludeResourceRules",
+        "matchConditions",
+        "message",
+        "messageExpression",
+        "paramKind",
+        "paramRef",
+        "resourceRules",
+        "variables",
+    }
+)
+"""Fields that are right only where we have them too; any other may be a default that a later API
+server fills in."""
+
+
+def says_the_same(wanted: Any, current: Any) -> bool:
+    """Whether a current value has all that is wanted, and of what we decide nothing else."""
+    if isinstance(wanted, dict) and isinstance(current, dict):
+        return all(
+            name in current and says_the_same(value, current[name])
+            for name, value in wanted.items()
+        ) and not any(name in _OURS and name not in wanted for name in current)
+    if isinstance(wanted, list) and isinstance(current, list):
+        return len(wanted) == len(current) and all(map(says_the_same, wanted, current))
+    return bool(wanted == current)
+
+
+def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The reference to the object's controller; empty where it has none."""
+    owners = objects_of(document["metadata"].get("ownerReferences"))
+    return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def is_owned_by(document: Mapping[str, Any], uids: Collection[str]) -> bool:
+    """Whether an object's controller is a template or constraint with one of these UIDs."""
+    owner = owner_of(document)
+    group = str(owner.get("apiVersion", "")).partition("/")[0]
+    known = (group == TEMPLATES_GROUP and owner.get("kind") == TEMPLATE_KIND) or (
+        group == constraints.GROUP
+    )
+    return known and owner.get("uid") in uids
+
+
+class Rewrites:
+    """The overlay of generated objects, which yields to who keeps writing them otherwise."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._times: dict[str, tuple[Json, deque[float]]] = {}
+
+    def __call__(self, wanted: Json, current: Json) -> Json | None:
+        """The object to write instead of the current one; None to leave it as it is."""
+        if not self.differs(wanted, current) or self.foreign(wanted, current):
+            return None
+        name = wanted["metadata"]["name"]
+        document, times = self._times.get(name, (wanted, deque[float]()))
+        if document is not wanted:
+            times = deque()
+        now = self._clock()
+        while times and now - times[0] > WHILE_SECONDS:
+            times.popleft()
+        if len(times) >= REWRITES_MAX:
+            return None
+        times.append(now)
+        self._times[name] = wanted, times
+        return {**current, "spec": wanted["spec"]}
+
+    def yields(self, name: str) -> bool:
+        """Whether an object is let be, since others keep writing it otherwise."""
+        _, times = self._times.get(name, (None, ()))
+        return len(times) >= REWRITES_MAX
+
+    @staticmethod
+    def differs(wanted: Json, current: Json) -> bool:
+        """Whether an object is not as it should be."""
+        return not says_the_same(wanted["spec"], current.get("spec"))
+
+    @staticmethod
+    def foreign(wanted: Json, current: Json) -> bool:
+        """Whether an object is another's: no template or constraint of this UID controls it."""
+        return bool(owner_of(current).get("uid") != owner_of(wanted)["uid"])

@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies and bindings, made of templates and constraints in CEL."""

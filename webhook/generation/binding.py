@@ -1,0 +1,90 @@
+"""A constraint as a ValidatingAdmissionPolicyBinding.
+
+Gatekeeper's, with what it leaves out: ``match.scope`` is a rule of the binding's own, and a
+constraint that is for generated resources alone has no binding, since no request is about those.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.enforcement import VAP, points_of
+from webhook.generation.policy import (
+    NotExpressibleError,
+    constraint_name,
+    document,
+    template_policy_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.shapes import Json
+
+BINDING: Final = "ValidatingAdmissionPolicyBinding"
+
+_ACTIONS: Final = {"deny": "Deny", "warn": "Warn", "dryrun": "Audit"}
+_SCOPES: Final = frozenset({"Cluster", "Namespaced"})
+
+
+def vap_actions(constraint: Mapping[str, Any], action: str, *, by_default: bool) -> tuple[str, ...]:
+    """What a constraint does in the API server itself; nothing where it has no part there.
+
+    ``action`` is the enforcement action in force. Raises
+    :class:`~webhook.constraint.errors.InvalidConstraint`.
+    """
+    if action == "scoped":
+        return points_of(constraint, (VAP,)).get(VAP, ())
+    return (action,) if by_default else ()
+
+
+def binding(
+    constraint: Mapping[str, Any], actions: Sequence[str], version: str, *, alone: bool
+) -> Json:
+    """The binding; ``alone`` where the policy is the constraint's own.
+
+    Raises :class:`~webhook.generation.policy.NotExpressibleError`.
+    """
+    kind, name = constraint["kind"], constraint["metadata"]["name"]
+    match = (constraint.get("spec") or {}).get("match") or {}
+    if (match.get("source") or "All") == "Generated":
+        raise NotExpressibleError("it is for generated resources, which no request is about")
+    own = constraint_name(kind, name)
+    resources: Json = {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": match.get("namespaceSelector") or {},
+        "objectSelector": match.get("labelSelector") or {},
+    }
+    if match.get("scope") in _SCOPES:
+        resources["resourceRules"] = [
+            {
+                "apiGroups": ["*"],
+                "apiVersions": ["*"],
+                "operations": ["*"],
+                "resources": ["*/*"],
+                "scope": match["scope"],
+            }
+        ]
+    spec: Json = {
+        "policyName": own if alone else template_policy_name(kind.lower()),
+        "matchResources": resources,
+        "validationActions": _validation_actions(actions),
+    }
+    if not alone:
+        spec["paramRef"] = {"name": name, "parameterNotFoundAction": "Allow"}
+    return document(BINDING, own, constraint, spec, version)
+
+
+def _validation_actions(actions: Sequence[str]) -> list[str]:
+    """As Kubernetes names them; it takes no Warn beside a Deny, which tells as much."""
+    found = []
+    for action in actions:
+        if action not in _ACTIONS:
+            raise NotExpressibleError(
+                f"invalid enforcement action: unrecognized enforcement action {action}, must be "
+                "`warn`, `deny` or `dryrun`"
+            )
+        found.append(_ACTIONS[action])
+    if "Deny" in found:
+        found = [one for one in found if one != "Warn"]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,40 @@
+"""What a template's expressions read that those of a policy cannot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import checked_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission, match_conditions
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+
+if TYPE_CHECKING:
+    from webhook.cel.check.types import Type
+    from webhook.constraint.drivers.cel_source import CelSource
+
+
+def fault_of_conditions(source: CelSource) -> str:
+    """Match conditions that read variables: in the webhook they have some; or an empty text."""
+    for condition in source.match_conditions:
+        try:
+            checked_expression(condition.expression, match_conditions())
+        except CompileError:
+            return (
+                f"its match condition {condition.name} reads variables, which those of a "
+                "ValidatingAdmissionPolicy do not have"
+            )
+    return ""
+
+
+def fault_of_variables(source: CelSource) -> str:
+    """Variables that read the constraint, which only a resource of parameters is; or an empty text."""
+    types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+    for variable in source.variables:
+        try:
+            found = checked_expression(variable.expression, admission(types, params=False))
+        except CompileError:
+            return f"its variable {variable.name} reads the constraint as params"
+        types[variable.name] = found.type
+    return ""

@@ -1,0 +1,164 @@
+"""A constraint's ``match`` as match conditions of a policy, and the namespaces excluded for all.
+
+They say what :mod:`webhook.constraint.match` says. Their names are Gatekeeper's
+(pkg/drivers/k8scel/transform). What selectors and ``scope`` say stands in the binding
+(:mod:`webhook.generation.binding`). None uses a function that Kubernetes 1.28 lacks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.generation.literal import string, strings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.shapes import Json
+
+PREFIX: Final = "gatekeeper_internal_match_"
+
+IGNORE_LABEL: Final = "admission.gatekeeper.sh/ignore"
+
+_IS_NAMESPACE: Final = 'request.kind.group == "" && request.kind.kind == "Namespace"'
+
+_OWN_NAME: Final = "(object == null ? oldObject : object).metadata.name"
+
+_PLACE: Final = (
+    f'({_IS_NAMESPACE} ? {_OWN_NAME} : (has(request.namespace) ? request.namespace : ""))'
+)
+"""The namespace that a request concerns, a Namespace's own name, or an empty text."""
+
+
+class _Given(Protocol):
+    """How the fields of a match are read."""
+
+    def __call__(self, field: str) -> tuple[str, str] | None:
+        """What must not hold for the field to be there, and the field; None where it is absent."""
+
+
+def of_parameters() -> list[Json]:
+    """Conditions that read the constraint, which is the policy's resource of parameters."""
+
+    def given(field: str) -> tuple[str, str]:
+        at = f"params.spec.match.{field}"
+        absent = f"!has(params.spec) || !has(params.spec.match) || !has({at}) || size({at}) == 0"
+        return f"{absent} || ", at
+
+    return _conditions(given, _kinds_of(*given("kinds")))
+
+
+def of_match(match: Mapping[str, Any]) -> list[Json]:
+    """Conditions with a match written into them; only what it names."""
+
+    def given(field: str) -> tuple[str, str] | None:
+        value = match.get(field)
+        if not value:
+            return None
+        return "", string(value) if field == "name" else strings(value)
+
+    return _conditions(given, _listed_kinds(match.get("kinds") or ()))
+
+
+def _listed_kinds(listed: Sequence[Mapping[str, Any]]) -> str:
+    """Whether a request's kind is one of those, or an empty text where that is every one."""
+    entries = []
+    for one in listed:
+        tests = [
+            f"request.kind.{of_request} in {strings(one[field])}"
+            for field, of_request in (("kinds", "kind"), ("apiGroups", "group"))
+            if one.get(field) and "*" not in one[field]
+        ]
+        if not tests:
+            return ""
+        entries.append(f"({' && '.join(tests)})")
+    return " || ".join(entries)
+
+
+def _conditions(given: _Given, kinds: str) -> list[Json]:
+    found = (
+        ("excluded_namespaces", _lists(given("excludedNamespaces"), included=False)),
+        ("namespaces", _lists(given("namespaces"), included=True)),
+        ("name", _name(given("name"))),
+        ("kinds", kinds),
+    )
+    return [
+        {"name": f"{PREFIX}{name}", "expression": expression}
+        for name, expression in found
+        if expression
+    ]
+
+
+def _matches(name: str, pattern: str) -> str:
+    """Whether a name matches a pattern with a ``*`` in front, at the end or at both."""
+    return (
+        f'({pattern}.startsWith("*")'
+        f' ? ({pattern}.endsWith("*") && size({pattern}) > 1'
+        f" ? {name}.contains({pattern}.substring(1, size({pattern}) - 1))"
+        f" : {name}.endsWith({pattern}.substring(1)))"
+        f' : ({pattern}.endsWith("*")'
+        f" ? {name}.startsWith({pattern}.substring(0, size({pattern}) - 1))"
+        f" : {name} == {pattern}))"
+    )
+
+
+def _lists(given: tuple[str, str] | None, *, included: bool) -> str:
+    if given is None:
+        return ""
+    absent, listed = given
+    found = f"{listed}.exists(pattern, {_matches('place', 'pattern')})"
+    return f'{absent}[{_PLACE}].exists(place, place == "" || {"" if included else "!"}{found})'
+
+
+def _name(given: tuple[str, str] | None) -> str:
+    if given is None:
+        return ""
+    absent, pattern = given
+    name, generated = "subject.metadata.name", "subject.metadata.generateName"
+    own = f'(has(subject.metadata) && has({name}) ? {name} : "")'
+    return (
+        f"{absent}[{pattern}].exists(pattern, [object, oldObject].exists(subject, subject != null"
+        f" && ([{own}].exists(name, {_matches('name', 'pattern')})"
+        f' || (pattern.endsWith("*") && has(subject.metadata) && has({generated})'
+        f" && [{generated}].exists(name, {_matches('name', 'pattern')})))))"
+    )
+
+
+def _kinds_of(absent: str, listed: str) -> str:
+    return (
+        f"{absent}{listed}.exists(one, {_among('kinds', 'kind')} && {_among('apiGroups', 'group')})"
+    )
+
+
+def _among(field: str, of_request: str) -> str:
+    listed = f"one.{field}"
+    return (
+        f'(!has({listed}) || size({listed}) == 0 || "*" in {listed}'
+        f" || request.kind.{of_request} in {listed})"
+    )
+
+
+def globally_excluded(patterns: Sequence[str]) -> list[Json]:
+    """The namespaces that a Config keeps the webhook out of; a Namespace counts as its own."""
+    if not patterns:
+        return []
+    found = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
+    expression = f'[{_PLACE}].exists(place, place == "" || !{found})'
+    return [{"name": f"{PREFIX}global_excluded_namespaces", "expression": expression}]
+
+
+def globally_exempted(patterns: Sequence[str]) -> list[Json]:
+    """Namespaces that may carry the label that exempts, and do.
+
+    What is in them is left out by the label itself, which the policy's namespaceSelector asks for
+    as the webhook's does; so one that may carry it and does not is not exempt here either.
+    """
+    if not patterns:
+        return []
+    found = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
+    labelled = (
+        "[object, oldObject].exists(subject, subject != null && has(subject.metadata.labels)"
+        f" && {string(IGNORE_LABEL)} in subject.metadata.labels)"
+    )
+    expression = f"!({_IS_NAMESPACE} && [{_PLACE}].exists(place, {found}) && {labelled})"
+    return [{"name": f"{PREFIX}global_exempted_namespaces", "expression": expression}]

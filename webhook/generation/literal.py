@@ -1,0 +1,59 @@
+"""JSON values as CEL literals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.run.values import INT_MAX, INT_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ESCAPED: Final = {'"': '\\"', "\\": "\\\\"}
+_PRINTABLE: Final = 0x20
+_DELETE: Final = 0x7F
+
+
+def string(text: str) -> str:
+    """A text as a literal; nothing in it can end the literal or begin an escape."""
+    return '"' + "".join(map(_character, text)) + '"'
+
+
+def _character(one: str) -> str:
+    code = ord(one)
+    if code < _PRINTABLE or code == _DELETE:
+        return f"\\u{code:04x}"
+    return _ESCAPED.get(one, one)
+
+
+def strings(texts: Sequence[str]) -> str:
+    """A list of texts."""
+    return f"[{', '.join(map(string, texts))}]"
+
+
+def literal(value: Any) -> str:
+    """Any value, of type dyn: what a list or map holds need not be of one type.
+
+    A whole number beyond 64 bits is a double, as the API server decodes it.
+    """
+    return f"dyn({_bare(value)})"
+
+
+def _bare(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value) if INT_MIN <= value <= INT_MAX else repr(float(value))
+        case float():
+            return repr(value)
+        case str():
+            return string(value)
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case dict():
+            entries = (f"{string(name)}: {literal(item)}" for name, item in value.items())
+            return f"{{{', '.join(entries)}}}"
+    raise TypeError(f"no JSON value: {type(value).__name__}")

@@ -1,0 +1,222 @@
+"""Which policies and bindings there should be, and what is to be told of each; nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
+from webhook.generation.binding import binding, vap_actions
+from webhook.generation.policy import (
+    NotExpressibleError,
+    constraint_policy,
+    read_code,
+    template_policy,
+)
+from webhook.generation.scope import NoOperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.generation.policy import PolicyCode
+    from webhook.generation.scope import PolicyScope
+
+NO_ENGINE: Final = "K8sNativeValidation engine is missing"
+NOT_WANTED: Final = (
+    "conditions are not satisfied to generate ValidatingAdmissionPolicy and "
+    "ValidatingAdmissionPolicyBinding: its template is not to have one (generateVAP)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the flags say: whether by default, and which form."""
+
+    policies: bool = True
+    bindings: bool = True
+    alone: bool = False
+    """A policy for each constraint, with its parameters written into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """A constraint in force: its document and the enforcement action that it has now."""
+
+    document: Mapping[str, Any]
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a template or constraint: the names of its objects, or why there are none.
+
+    ``waiting`` says what a binding waits for.
+    """
+
+    generation: int
+    policy: str = ""
+    binding: str = ""
+    warning: str = ""
+    error: str = ""
+    waiting: str = ""
+
+
+@dataclass(slots=True)
+class GenerationPlan:
+    """The objects that there should be, by name, and what became of whom."""
+
+    policies: dict[str, Json] = field(default_factory=dict)
+    bindings: dict[str, Json] = field(default_factory=dict)
+    templates: dict[str, Made] = field(default_factory=dict)
+    constraints: dict[tuple[str, str], Made] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    document: Mapping[str, Any]
+    scope: PolicyScope
+    code: PolicyCode | None = None
+    wanted: bool = False
+    policy: Json | None = None
+    made: Made | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraint:
+    given: Enforced
+    template: _Template
+    policy: Json | None = None
+    binding: Json | None = None
+    made: Made | None = None
+
+
+class Planner:
+    """Makes plans; what has not changed is the same object as in the plan before."""
+
+    def __init__(self, options: Options, version: str) -> None:
+        """``version`` is the one of the API group that the API server serves."""
+        self._options = options
+        self._version = version
+        self._templates: dict[str, _Template] = {}
+        self._constraints: dict[tuple[str, str], _Constraint] = {}
+
+    def plan(
+        self,
+        templates: Mapping[str, Mapping[str, Any]],
+        constraints: Mapping[tuple[str, str], Enforced],
+        scope: PolicyScope,
+        waits: Callable[[str], str],
+    ) -> GenerationPlan:
+        """The plan for what is in force: templates by name, constraints by kind and name.
+
+        ``waits`` says what bindings of a template wait for; an empty text for nothing.
+        """
+        self._templates = {
+            name: self._template(name, document, scope) for name, document in templates.items()
+        }
+        self._constraints = {
+            key: self._constraint(key, given, known)
+            for key, given in constraints.items()
+            if (known := self._templates.get(key[0].lower())) is not None
+        }
+        found = GenerationPlan()
+        for name, template in self._templates.items():
+            if template.made is not None:
+                found.templates[name] = template.made
+            if template.policy is not None:
+                found.policies[template.policy["metadata"]["name"]] = template.policy
+        for key, one in self._constraints.items():
+            self._add(found, key, one, waits)
+        return found
+
+    def _add(
+        self,
+        found: GenerationPlan,
+        key: tuple[str, str],
+        one: _Constraint,
+        waits: Callable[[str], str],
+    ) -> None:
+        if one.made is None:
+            return
+        made = one.made
+        if one.policy is not None:
+            found.policies[one.policy["metadata"]["name"]] = one.policy
+        if one.binding is not None:
+            # A policy that has no resource of parameters waits for no kind to be served.
+            reason = "" if self._options.alone else waits(key[0].lower())
+            if reason:
+                made = Made(made.generation, policy=made.policy, waiting=reason)
+            else:
+                found.bindings[one.binding["metadata"]["name"]] = one.binding
+        found.constraints[key] = made
+
+    # --- templates -----------------------------------------------------------------------------
+
+    def _template(self, name: str, document: Mapping[str, Any], scope: PolicyScope) -> _Template:
+        known = self._templates.get(name)
+        if known is not None and known.document is document and known.scope is scope:
+            return known
+        generation = document["metadata"].get("generation", 0)
+        try:
+            code = read_code(document)
+        except InvalidTemplate:
+            return _Template(document, scope)  # it is told elsewhere, with its place
+        if code is None:
+            return _Template(document, scope)
+        asked = code.source.generate_vap
+        wanted = self._options.policies if asked is None else asked
+        if not wanted or self._options.alone:
+            return _Template(document, scope, code, wanted)
+        try:
+            policy, warning = template_policy(document, code, scope, self._version)
+        except (NotExpressibleError, NoOperationError) as error:
+            made = Made(generation, error=str(error))
+            return _Template(document, scope, code, wanted, made=made)
+        made = Made(generation, policy=policy["metadata"]["name"], warning=warning)
+        return _Template(document, scope, code, wanted, policy, made)
+
+    # --- constraints ---------------------------------------------------------------------------
+
+    def _constraint(
+        self, key: tuple[str, str], given: Enforced, template: _Template
+    ) -> _Constraint:
+        known = self._constraints.get(key)
+        if (
+            known is not None
+            and known.template is template
+            and known.given.document is given.document
+            and known.given.action == given.action
+        ):
+            return known
+        generation = given.document["metadata"].get("generation", 0)
+        try:
+            return self._made_constraint(given, template, generation)
+        except (NotExpressibleError, NoOperationError, ConstraintFrameworkError) as error:
+            return _Constraint(given, template, made=Made(generation, error=str(error)))
+
+    def _made_constraint(
+        self, given: Enforced, template: _Template, generation: int
+    ) -> _Constraint:
+        actions = vap_actions(given.document, given.action, by_default=self._options.bindings)
+        if not actions:
+            return _Constraint(given, template)
+        if template.code is None or not template.wanted:
+            if given.action != "scoped":
+                return _Constraint(given, template)  # nobody asked for it
+            raise NotExpressibleError(NO_ENGINE if template.code is None else NOT_WANTED)
+        if template.made is not None and template.made.error:
+            raise NotExpressibleError(f"its template has no policy: {template.made.error}")
+        alone, policy, warning = self._options.alone, None, ""
+        if alone:
+            policy, warning = constraint_policy(
+                given.document, template.code, template.scope, self._version
+            )
+        bound = binding(given.document, actions, self._version, alone=alone)
+        made = Made(
+            generation,
+            policy=bound["spec"]["policyName"],
+            binding=bound["metadata"]["name"],
+            warning=warning,
+        )
+        return _Constraint(given, template, policy, bound, made)

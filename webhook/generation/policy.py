@@ -1,0 +1,201 @@
+"""A template as a ValidatingAdmissionPolicy, alone or with one constraint written into it.
+
+Names, variables and the order of conditions are Gatekeeper's (v3.23,
+pkg/drivers/k8scel/transform). Fields that the API server would fill in are there already, so that
+what is in the cluster can be compared with what is wanted.
+
+A policy of a template has the constraint as its resource of parameters. It never fails closed: an
+API server that does not serve the constraints' kind (yet) would refuse every request that the
+policy is about, those that would make it serve the kind among them. The webhook has the errors of
+its evaluation. A policy of one constraint needs no such resource, and has the template's
+``failurePolicy``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import constraint as constraints
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS, read_source
+from webhook.constraint.template import CEL, read_template
+from webhook.generation import conditions
+from webhook.generation.literal import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.drivers.cel_source import CelSource
+    from webhook.generation.scope import PolicyScope
+
+GROUP: Final = "admissionregistration.k8s.io"
+POLICY: Final = "ValidatingAdmissionPolicy"
+NAME_PREFIX: Final = "gatekeeper-"
+OBJECT_NAME_MAX: Final = 253
+
+CONDITIONS_MAX: Final = 64
+"""Match conditions of one policy (k8s.io/apiserver, admissionregistration validation)."""
+
+_ANY_OBJECT: Final = (
+    'has(request.operation) && request.operation == "DELETE" && object == null ? oldObject : object'
+)
+_PARAMETERS: Final = (
+    "has(params.spec) && has(params.spec.parameters) ? params.spec.parameters : null"
+)
+
+IGNORES: Final = (
+    "its errors are left to the webhook: a policy with parameters that fails closed would refuse "
+    "every request while the API server does not serve the constraints' kind; "
+    "--vap-generation-mode=constraint makes policies that fail closed"
+)
+
+
+class NotExpressibleError(Exception):
+    """No policy of Kubernetes' own can say the same; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCode:
+    """What of a template goes into policies."""
+
+    kind: str
+    operations: tuple[str, ...]
+    source: CelSource
+    fails_expressly: bool
+
+
+def read_code(template: Mapping[str, Any]) -> PolicyCode | None:
+    """The CEL of a template that can be used; None for one that has none."""
+    read = read_template(template)
+    code = next((one for one in read.code if one.engine == CEL), None)
+    if code is None:
+        return None
+    source = read_source(code.source)
+    expressly = type(code.source) is dict and code.source.get("failurePolicy") == "Fail"
+    return PolicyCode(read.kind, tuple(sorted(read.operations)), source, expressly)
+
+
+def template_policy_name(template: str) -> str:
+    """The name of a template's policy."""
+    return f"{NAME_PREFIX}{template}"
+
+
+def constraint_name(kind: str, name: str) -> str:
+    """The name of a constraint's binding, and of its policy where it has one of its own."""
+    whole = f"{NAME_PREFIX}{kind.lower()}-{name}"
+    if len(whole) <= OBJECT_NAME_MAX:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{whole[: OBJECT_NAME_MAX - len(digest) - 1].rstrip('-.')}-{digest}"
+
+
+def template_policy(
+    template: Mapping[str, Any], code: PolicyCode, scope: PolicyScope, version: str
+) -> tuple[Json, str]:
+    """The policy of a template and what is to be told of it.
+
+    Raises :class:`NotExpressibleError` and :class:`~webhook.generation.scope.NoOperationError`.
+    """
+    _check(code, alone=False)
+    spec, warning = _spec(code, scope, conditions.of_parameters(), _PARAMETERS)
+    kind: Json = {"apiVersion": f"{constraints.GROUP}/v1beta1", "kind": code.kind}
+    warnings = [warning, IGNORES if code.fails_expressly else ""]
+    name = template_policy_name(template["metadata"]["name"])
+    spec = {**spec, "failurePolicy": "Ignore", "paramKind": kind}
+    return document(POLICY, name, template, spec, version), "; ".join(filter(None, warnings))
+
+
+def constraint_policy(
+    constraint: Mapping[str, Any], code: PolicyCode, scope: PolicyScope, version: str
+) -> tuple[Json, str]:
+    """The policy of a template with one constraint written into it, likewise."""
+    given = constraint.get("spec") or {}
+    _check(code, alone=True)
+    matched = conditions.of_match(given.get("match") or {})
+    spec, warning = _spec(code, scope, matched, literal(given.get("parameters")))
+    name = constraint_name(constraint["kind"], constraint["metadata"]["name"])
+    spec = {**spec, "failurePolicy": "Fail" if code.source.fails else "Ignore"}
+    return document(POLICY, name, constraint, spec, version), warning
+
+
+def document(
+    kind: str, name: str, owner: Mapping[str, Any], spec: Mapping[str, Any], version: str
+) -> Json:
+    """An object of the API group, owned by a template or constraint."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata.get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": kind,
+        "metadata": {"name": name, "ownerReferences": [reference]},
+        "spec": dict(spec),
+    }
+
+
+def _spec(
+    code: PolicyCode, scope: PolicyScope, matched: list[Json], parameters: str
+) -> tuple[Json, str]:
+    source = code.source
+    if not source.validations:
+        raise NotExpressibleError("it has no validations")
+    match_constraints, warning = scope.match_constraints(code.operations)
+    all_conditions = [
+        *({"name": one.name, "expression": one.expression} for one in source.match_conditions),
+        *matched,
+        *conditions.globally_excluded(scope.excluded),
+        *conditions.globally_exempted(scope.exempted),
+        *({"name": one["name"], "expression": one["expression"]} for one in scope.conditions),
+    ]
+    _check_conditions(all_conditions)
+    variables = [(ANY_OBJECT, _ANY_OBJECT), (PARAMS, parameters)]
+    variables += [(one.name, one.expression) for one in source.variables]
+    return {
+        "matchConstraints": match_constraints,
+        "matchConditions": all_conditions,
+        "variables": [{"name": name, "expression": text} for name, text in variables],
+        "validations": [
+            {
+                name: value
+                for name, value in (
+                    ("expression", one.expression),
+                    ("message", one.message),
+                    ("messageExpression", one.message_expression),
+                )
+                if value
+            }
+            for one in source.validations
+        ],
+    }, warning
+
+
+def _check_conditions(all_conditions: list[Json]) -> None:
+    if len(all_conditions) > CONDITIONS_MAX:
+        raise NotExpressibleError(
+            f"it would have {len(all_conditions)} match conditions, and may have {CONDITIONS_MAX}"
+        )
+    names = [one["name"] for one in all_conditions]
+    for name in names:
+        if names.count(name) > 1:
+            raise NotExpressibleError(f"two match conditions are named {name}")
+
+
+def _check(code: PolicyCode, *, alone: bool) -> None:
+    """Refuse expressions that mean something in the webhook and nothing in a policy."""
+    if code.source.match_conditions or alone:
+        # Here and not above: who has no template in CEL shall not pay for the engine.
+        from webhook.generation import checks  # noqa: PLC0415
+
+        fault = checks.fault_of_conditions(code.source)
+        if not fault and alone:
+            fault = checks.fault_of_variables(code.source)
+        if fault:
+            raise NotExpressibleError(fault)

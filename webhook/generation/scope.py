@@ -1,0 +1,118 @@
+"""What all generated policies are about: what the webhook is asked about, and no more.
+
+From the webhook's own configuration, from Config and from the flags that exempt namespaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import objects_of
+from webhook.constraint.enforcement import WEBHOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.shapes import Json
+
+OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+
+_EVERYTHING: Final[Json] = {
+    "apiGroups": ["*"],
+    "apiVersions": ["*"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["*"],
+    "scope": "*",
+}
+"""The rule of a policy where no configuration is followed, or there is none."""
+
+
+class NoOperationError(Exception):
+    """A template is for operations that the webhook is never asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyScope:
+    """What policies apply to.
+
+    ``conditions`` are the webhook's own match conditions.
+    """
+
+    rules: tuple[Mapping[str, Any], ...] = (_EVERYTHING,)
+    synced: bool = False
+    namespace_selector: Mapping[str, Any] = field(default_factory=dict)
+    object_selector: Mapping[str, Any] = field(default_factory=dict)
+    match_policy: str = "Equivalent"
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    excluded: tuple[str, ...] = ()
+    exempted: tuple[str, ...] = ()
+
+    def match_constraints(self, operations: Sequence[str]) -> tuple[Json, str]:
+        """A policy's ``matchConstraints`` for a template's operations, and what is amiss.
+
+        Raises :class:`NoOperationError`.
+        """
+        wanted = _expanded(operations)
+        rules, warning = [], ""
+        for rule in self.rules:
+            of_rule = list(rule.get("operations") or ())
+            if operations and self.synced:
+                offered = _expanded(of_rule)
+                of_rule = [one for one in OPERATIONS if one in offered and one in wanted]
+                if not of_rule:
+                    raise NoOperationError(
+                        "no matching operations between webhook and constraint template"
+                    )
+                if set(of_rule) != wanted:
+                    warning = "operations mismatch between webhook and constraint template"
+            rules.append(
+                {
+                    "apiGroups": list(rule.get("apiGroups") or ()),
+                    "apiVersions": list(rule.get("apiVersions") or ()),
+                    "operations": of_rule,
+                    "resources": list(rule.get("resources") or ()),
+                    "scope": rule.get("scope") or "*",
+                }
+            )
+        found: Json = {
+            "matchPolicy": self.match_policy,
+            "namespaceSelector": dict(self.namespace_selector),
+            "objectSelector": dict(self.object_selector),
+            "resourceRules": rules,
+        }
+        return found, warning
+
+
+def _expanded(operations: Sequence[str]) -> set[str]:
+    return set(OPERATIONS) if "*" in operations else set(operations)
+
+
+def scope_of(
+    configuration: Mapping[str, Any] | None,
+    *,
+    excluded: Sequence[str] = (),
+    exempted: Sequence[str] = (),
+) -> PolicyScope:
+    """The scope that a ValidatingWebhookConfiguration has, or the default where there is none."""
+    webhooks = objects_of((configuration or {}).get("webhooks"))
+    found = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
+    if found is None:
+        return PolicyScope(excluded=tuple(excluded), exempted=tuple(exempted))
+    return PolicyScope(
+        tuple(objects_of(found.get("rules"))),
+        synced=True,
+        namespace_selector=found.get("namespaceSelector") or {},
+        object_selector=found.get("objectSelector") or {},
+        match_policy=found.get("matchPolicy") or "Equivalent",
+        conditions=tuple(objects_of(found.get("matchConditions"))),
+        excluded=tuple(excluded),
+        exempted=tuple(exempted),
+    )
+
+
+def exempted_patterns(
+    names: Sequence[str], prefixes: Sequence[str], suffixes: Sequence[str]
+) -> tuple[str, ...]:
+    """The flags that exempt namespaces, as patterns."""
+    return (*names, *(f"{one}*" for one in prefixes), *(f"*{one}" for one in suffixes))

@@ -1,0 +1,167 @@
+"""What a generated policy says of a request, evaluated here as an API server does.
+
+Of resources only the plural is known that a kind usually has; rules that name one are taken by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import labels_of
+from webhook.cel.check.types import BOOL, DYN, STRING
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import CompileError, EvaluationError
+from webhook.cel.kubernetes import admission, match_conditions
+from webhook.constraint.drivers.cel_evaluation import (
+    CompiledValidation,
+    Composed,
+    conditions_hold,
+    violations,
+)
+from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.selector import compile_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.cel.check.types import Type
+    from webhook.cel.engine import Expression
+
+
+class UnusablePolicyError(Exception):
+    """An expression that an API server would refuse; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a policy says: its messages, and whether errors were left to the webhook."""
+
+    messages: tuple[str, ...] = ()
+    ignored: bool = False
+
+
+class GeneratedPolicy:
+    """A policy, compiled."""
+
+    def __init__(self, policy: Json) -> None:
+        """Raises :class:`UnusablePolicyError`."""
+        spec = policy["spec"]
+        self._constraints = spec["matchConstraints"]
+        self._fails = spec["failurePolicy"] == "Fail"
+        params = "paramKind" in spec
+        conditions = match_conditions(params=params)
+        self._conditions = [
+            _compiled(one["expression"], conditions, BOOL, f"match condition {one['name']}")
+            for one in spec["matchConditions"]
+        ]
+        types: dict[str, Type] = {}
+        self._variables: dict[str, Expression] = {}
+        for one in spec["variables"]:
+            environment = admission(types, params=params)
+            found = _compiled(one["expression"], environment, None, f"variable {one['name']}")
+            types[one["name"]] = DYN if found.type.is_dyn else found.type
+            self._variables[one["name"]] = found
+        environment = admission(types, params=params)
+        self._validations = [
+            CompiledValidation(
+                _compiled(one["expression"], environment, BOOL, "validation"),
+                one.get("message", ""),
+                _compiled(one["messageExpression"], environment, STRING, "messageExpression")
+                if one.get("messageExpression")
+                else None,
+            )
+            for one in spec["validations"]
+        ]
+
+    def say(self, binding: Json, constraint: Json, request: Json, namespace: Json | None) -> Said:
+        """What it says of a request; the Namespace where there is one."""
+        place = namespace if request.get("namespace") else None
+        matched = (self._constraints, binding["spec"]["matchResources"])
+        if not all(_is_about(one, request, place) for one in matched):
+            return Said()
+        given = variables_of({**request, "namespaceObject": place})
+        within = {**given, "params": constraint, "namespaceObject": None, "authorizer": None}
+        try:
+            if not conditions_hold(self._conditions, within):
+                return Said()
+        except EvaluationError as error:
+            return Said((error.text,)) if self._fails else Said(ignored=True)
+        composed = Composed(self._variables, given, constraint)
+        told = violations(self._validations, composed, fails=True)
+        if self._fails:
+            return Said(tuple(told))
+        again = Composed(self._variables, given, constraint)
+        kept = tuple(violations(self._validations, again, fails=False))
+        return Said(kept, ignored=len(kept) < len(told))
+
+
+def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Expression:
+    try:
+        found = compile_expression(text, environment)
+    except CompileError as error:
+        raise UnusablePolicyError(f"{what}: {error}") from None
+    if wanted is not None and found.type != wanted:
+        raise UnusablePolicyError(f"{what}: must evaluate to {wanted} but got {found.type}")
+    return found
+
+
+def _is_about(resources: Json, request: Json, namespace: Json | None) -> bool:
+    """Whether rules and selectors are about a request."""
+    rules = resources.get("resourceRules")
+    if rules and not any(_covers(rule, request) for rule in rules):
+        return False
+    return _selects_namespace(resources, request, namespace) and _selects_object(resources, request)
+
+
+def _is_namespace(request: Json) -> bool:
+    kind = request["kind"]
+    return bool(kind["kind"] == "Namespace" and not kind["group"])
+
+
+def _covers(rule: Json, request: Json) -> bool:
+    kind = request["kind"]
+    clustered = _is_namespace(request) or not request.get("namespace")
+    scope = rule.get("scope", "*")
+    return (
+        _among(rule["operations"], request["operation"])
+        and _among(rule["apiGroups"], kind["group"])
+        and _among(rule["apiVersions"], kind["version"])
+        and (scope == "*" or (scope == "Cluster") is clustered)
+        and _names_resource(rule["resources"], request)
+    )
+
+
+def _among(listed: Sequence[str], name: str) -> bool:
+    return "*" in listed or name in listed
+
+
+def _names_resource(listed: Sequence[str], request: Json) -> bool:
+    plural = (request.get("resource") or {}).get(
+        "resource"
+    ) or f"{request['kind']['kind'].lower()}s"
+    sub = request.get("subResource") or ""
+    for one in listed:
+        name, _, wanted = one.partition("/")
+        if name in {"*", plural} and wanted in ({"*", sub} if sub else {"*", ""}):
+            return True
+    return False
+
+
+def _selects_namespace(resources: Json, request: Json, namespace: Json | None) -> bool:
+    selector = resources.get("namespaceSelector") or {}
+    if _is_namespace(request):
+        document = request.get("object") or request.get("oldObject")
+        return _selects(selector, document)
+    return not request.get("namespace") or _selects(selector, namespace)
+
+
+def _selects_object(resources: Json, request: Json) -> bool:
+    selector = resources.get("objectSelector") or {}
+    documents = (request.get("object"), request.get("oldObject"))
+    return any(_selects(selector, one) for one in documents if one is not None)
+
+
+def _selects(selector: Json, document: Mapping[str, Any] | None) -> bool:
+    return compile_selector(selector)({} if document is None else labels_of(document))

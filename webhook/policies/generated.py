@@ -1,0 +1,186 @@
+"""Whether the policies that would be generated say what the webhook says, request by request."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.admission import InvalidReview, read_request
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint import enforcement
+from webhook.constraint.limits import Limits
+from webhook.constraint.review import AugmentedReview
+from webhook.generation.plan import Enforced, Options, Planner
+from webhook.generation.scope import PolicyScope
+from webhook.generation.verdict import GeneratedPolicy, UnusablePolicyError
+from webhook.policies.samples import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.generation.plan import GenerationPlan
+
+_REQUESTS: Final = PolicyScope(
+    rules=(
+        {
+            "apiGroups": ["*"],
+            "apiVersions": ["*"],
+            "operations": ["*"],
+            "resources": ["*", "*/*"],
+            "scope": "*",
+        },
+    )
+)
+"""Every request: the webhook's own scope is the same for it and its policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A request of which webhook and policy say something else."""
+
+    constraint: tuple[str, str]
+    request: str
+    webhook: tuple[str, ...]
+    policy: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What was compared, and what differed.
+
+    ``left`` counts errors of evaluations that a policy leaves to the webhook; ``without`` says of
+    whom there is no policy, and why.
+    """
+
+    compared: int = 0
+    left: int = 0
+    differences: list[Disagreement] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    policy: GeneratedPolicy
+    binding: Json
+    document: Mapping[str, Any]
+
+
+def request_of(document: Mapping[str, Any]) -> Json:
+    """The creation of an object, as a request."""
+    gvk = gvk_of(document)
+    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    resource = {
+        "group": gvk.group,
+        "version": gvk.version,
+        "resource": f"{gvk.kind.lower()}s",
+    }
+    return {
+        "uid": "check",
+        "kind": kind,
+        "resource": resource,
+        "name": name_of(document),
+        "namespace": namespace_of(document),
+        "operation": "CREATE",
+        "userInfo": {"username": "check", "groups": []},
+        "object": dict(document),
+        "oldObject": None,
+        "dryRun": False,
+        "options": None,
+    }
+
+
+def agreement(
+    snapshot: Snapshot,
+    keys: Collection[tuple[str, str]],
+    requests: Iterable[Json],
+    options: Options,
+    seconds: float,
+) -> Agreement:
+    """Ask both about the samples of these constraints, and about more requests.
+
+    A review may take so many ``seconds``.
+    """
+    found = Agreement()
+    pairs = _pairs(snapshot, keys, options, found)
+    if not pairs:
+        return found
+    asked = [
+        request_of(sample)
+        for pair in pairs.values()
+        for sample in samples((pair.document.get("spec") or {}).get("match"))
+    ]
+    asked += requests
+    for request in asked:
+        _compare(snapshot, pairs, request, found, seconds)
+    return found
+
+
+def _pairs(
+    snapshot: Snapshot, keys: Collection[tuple[str, str]], options: Options, found: Agreement
+) -> dict[tuple[str, str], _Pair]:
+    constraints = {one.key: one for one in snapshot.constraints if one.key in keys}
+    plan = Planner(options, "v1").plan(
+        {entry.template.name: entry.template.document for entry in snapshot.entries},
+        {key: Enforced(one.document, one.enforcement_action) for key, one in constraints.items()},
+        _REQUESTS,
+        lambda _: "",
+    )
+    found.without = {name: made.error for name, made in plan.templates.items() if made.error}
+    pairs: dict[tuple[str, str], _Pair] = {}
+    for key, made in plan.constraints.items():
+        if made.error:
+            found.without["/".join(key)] = made.error
+            continue
+        try:
+            pairs[key] = _pair(plan, made.binding, constraints[key].document)
+        except UnusablePolicyError as error:
+            found.without["/".join(key)] = f"an API server would refuse it: {error}"
+    return pairs
+
+
+def _pair(plan: GenerationPlan, name: str, document: Mapping[str, Any]) -> _Pair:
+    bound = plan.bindings[name]
+    policy = GeneratedPolicy(plan.policies[bound["spec"]["policyName"]])
+    return _Pair(policy, bound, document)
+
+
+def _compare(
+    snapshot: Snapshot,
+    pairs: Mapping[tuple[str, str], _Pair],
+    request: Json,
+    found: Agreement,
+    seconds: float,
+) -> None:
+    try:
+        read = read_request(request)
+    except InvalidReview:
+        return
+    place = request.get("namespace") or ""
+    namespace = snapshot.namespaces.get(place) if place else None
+    if place and namespace is None:
+        labels = {"kubernetes.io/metadata.name": place}
+        namespace = {"metadata": {"name": place, "labels": labels}}
+    responses = snapshot.review(
+        AugmentedReview(read, namespace=namespace),
+        enforcement_point=enforcement.AUDIT,
+        limits=Limits(time.monotonic() + seconds),
+    )
+    told: dict[tuple[str, str], list[str]] = {}
+    for result in responses.results:
+        told.setdefault(result.constraint.key, []).append(result.msg)
+    shown = f"{request['operation']} {request['kind']['kind']} " + "/".join(
+        filter(None, (place, request.get("name")))
+    )
+    for key, pair in pairs.items():
+        mine = told.get(key, [])
+        said = pair.policy.say(pair.binding, dict(pair.document), request, namespace)
+        found.compared += 1
+        if said.ignored and set(said.messages) <= set(mine):
+            found.left += 1
+        elif sorted(mine) != sorted(said.messages):
+            found.differences.append(
+                Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(said.messages)))
+            )
