@@ -144,7 +144,7 @@ def cases(builtin, *, few=False):
     given = list(builtin.operands) or ([builtin.variadic] if builtin.variadic else [])
     for position, operand in enumerate(given):
         for kind in dict.fromkeys(kinds(operand)):
-            for make in MADE[kind]:
+            for make in MADE[kind][: 3 if few else None]:
                 others = [
                     [PLAIN[other]() for other in dict.fromkeys(kinds(item))] for item in given
                 ]
