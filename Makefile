@@ -69,8 +69,9 @@ simulate-worlds: setup ## play a simulated world step by step; SEED=7 WORLD=log
 	$(BIN)/python -m tests.simulation $(WORLD) --seed $(SEED)
 
 SIMULATE_SECONDS ?= 60
+NEW_WORLD ?= log
 simulate-new: setup ## play simulated worlds of new seeds for SIMULATE_SECONDS
-	$(BIN)/python -m tests.simulation --seconds $(SIMULATE_SECONDS) --first $$(date +%s)000
+	$(BIN)/python -m tests.simulation $(NEW_WORLD) --seconds $(SIMULATE_SECONDS) --first $$(date +%s)000
 
 agreement: setup ## a bounded search for differences to the real OPA
 	$(PYTEST) tests/differential

@@ -23,13 +23,13 @@ doors.install()
 
 from tests.simulation import faults  # noqa: E402  # the product takes the doors when it is imported
 from tests.simulation.loop import Loop, run  # noqa: E402
-from tests.simulation.worlds import WORLDS  # noqa: E402
+from tests.simulation.worlds import WORLDS, make  # noqa: E402
 
 
 def play(world: str, seed: int, follow: Callable[[str], object] | None = None) -> Loop:
     """One world, from its beginning to its end."""
     loop = Loop(seed, follow=follow)
-    run(loop, WORLDS[world](loop).main())
+    run(loop, make(world, loop).main())
     return loop
 
 
@@ -78,7 +78,7 @@ def main() -> int:
                 if not arguments.keep_going:
                     return 1
             if played % 20 == 0:
-                gc.collect()
+                doors.collect_garbage()
     seconds, used = doors.cpu_clock() - began, sum(os.times()[:2]) - used_before
     print(
         f"{played} worlds, {failed} failed, {seconds:.1f} s, {used:.1f} s of CPU:"

@@ -4,6 +4,7 @@ Installed before the product is imported: it then takes what stands here for the
 library's, its defaults included. Nothing of the product is replaced.
 """
 
+import gc
 import os
 import random
 import threading
@@ -45,6 +46,7 @@ _real_random = random.Random
 RealCondition = threading.Condition
 RealEvent = threading.Event
 RealThread = threading.Thread
+collect_garbage = gc.collect
 
 _world: Lender | None = None
 
@@ -112,6 +114,10 @@ def install() -> None:
     os._exit = _exit
     random._urandom = _urandom
     random.Random = _Random
+    # Worlds decide when garbage is collected, and none is ever out of its sight.
+    gc.freeze = lambda: None
+    gc.collect = lambda *_: 0
+    gc.set_threshold = lambda *_: None
     threading.Thread = threads.Thread
     threading.Condition = threads.Condition
     threading.Event = threads.Event

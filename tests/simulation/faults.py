@@ -97,4 +97,21 @@ FAULTS: Final[dict[str, Fault]] = {
     "a lock that is kept after an adoption that failed": Fault(
         "log", _SIDECAR + "adoption", "Adopter._end", "self._lock.release()", "pass", found_by=283
     ),
+    "a list that is not made anew after 410": Fault(
+        "cluster",
+        "webhook.cluster.reflector",
+        "Reflector.run",
+        "await self._pause(self._random.uniform(0, 0.2))",
+        "await self._pause(3600.0)",
+    ),
+    "a status that is written without comparing": Fault(
+        "cluster", "webhook.controllers.statuses", "overlay_status", "return None", "pass"
+    ),
+    "what was taken is not served": Fault(
+        "cluster",
+        "webhook.controllers.publication",
+        "ClusterPolicies.publish",
+        "self._swap()\n        return",
+        "return",
+    ),
 }

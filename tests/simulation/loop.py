@@ -99,6 +99,7 @@ class Loop(asyncio.BaseEventLoop):
         self._follow = follow
         self.running: Lane | None = None
         self.network: Any = None
+        self._addresses: dict[Any, Any] = {}
         self.failures: list[str] = []
         self.errors: list[BaseException] = []
         self.story: deque[str] = deque(maxlen=400)
@@ -242,6 +243,17 @@ class Loop(asyncio.BaseEventLoop):
         self, protocol_factory: Any, path: Any = None, **options: Any
     ) -> Any:
         return self.network.listen(str(path), protocol_factory)
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        """Nothing is sent: what connects is :meth:`create_connection`."""
+        self._addresses[sock] = address[:2]
+
+    async def create_connection(
+        self, protocol_factory: Any, *arguments: Any, sock: Any = None, **options: Any
+    ) -> Any:
+        address = self._addresses.pop(sock)
+        sock.close()
+        return await self.network.connect(address, protocol_factory)
 
     def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
         raise NotImplementedError

@@ -1,9 +1,8 @@
-"""The worlds there are."""
+"""The worlds there are, each imported when it is played."""
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Final, Protocol, cast
 
-from tests.simulation.log_world import LogWorld
 from tests.simulation.loop import Loop
 
 
@@ -14,4 +13,14 @@ class World(Protocol):
         """The director's story."""
 
 
-WORLDS: Final[dict[str, Callable[[Loop], World]]] = {"log": LogWorld}
+WORLDS: Final = {
+    "log": "tests.simulation.log_world:LogWorld",
+    "contract": "tests.simulation.contract_world:ContractWorld",
+    "cluster": "tests.simulation.cluster_world:ClusterWorld",
+}
+
+
+def make(name: str, loop: Loop) -> World:
+    """A world on a loop."""
+    module, _, kind = WORLDS[name].partition(":")
+    return cast("World", getattr(import_module(module), kind)(loop))

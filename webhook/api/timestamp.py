@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import Final
 
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -20,4 +21,4 @@ def seconds_of(text: str) -> float:
 
 def now() -> str:
     """The present time."""
-    return dt.datetime.now(tz=dt.UTC).strftime(_FORMAT)
+    return text_of(time.time())

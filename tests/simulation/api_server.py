@@ -1,0 +1,318 @@
+"""A simulated API server: objects with versions, lists in pages, watches, and every way to fail.
+
+It answers as the real one does where the product looks; ``test_api_server.py`` asks both the same.
+"""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+PAGE_MAX: Final = 500
+CRD_KIND: Final = "CustomResourceDefinition"
+
+
+@dataclass(frozen=True)
+class Served:
+    """One kind as it is served."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = False
+
+    @property
+    def group_version(self) -> str:
+        """As apiVersion has it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Refusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+
+    @property
+    def body(self) -> Json:
+        """The Status object."""
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+            "reason": self.reason,
+            "code": self.status,
+        }
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Which objects of a kind a list or watch is about."""
+
+    namespace: str = ""
+    name: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def read(cls, namespace: str, query: dict[str, str]) -> "Selector":
+        """From a request."""
+        name = ""
+        for part in filter(None, query.get("fieldSelector", "").split(",")):
+            key, _, value = part.partition("=")
+            if key == "metadata.name":
+                name = value.lstrip("=")
+        labels = []
+        for part in filter(None, query.get("labelSelector", "").split(",")):
+            key, _, value = part.partition("=")
+            labels.append((key, value.lstrip("=")))
+        return cls(namespace, name, tuple(labels))
+
+    def takes(self, item: Json) -> bool:
+        """Whether an object is meant."""
+        metadata = item["metadata"]
+        if self.namespace and metadata.get("namespace", "") != self.namespace:
+            return False
+        if self.name and metadata["name"] != self.name:
+            return False
+        have = metadata.get("labels") or {}
+        return all(have.get(key) == value for key, value in self.labels)
+
+
+@dataclass
+class Happened:
+    """A change, as watches tell it."""
+
+    version: int
+    served: Served
+    before: Json | None
+    after: Json | None
+
+    def event(self, selector: Selector) -> tuple[str, Json] | None:
+        """What a watch with this selection hears."""
+        was = self.before is not None and selector.takes(self.before)
+        now = self.after is not None and selector.takes(self.after)
+        if now:
+            assert self.after is not None
+            return ("MODIFIED" if was else "ADDED"), self.after
+        if was:
+            assert self.before is not None
+            gone = copy.deepcopy(self.before)  # as it was when it was last selected
+            gone["metadata"]["resourceVersion"] = str(self.version)
+            return "DELETED", gone
+        return None
+
+
+@dataclass
+class Storage:
+    """What the API server holds: outlives its restarts."""
+
+    version: int = 100
+    compacted: int = 0
+    """Places before this one are forgotten."""
+    kinds: dict[tuple[str, str], Served] = field(default_factory=dict)
+    """By group and plural."""
+    objects: dict[tuple[str, str], dict[tuple[str, str], Json]] = field(default_factory=dict)
+    history: list[Happened] = field(default_factory=list)
+    writes: int = 0
+    idle_writes: int = 0
+    """Those that changed nothing."""
+    uids: int = 0
+    listeners: list[Any] = field(default_factory=list)
+    """Called with each change."""
+    ever: dict[tuple[str, str, str], list[Json]] = field(default_factory=dict)
+    """By kind, namespace and name: each state that there was."""
+
+    def serve(self, served: Served) -> None:
+        """From now on this kind is served."""
+        self.kinds[served.group, served.plural] = served
+        self.objects.setdefault((served.group, served.plural), {})
+
+    def find(self, group: str, version: str, plural: str) -> Served:
+        """The kind; refuses with 404."""
+        served = self.kinds.get((group, plural))
+        if served is None or served.version != version:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        return served
+
+    def items(self, served: Served) -> dict[tuple[str, str], Json]:
+        """All objects of a kind."""
+        return self.objects[served.group, served.plural]
+
+    # --- writes --------------------------------------------------------------------------------
+
+    def create(self, served: Served, namespace: str, body: Json) -> Json:
+        """A new object; refuses what exists."""
+        name = body["metadata"]["name"]
+        if (namespace, name) in self.items(served):
+            raise Refusal(409, "AlreadyExists", f'{served.plural} "{name}" already exists')
+        made = copy.deepcopy(body)
+        made.setdefault("apiVersion", served.group_version)
+        made.setdefault("kind", served.kind)
+        self.uids += 1
+        metadata = made["metadata"]
+        metadata["uid"] = f"{self.uids:08d}-0000-4000-8000-{abs(hash(name)) % 10**12:012d}"
+        metadata["generation"] = 1
+        metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        if namespace:
+            metadata["namespace"] = namespace
+        return self._put(served, None, made)
+
+    def replace(
+        self, served: Served, namespace: str, name: str, body: Json, subresource: str
+    ) -> Json:
+        """Compare and swap; a change of the status leaves the rest, and the other way round."""
+        before = self.get(served, namespace, name)
+        asked = body["metadata"].get("resourceVersion")
+        if asked and asked != before["metadata"]["resourceVersion"]:
+            raise Refusal(
+                409, "Conflict", f'{served.plural} "{name}": the object has been modified'
+            )
+        uid = body["metadata"].get("uid")
+        if uid and uid != before["metadata"]["uid"]:
+            raise Refusal(409, "Conflict", f'{served.plural} "{name}": the UID is another')
+        if subresource == "status":
+            after = copy.deepcopy(before)
+            after["status"] = copy.deepcopy(body.get("status", {}))
+        else:
+            after = copy.deepcopy(body)
+            kept = before["metadata"]
+            for key in ("uid", "generation", "creationTimestamp", "namespace"):
+                if key in kept:
+                    after["metadata"][key] = kept[key]
+            if served.group != "status.gatekeeper.sh" and "status" in before:
+                after["status"] = before["status"]
+            if after.get("spec") != before.get("spec"):
+                after["metadata"]["generation"] = kept["generation"] + 1
+        after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+        if after == before:
+            self.writes += 1
+            self.idle_writes += 1
+            return before  # nothing differs: the version stays
+        return self._put(served, before, after)
+
+    def delete(self, served: Served, namespace: str, name: str, uid: str = "") -> Json:
+        """Remove an object."""
+        before = self.get(served, namespace, name)
+        if uid and before["metadata"]["uid"] != uid:
+            raise Refusal(409, "Conflict", "the UID in the precondition is another")
+        del self.items(served)[namespace, name]
+        self._happened(served, before, None)
+        return before
+
+    def get(self, served: Served, namespace: str, name: str) -> Json:
+        """One object; refuses with 404."""
+        found = self.items(served).get((namespace, name))
+        if found is None:
+            raise Refusal(404, "NotFound", f'{served.plural} "{name}" not found')
+        return found
+
+    def _put(self, served: Served, before: Json | None, after: Json) -> Json:
+        metadata = after["metadata"]
+        metadata["resourceVersion"] = str(self.version + 1)
+        self.items(served)[metadata.get("namespace", ""), metadata["name"]] = after
+        self._happened(served, before, after)
+        return after
+
+    def _happened(self, served: Served, before: Json | None, after: Json | None) -> None:
+        self.version += 1
+        self.writes += 1
+        change = Happened(self.version, served, before, after)
+        self.history.append(change)
+        if after is not None:
+            metadata = after["metadata"]
+            key = (served.kind, metadata.get("namespace", ""), metadata["name"])
+            self.ever.setdefault(key, []).append(after)
+        for listener in list(self.listeners):
+            listener(change)
+
+    def compact(self) -> None:
+        """Forget the history: watches that want to go on from before get 410."""
+        self.compacted = self.version
+        self.history.clear()
+
+    def drop_kind(self, served: Served) -> None:
+        """A CRD went, and with it every object and the kind itself."""
+        for namespace, name in list(self.items(served)):
+            self.delete(served, namespace, name)
+        self.kinds.pop((served.group, served.plural), None)
+
+    # --- reads ---------------------------------------------------------------------------------
+
+    def page(self, served: Served, selector: Selector, query: dict[str, str]) -> Json:
+        """A page of a list; its token says where the next one begins, and of which moment."""
+        found = [item for item in self.items(served).values() if selector.takes(item)]
+        found.sort(
+            key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"])
+        )
+        begin, version = 0, self.version
+        if token := query.get("continue"):
+            of, _, after = token.partition("/")
+            if int(of) < self.compacted:
+                raise Refusal(410, "Expired", "the provided continue parameter is too old")
+            version = int(of)
+            found = [item for item in self._as_of(served, version) if selector.takes(item)]
+            found.sort(
+                key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"])
+            )
+            begin = int(after)
+        limit = int(query.get("limit", 0)) or len(found)
+        metadata: Json = {"resourceVersion": str(version)}
+        if begin + limit < len(found):
+            metadata["continue"] = f"{version}/{begin + limit}"
+        return {
+            "kind": f"{served.kind}List",
+            "apiVersion": served.group_version,
+            "metadata": metadata,
+            "items": found[begin : begin + limit],
+        }
+
+    def _as_of(self, served: Served, version: int) -> list[Json]:
+        """The objects as they were at a version that is not forgotten."""
+        objects = dict(self.items(served))
+        for change in reversed(self.history):
+            if change.version <= version:
+                break
+            if change.served != served:
+                continue
+            item = change.after if change.after is not None else change.before
+            assert item is not None
+            key = item["metadata"].get("namespace", ""), item["metadata"]["name"]
+            if change.before is None:
+                objects.pop(key, None)
+            else:
+                objects[key] = change.before
+        return list(objects.values())
+
+    def since(self, version: int) -> Iterator[Happened]:
+        """What happened after a version; refuses where that is forgotten."""
+        if version < self.compacted:
+            raise Refusal(410, "Expired", f"too old resource version: {version}")
+        return (change for change in self.history if change.version > version)
+
+    def resources(self, group: str, version: str) -> Json:
+        """Discovery of a group."""
+        found = [
+            served
+            for served in self.kinds.values()
+            if (served.group, served.version) == (group, version)
+        ]
+        if not found:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        return {
+            "kind": "APIResourceList",
+            "groupVersion": found[0].group_version,
+            "resources": [
+                {"name": one.plural, "kind": one.kind, "namespaced": one.namespaced, "verbs": []}
+                for one in found
+            ],
+        }

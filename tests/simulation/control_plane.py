@@ -1,0 +1,128 @@
+"""What stands beside the API server: what makes CRDs served, and collects what has lost its owner."""
+
+import functools
+from pathlib import Path
+
+import yaml
+
+from tests.simulation.api_server import CRD_KIND, Happened, Json, Served, Storage
+from tests.simulation.loop import Loop
+
+PODS = Served("", "v1", "pods", "Pod", namespaced=True)
+NAMESPACES = Served("", "v1", "namespaces", "Namespace")
+EVENTS = Served("", "v1", "events", "Event", namespaced=True)
+CRDS = Served("apiextensions.k8s.io", "v1", "customresourcedefinitions", CRD_KIND)
+TEMPLATES = Served("templates.gatekeeper.sh", "v1", "constrainttemplates", "ConstraintTemplate")
+STATUS_GROUP = "status.gatekeeper.sh"
+
+
+@functools.cache
+def manifests() -> tuple[Json, ...]:
+    """The CRDs that an installation brings."""
+    folder = Path(__file__).parents[2] / "manifests" / "crds"
+    found: list[Json] = []
+    for path in sorted(folder.glob("*.yaml")):
+        found += [
+            item
+            for item in yaml.load_all(path.read_text(), yaml.CSafeLoader)
+            if item and item.get("kind") == CRD_KIND
+        ]
+    return tuple(found)
+
+
+class ControlPlane:
+    """Controllers over a storage, each a moment late."""
+
+    def __init__(self, loop: Loop, storage: Storage) -> None:
+        self.loop = loop
+        self.storage = storage
+        for served in (PODS, NAMESPACES, EVENTS, CRDS, TEMPLATES):
+            self.storage.serve(served)
+        self.storage.listeners.append(self._control)
+        for crd in manifests():
+            spec = crd["spec"]
+            if spec["group"].startswith(("mutations.", "expansion.")):
+                continue
+            made = self.storage.create(CRDS, "", crd)
+            made["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
+            versions = [item["name"] for item in spec["versions"] if item.get("storage")]
+            self.storage.serve(
+                Served(
+                    spec["group"],
+                    versions[0],
+                    spec["names"]["plural"],
+                    spec["names"]["kind"],
+                    spec["scope"] == "Namespaced",
+                )
+            )
+        self.storage.serve(TEMPLATES)
+
+    def _control(self, change: Happened) -> None:
+        """What controllers of the control plane do about a change, a moment later."""
+        loop = self.loop
+        item = change.after or change.before
+        assert item is not None
+        kind, name = change.served.kind, item["metadata"]["name"]
+        if self.loop._follow is not None:
+            what = "deleted" if change.after is None else "changed" if change.before else "made"
+            loop.tell("storage", f"{change.version}: {kind} {name} {what}")
+        later = loop.random.random() * 0.1
+        context = loop.director.context
+        if change.before is None:
+            for owner in item["metadata"].get("ownerReferences") or []:
+                if not self._exists(owner["uid"]):
+                    loop.call_later(1.0, self._collect, owner["uid"], context=context)
+        if kind == CRD_KIND and change.before is None and "status" not in item:
+            loop.call_later(later, self._establish, name, context=context)
+        elif kind == CRD_KIND and change.after is None:
+            names = item["spec"]["names"]
+            served = self.storage.kinds.get((item["spec"]["group"], names["plural"]))
+            if served is not None:
+                self.storage.drop_kind(served)
+        elif change.after is None and kind in {"Pod", "ConstraintTemplate"}:
+            loop.call_later(later, self._collect, item["metadata"]["uid"], context=context)
+
+    def _establish(self, name: str) -> None:
+        crd = self.storage.items(CRDS).get(("", name))
+        if crd is None or "status" in crd:
+            return
+        status = {
+            "conditions": [{"type": "Established", "status": "True"}],
+            "acceptedNames": crd["spec"]["names"],
+        }
+        self.storage.replace(CRDS, "", name, crd | {"status": status}, "status")
+        spec = crd["spec"]
+        served = Served(
+            spec["group"],
+            next(item["name"] for item in spec["versions"] if item.get("storage")),
+            spec["names"]["plural"],
+            spec["names"]["kind"],
+        )
+        # Its storage is made only a moment after it is announced.
+        self.loop.call_later(
+            self.loop.random.random() * 0.1,
+            self._serve,
+            name,
+            served,
+            context=self.loop.director.context,
+        )
+
+    def _serve(self, crd: str, served: Served) -> None:
+        if ("", crd) in self.storage.items(CRDS):
+            self.storage.serve(served)
+
+    def _exists(self, uid: str) -> bool:
+        owners = (PODS, TEMPLATES, *self.storage.kinds.values())
+        return any(
+            item["metadata"]["uid"] == uid
+            for served in owners
+            for item in self.storage.items(served).values()
+        )
+
+    def _collect(self, uid: str) -> None:
+        """The garbage collector: what the gone one owned goes."""
+        for served in list(self.storage.kinds.values()):
+            for (namespace, name), item in list(self.storage.items(served).items()):
+                owners = item["metadata"].get("ownerReferences") or []
+                if any(owner.get("uid") == uid for owner in owners):
+                    self.storage.delete(served, namespace, name)

@@ -1,0 +1,79 @@
+"""The templates and constraints of cluster worlds, small, and compiled once for all of them."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.simulation.api_server import Json
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.rego.code_cache import CodeCache
+
+KINDS = ("Alpha", "Beta")
+
+
+@functools.cache
+def code_cache() -> CodeCache:
+    """Compiled policies, shared by all replicas of all worlds of this process."""
+    folder = tempfile.TemporaryDirectory(prefix="simulation-")  # gone with the process
+    cache = CodeCache(Path(folder.name))
+    _folders.append(folder)
+    # All of them now, before there is a world whose chance it would take.
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver(cache=cache)])
+    for kind in KINDS:
+        for variant in range(3):
+            client.add_template(template(kind, variant))
+    return cache
+
+
+_folders: list[Any] = []
+
+
+def template(kind: str, variant: int) -> Json:
+    """A template; variants are generations of it, and the last one is broken."""
+    rule = f'violation[{{"msg": "{variant}"}}] {{ input.parameters.word == "{variant}" }}'
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": kind.lower()},
+        "spec": {
+            "crd": {
+                "spec": {
+                    "names": {"kind": kind},
+                    "validation": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"word": {"type": "string"}},
+                        }
+                    },
+                }
+            },
+            "targets": [
+                {
+                    "target": "admission.k8s.gatekeeper.sh",
+                    "rego": f"package {kind.lower()}\n{rule if variant < 3 else 'violation['}",
+                }
+            ],
+        },
+    }
+
+
+def constraint(kind: str, name: str, variant: int) -> Json:
+    """A constraint of it."""
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "enforcementAction": "deny",
+            "match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]},
+            "parameters": {"word": str(variant)},
+        },
+    }
+
+
+def new_client() -> Client:
+    """A replica's policies, with none in it."""
+    return Client(targets=[AdmissionTarget()], drivers=[RegoDriver(cache=code_cache())])
