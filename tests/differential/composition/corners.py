@@ -173,6 +173,10 @@ RULES: Final = (
     "@ contains x if { input.parameters.vs[21][x] }",
     "@ contains x if { input.parameters.vs[22][x] }",
     "@ contains [x, y] if { x := object.get(input, `parameters`, {}).vs[13]; y := x }",
+    # What is called like the parameters and is none.
+    "@ := object.get(object.get(input, `review`, {}), `one`, 0)",
+    "@ := [x | some v in [{`parameters`: 1}, {}]; x := object.get(v, `parameters`, 0)]",
+    "@ := [x | some v in [{`parameters`: {`vs`: 1}}, {}]; x := v.parameters.vs]",
     "@ contains [x, y] if { x := object.get(input, [`parameters`, `vs`], []); y := x[13] }",
     "@ contains [i, x] if { EACH; x := object.get(input, v, 0) }",
     "@ contains i if { EACH; walk(v) }",

@@ -49,16 +49,18 @@ GENERATOR: Final = ROOT / "webhook" / "rego" / "write"
 PACKAGE: Final = "webhook.rego.write"
 SURVIVORS: Final = Path(__file__).with_name("survivors.txt")
 
+OF_EXPRESSIONS: Final = "tests/webhook/rego/write/test_expression_trees.py"
+OF_WHAT_IS_KNOWN: Final = "tests/webhook/rego/test_known.py"
+"""Tests that do not compare code: what is joined, and what is known before an evaluation."""
+
 UNIT_TESTS: Final = (
-    "tests/webhook/rego/test_known.py",
+    OF_WHAT_IS_KNOWN,
     *(
         f"tests/webhook/rego/write/test_{name}.py"
         for name in ("fast_ways", "forms_in_bodies", "names_of_values", "reads", "rule_bodies")
     ),
 )
 """Tests of the generator alone, which need no program of others."""
-
-OF_EXPRESSIONS: Final = "tests/webhook/rego/write/test_expression_trees.py"
 
 LONG: Final = (
     "tests/webhook/rego/write/test_reads.py::test_what_was_read_before_is_what_would_be_read_again"
@@ -231,8 +233,8 @@ def _tried(mutant: Mutant, questions: Sequence[Question], unit_tests: Sequence[s
         questions = checked_again(questions[:CHECKED_AGAIN])
     fate, killer = _asked(questions)
     if fate is Fate.UNTOLD:
-        # No code shows it: what is left are the tests that join expressions of their own.
-        unit_tests = [test for test in unit_tests if test == OF_EXPRESSIONS]
+        # No code shows it: tests about code would not either.
+        unit_tests = [test for test in unit_tests if test in (OF_EXPRESSIONS, OF_WHAT_IS_KNOWN)]
     if fate is not Fate.KILLED and unit_tests and _fails(unit_tests):
         fate = Fate.KILLED
     return f"{fate.name}:{killer}"

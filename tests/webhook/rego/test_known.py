@@ -3,12 +3,19 @@
 import pytest
 
 from webhook.rego import known
-from webhook.rego.engine import EvaluationContext, compile_modules
+from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.engine import (
+    CompileOptions,
+    EvaluationContext,
+    compile_modules,
+    specialise_modules,
+)
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run import values
 from webhook.rego.run.text import to_json
 from webhook.rego.run.values import lazy_set
 from webhook.rego.syntax.parser import parse_module
+from webhook.rego.types import NUMBER
 
 PARAMETERS = {"allowed": ["a", "b"], "limit": "3"}
 OTHERS = {"allowed": ["x"], "limit": "9"}
@@ -172,3 +179,24 @@ def test_collections_and_built_ins_that_are_called_have_names_of_their_own():
     not startswith(input.review, "a")
 }"""
     assert answer(prepared(source), {"review": 5, "parameters": OTHERS}) == ["a", "b"]
+
+
+def own_code(source, **options):
+    """A rule in the code of one constraint."""
+    module = parse_module(f"package a\n{source}", "m.rego", "v1")
+    program = specialise_modules([module], PARAMETERS, options=CompileOptions(**options))
+    return program.rule("data.a.p")
+
+
+def test_what_a_caller_lends_is_asked_for_in_each_evaluation():
+    rule = own_code("p := opa.runtime().version")
+    for version in ("1", "2"):
+        assert rule({}, {}, EvaluationContext(runtime={"version": version})) == version
+
+
+def test_a_built_in_of_a_caller_s_own_is_asked_in_each_evaluation():
+    answers = iter(range(10))
+    own = make_builtin("own.next", [NUMBER], NUMBER, lambda _: next(answers))
+    rule = own_code("p := own.next(1)", builtins={"own.next": own})
+    first = rule({}, {}, EvaluationContext())
+    assert rule({}, {}, EvaluationContext()) == first + 1
