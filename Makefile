@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
 .PHONY: coverage coverage-generator mutants simulate-worlds simulate-new
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -132,11 +132,16 @@ fuzz-cel: setup ## random expressions, for FUZZ_SECONDS, to our CEL and to Kuber
 
 FUZZ_ROUNDS ?= 300
 COMPARED_REVIEWS ?= 60000
+COMPARED_OBJECTS ?= 20000
 COMPARED_SEED ?= $(shell date +%s)
 FUZZ_SEED ?= $(shell date +%s)
 fuzz-cluster: setup ## write random objects of every watched kind while replicas run and restart (FUZZ_ROUNDS, about an hour)
 	WADDLE_FUZZ_ROUNDS=$(FUZZ_ROUNDS) WADDLE_FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) --timeout=0 \
 	  tests/system/test_whatever_is_written_replicas_follow.py -k random
+
+compare-files: setup ## random objects to `waddle test` and gator with the public library (COMPARED_OBJECTS, about 10 minutes; COMPARED_SEED)
+	WADDLE_COMPARED_OBJECTS=$(COMPARED_OBJECTS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
+	  tests/conformance/test_random_objects_equal_gator.py
 
 compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one cluster (COMPARED_REVIEWS, about half an hour; COMPARED_SEED)
 	WADDLE_COMPARED_REVIEWS=$(COMPARED_REVIEWS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \

@@ -23,7 +23,7 @@ from webhook.cel.syntax.parser import parse
 if TYPE_CHECKING:
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
-    from webhook.cel.exact import Run
+    from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
 

@@ -5,8 +5,9 @@ It is what an expression means. It is run where the fast form raises, and compar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel import folds
 from webhook.cel.check import types
 from webhook.cel.errors import EvaluationError, LimitError
 from webhook.cel.library.all import invoke
@@ -41,12 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.cel.check.checker import Checked
+    from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
-
-Run: TypeAlias = "Callable[[Any, Meter], Value]"
-"""Computes a node: variables by name (those of macros by number), and what may be spent."""
 
 VARIABLES: Final = "kubernetes.variables"
 """The type of ``variables``: its fields are computed when they are read."""
@@ -239,14 +238,14 @@ class _Builder:
         test = None if node.test is None else self.build(node.test)
         body = self.build(node.body)
         self.scopes.pop()
-        turns = _turns(range_, slots)
+        turns = folds.turns_of(range_, slots)
         if node.kind in {"all", "exists"}:
-            return _quantified(turns, body, ends=node.kind == "exists")
+            return folds.quantified(turns, body, ends=node.kind == "exists")
         if node.kind == "exists_one":
-            return _counted(turns, body)
+            return folds.counted(turns, body)
         if node.kind in {"map_value", "map_entry"}:
-            return _mapped(turns, test, body, slots[0] if node.kind == "map_value" else None)
-        return _listed(turns, test, body)
+            return folds.mapped(turns, test, body, slots[0] if node.kind == "map_value" else None)
+        return folds.listed(turns, test, body)
 
     def opt_map(self, node: OptMap) -> Run:
         target = self.build(node.target)
@@ -411,87 +410,3 @@ def _logic(operands: list[Run], *, ends: bool) -> Run:
         return not ends
 
     return logic
-
-
-Turns: TypeAlias = "Callable[[dict[Any, Value], Meter], Any]"
-
-
-def _turns(range_: Run, slots: list[int]) -> Turns:
-    """Gives each item to the variables of a macro."""
-    first = slots[0]
-    second = slots[1] if len(slots) > 1 else None
-
-    def turns(env: dict[Any, Value], meter: Meter) -> Any:
-        of = range_(env, meter)
-        if second is None:
-            for item in access.items_of(of):
-                meter.charge(2)
-                env[first] = from_key(item)
-                yield
-        else:
-            for key, value in access.pairs_of(of):
-                meter.charge(2)
-                env[first], env[second] = from_key(key), value
-                yield
-
-    return turns
-
-
-def _quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
-    def quantified(env: dict[Any, Value], meter: Meter) -> Value:
-        fault: EvaluationError | None = None
-        for _ in turns(env, meter):
-            try:
-                if access.condition(body(env, meter)) is ends:
-                    return ends
-            except LimitError:
-                raise
-            except EvaluationError as error:
-                fault = fault or error
-        if fault is not None:
-            raise fault
-        return not ends
-
-    return quantified
-
-
-def _counted(turns: Turns, body: Run) -> Run:
-    def counted(env: dict[Any, Value], meter: Meter) -> Value:
-        count = 0
-        for _ in turns(env, meter):
-            count += access.condition(body(env, meter))
-        return count == 1
-
-    return counted
-
-
-def _listed(turns: Turns, test: Run | None, body: Run) -> Run:
-    def listed(env: dict[Any, Value], meter: Meter) -> Value:
-        found = []
-        for _ in turns(env, meter):
-            if test is None or access.condition(test(env, meter)):
-                meter.charge(1)
-                found.append(body(env, meter))
-        return found
-
-    return listed
-
-
-def _mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
-    def mapped(env: dict[Any, Value], meter: Meter) -> Value:
-        found: dict[Value, Value] = {}
-        for _ in turns(env, meter):
-            if test is not None and not access.condition(test(env, meter)):
-                continue
-            meter.charge(1)
-            value = body(env, meter)
-            if key is not None:
-                access.inserted(found, env[key], value)
-                continue
-            if type(value) is not dict:
-                raise EvaluationError("no such overload: cel.@mapInsert")
-            for at, of in value.items():
-                access.inserted(found, from_key(at), of)
-        return found
-
-    return mapped

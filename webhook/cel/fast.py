@@ -30,7 +30,7 @@ from webhook.rego.write.expression import Binds, Expression, Kind
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
-    from webhook.cel.exact import Run
+    from webhook.cel.folds import Run
     from webhook.cel.syntax.ast import Expr
 
 MAX_NODES: Final = 2_000

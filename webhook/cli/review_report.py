@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.cli.review_run import CheckedViolation, CheckOutcome
+    from webhook.constraint.result import Result
 
 _COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -129,13 +130,23 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
     document: dict[str, Any] = {"target": result.target}
     if result.msg:
         document["msg"] = result.msg
-    if not result.autoreject:
-        document["metadata"] = {"details": result.details}
+    if metadata := _metadata(result):
+        document["metadata"] = metadata
     document["constraint"] = result.constraint.document
     document["enforcementAction"] = result.enforcement_action
     if result.scoped_actions:
         document["scopedActions"] = list(result.scoped_actions)
     return {**document, "violatingObject": item.value, "trace": None}
+
+
+def _metadata(result: Result) -> dict[str, Any]:
+    """Details as gator has them: CEL has none, nor has a constraint that could not be matched.
+
+    Rego always has, and so has an evaluation of it that failed.
+    """
+    if result.autoreject or (result.details is None and not result.error):
+        return {}
+    return {"details": result.details}
 
 
 def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
@@ -144,7 +155,7 @@ def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
         "result": {
             "target": result.target,
             "msg": result.msg,
-            "metadata": {} if result.autoreject else {"details": result.details},
+            "metadata": _metadata(result),
             "constraint": {"object": result.constraint.document},
             "enforcementaction": result.enforcement_action,
             "scopedenforcementactions": list(result.scoped_actions),

@@ -104,6 +104,11 @@ def test_values_over_plain_json(source, value):
         ("object.missing", "no such key: missing"),
         ("object.l[5]", "index out of bounds: 5"),
         ("object.l.map(x, x.y)", "no such key: y"),
+        # cel-go evaluates on, and tells the last error of tests and the first of results.
+        ("[1, 2].filter(x, x == 1 ? object.a : object.b)", "no such key: b"),
+        ("[1, 2].exists_one(x, x == 1 ? object.a : object.b)", "no such key: b"),
+        ("[1, 2].map(x, x == 1 ? object.a : object.b)", "no such key: a"),
+        ("[1, 2].map(x, x == 1 ? object.a : object.b, x)", "no such key: b"),
         ("object.n.all(x, true)", "got 'types.Int', expected iterable type"),
         ("object.n + 'a'", "no such overload"),
         ("object.m.k.matches('a(' + object.m.k)", "error parsing regexp: missing closing ): `a(v`"),

@@ -1,0 +1,137 @@
+"""Folds of the exact form: what macros over lists and maps give, and which of several errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.run import access
+from webhook.cel.run.values import from_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+Run: TypeAlias = "Callable[[Any, Meter], Value]"
+"""Computes a node: variables by name (those of macros by number), and what may be spent."""
+
+Turns: TypeAlias = "Callable[[dict[Any, Value], Meter], Any]"
+
+
+def turns_of(range_: Run, slots: list[int]) -> Turns:
+    """Gives each item to the variables of a macro."""
+    first = slots[0]
+    second = slots[1] if len(slots) > 1 else None
+
+    def turns(env: dict[Any, Value], meter: Meter) -> Any:
+        of = range_(env, meter)
+        if second is None:
+            for item in access.items_of(of):
+                meter.charge(2)
+                env[first] = from_key(item)
+                yield
+        else:
+            for key, value in access.pairs_of(of):
+                meter.charge(2)
+                env[first], env[second] = from_key(key), value
+                yield
+
+    return turns
+
+
+def quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
+    """``all`` and ``exists``: an item that decides makes up for errors of others."""
+
+    def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
+        fault: EvaluationError | None = None
+        for _ in turns(env, meter):
+            try:
+                if access.condition(body(env, meter)) is ends:
+                    return ends
+            except LimitError:
+                raise
+            except EvaluationError as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
+        return not ends
+
+    return evaluated
+
+
+def counted(turns: Turns, body: Run) -> Run:
+    """``exists_one``: of several errors the last is told."""
+
+    def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
+        count = 0
+        fault: EvaluationError | None = None
+        for _ in turns(env, meter):
+            try:
+                count += access.condition(body(env, meter))
+            except LimitError:
+                raise
+            except EvaluationError as error:
+                fault = error
+        if fault is not None:
+            raise fault
+        return count == 1
+
+    return evaluated
+
+
+def listed(turns: Turns, test: Run | None, body: Run) -> Run:
+    """Of several errors CEL tells the last of the tests', else the first of the results'.
+
+    Its macro is ``test ? accumulator + [result] : accumulator``: an error takes the place of the
+    accumulator, and what is added to an error is that error.
+    """
+
+    def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
+        found: list[Value] = []
+        fault: EvaluationError | None = None
+        for _ in turns(env, meter):
+            try:
+                if test is not None and not access.condition(test(env, meter)):
+                    continue
+            except LimitError:
+                raise
+            except EvaluationError as error:
+                fault = error
+                continue
+            if fault is None:
+                meter.charge(1)
+                try:
+                    found.append(body(env, meter))
+                except LimitError:
+                    raise
+                except EvaluationError as error:
+                    fault = error
+        if fault is not None:
+            raise fault
+        return found
+
+    return evaluated
+
+
+def mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
+    """``transformMap``, by the variable that has the key, and ``transformMapEntry``."""
+
+    def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
+        found: dict[Value, Value] = {}
+        for _ in turns(env, meter):
+            if test is not None and not access.condition(test(env, meter)):
+                continue
+            meter.charge(1)
+            value = body(env, meter)
+            if key is not None:
+                access.inserted(found, env[key], value)
+                continue
+            if type(value) is not dict:
+                raise EvaluationError("no such overload: cel.@mapInsert")
+            for at, of in value.items():
+                access.inserted(found, from_key(at), of)
+        return found
+
+    return evaluated
