@@ -18,6 +18,8 @@ AGAIN = 12
 
 _OPAQUE = ("net.", "kubernetes.")
 
+NO_OVERLOAD = "no such overload"
+
 EXCEEDED = "actual cost limit exceeded"
 
 
@@ -104,6 +106,14 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "the type in Go of what is no key"
     if real.startswith("internal error: interface conversion") and mine:
         return "a cast in cel-go that is none"
+    if str(wanted.get("type")).startswith("optional_type(") and not real:
+        return "an optional, of which the oracle tells what it holds alone"
+    if NO_OVERLOAD in real and not mine:
+        return "a type that the checker takes for known and that is another"
+    if real.startswith(NO_OVERLOAD) and mine.startswith(NO_OVERLOAD):
+        return "words for several wrong operands (each alone has its own test)"
+    if "unsupported conversion to ref.Val" in real:
+        return "opaque values that cel-go loses in a conditional"
     if mine.startswith("unsupported key type"):
         return "maps with keys that are no text, number or bool"
     if _problems(mine) == _problems(real) and mine != real:

@@ -1,10 +1,12 @@
 """Expressions by chance and by table, to our CEL and to Kubernetes' own: the same, word for word."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from tests.differential.cel.__main__ import questions
 from tests.differential.cel.agreement import Question, compare, shown
 from tests.differential.cel.operands import calls
 from tests.differential.cel.oracle import CelOracle
@@ -34,3 +36,11 @@ def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     assert found == []
     assert counted["eval"] > 2000
     assert counted["value"] > 500
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_random_expressions(oracle: CelOracle, seed: int) -> None:
+    """Of every type, over JSON of every kind, a Pod, a request and a Namespace."""
+    found, counted = differences(oracle, itertools.islice(questions(seed), 400))
+    assert found == []
+    assert counted["value"] > 80

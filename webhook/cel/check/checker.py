@@ -339,16 +339,18 @@ class _Checker:
     def opt_map(self, node: OptMap) -> Type:
         target = self.check(node.target)
         value = types.optional_of(self.mapping.new())
+        within, test = value.parts[0], BOOL
         if not self.mapping.fits(target, value):
             of = self.mapping.resolved(target, closed=True)
             for function in ("hasValue", "value"):  # what the macro is written with
                 self.no_overload(node.at, function, [of], member=True)
-        self.scopes.append({node.name: self.mapping.resolved(value.parts[0])})
+            within = test = types.ERROR
+        self.scopes.append({node.name: self.mapping.resolved(within)})
         body = self.check(node.body)
         self.scopes.pop()
         found = body if node.flat else types.optional_of(body)
         nothing = types.optional_of(self.mapping.new())
-        return self.resolve(node.at, "_?_:_", [BOOL, found, nothing], member=False)
+        return self.resolve(node.at, "_?_:_", [test, found, nothing], member=False)
 
     def sort_by(self, node: SortBy) -> Type:
         fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)

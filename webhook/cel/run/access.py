@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.equality import KEYS
 from webhook.cel.run.texts import shown
-from webhook.cel.run.values import NONE, NOTHING, Opaque, Optional, Uint, key_of, type_name
+from webhook.cel.run.values import INT_MAX, NONE, NOTHING, Opaque, Optional, Uint, key_of, type_name
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value
@@ -54,10 +54,12 @@ def _missing(key: Value) -> EvaluationError:
 
 def _position(key: Value) -> int:
     """The position that a key means; raises where it means none."""
+    if type(key) is Uint and key > INT_MAX:
+        raise EvaluationError(f"unsupported index value {shown(key)} in list")
     if type(key) is int or type(key) is Uint:
         return int(key)
     if type(key) is float:
-        if key.is_integer():
+        if key.is_integer() and abs(key) < INT_MAX:
             return int(key)
         raise EvaluationError(f"unsupported index value {shown(key)} in list")
     if type(key) in KEYS:
