@@ -173,6 +173,20 @@ RULES: Final = (
     "@ contains x if { input.parameters.vs[21][x] }",
     "@ contains x if { input.parameters.vs[22][x] }",
     "@ contains [x, y] if { x := object.get(input, `parameters`, {}).vs[13]; y := x }",
+    # Parts of what parameters decide that they do not decide.
+    "@ := [x | x := @d]\n@d := {`a`: input.parameters.vs[4], `b`: input.review.one}",
+    "@ := [x | x := @d]\n@d := [input.parameters.vs[4], input.review.one]",
+    "@ := [x | x := @d]\n@d := [y | y := @f(input.parameters.vs[4])]\n@f(y) := [y, input.review.one]",
+    "@ := [x | x := @d]\n@d := 1 if { every y in input.parameters.vs { y != input.review.a } } else := 2",
+    "@ := [x | x := @d]\n@d := 1 if { every y in input.review.xs { y != input.parameters.vs[14] } } else := 2",
+    (
+        "@ := [x | x := @d]\n@d := 1 if { {input.parameters.vs[4] == 1} and {input.review.one == 1} } else := 2"
+    ),
+    (
+        "@ := [x | x := @d]\n@d := 1 if { {input.parameters.vs[4] == 7} or {input.review.one == 1} } else := 2"
+    ),
+    "@ := [x | x := @d]\n@d := input.parameters.vs[input.review.one]",
+    "@ := x if { x := @d with input.parameters.vs as [1, 2] with data.d.a as 2 }\n@d := [input.parameters.vs, data.d.a]",
     # What is called like the parameters and is none.
     "@ := object.get(object.get(input, `review`, {}), `one`, 0)",
     "@ := [x | some v in [{`parameters`: 1}, {}]; x := object.get(v, `parameters`, 0)]",
