@@ -222,6 +222,12 @@ CASES = {
         {"kind": "template"},
         "1500m",
     ),
+    "WaddleMutatorFighting": steady(
+        'waddle_mutators_fighting{pod="w-0",mutator_kind="Assign",mutator_name="m"}',
+        "1x60",
+        "0x60",
+        {"mutator_kind": "Assign", "mutator_name": "m"},
+    ),
     "WaddleReportLimit": steady(
         'waddle_report_limit_reached{pod="w-0",process="audit"}',
         "1x60",

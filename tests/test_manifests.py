@@ -24,6 +24,8 @@ from webhook.settings.reading import read
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 
 ACTIVE = {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo"}
+MUTATED = {"since", "preview", "fighting", *ACTIVE}
+CONDITIONS = {"conditions", "additionalPrinterColumns"}
 ADDITIONS = {
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
@@ -34,13 +36,10 @@ ADDITIONS = {
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
     "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
-    "assign": set(),
-    "assignimage": set(),
-    "assignmetadata": set(),
-    "modifyset": set(),
-    "mutatorpodstatuses": set(),
-    "expansiontemplate": set(),
-    "expansiontemplatepodstatuses": set(),
+    **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATED | CONDITIONS),
+    "mutatorpodstatuses": MUTATED,
+    "expansiontemplate": {"since", *ACTIVE, *CONDITIONS},
+    "expansiontemplatepodstatuses": {"since", *ACTIVE},
 }
 """The fields of ours in Gatekeeper's CRDs."""
 

@@ -1,6 +1,9 @@
 """Mutators and ExpansionTemplates of a real API server: applied, told of by pod, taken back."""
 
+import base64
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ from tests.system.replicas import (
     WORKLOADS,
     Plane,
     Replica,
+    config_map,
+    review_of,
     try_request,
     until,
 )
@@ -32,7 +37,22 @@ def path_of(document: dict[str, Any]) -> str:
 @pytest.fixture
 def mutating(plane: Plane, start: StartReplica) -> Iterator[Replica]:
     """A replica that the API server asks to mutate ConfigMaps; the mutators go with the test."""
-    replica = start("mutating-0", *ALL_OPERATIONS, "--operation=mutation-webhook").wait_ready()
+    with asked(plane, start) as replica:
+        yield replica
+
+
+@pytest.fixture
+def fighting(plane: Plane, start: StartReplica) -> Iterator[Replica]:
+    """The same, which takes a fourth change for a fight."""
+    with asked(plane, start, "--mutation-fights-per-hour=3") as replica:
+        yield replica
+
+
+@contextmanager
+def asked(plane: Plane, start: StartReplica, *flags: str) -> Iterator[Replica]:
+    """A replica that the API server asks to mutate."""
+    operations = (*ALL_OPERATIONS, "--operation=mutation-webhook")
+    replica = start("mutating-0", *operations, *flags).wait_ready()
     webhook = {
         "name": "mutation.gatekeeper.sh",
         "admissionReviewVersions": ["v1"],
@@ -175,3 +195,86 @@ def test_templates_of_a_circle_all_say_so_until_it_is_broken(
     until(lambda: by_pod(plane, path) and "errors" not in by_pod(plane, path), "it is taken back")
     assert mutating.metric('gatekeeper_expansion_templates{status="active"}') == 1
     plane.api.request("DELETE", path)
+
+
+def condition(plane: Plane, path: str, name: str) -> dict[str, Any]:
+    """A condition of an object; empty where it has none such."""
+    status = plane.api.request("GET", path).get("status") or {}
+    return next((item for item in status.get("conditions", ()) if item["type"] == name), {})
+
+
+def test_a_replica_that_starts_applies_the_last_good_generation_of_a_broken_mutator(
+    plane: Plane, mutating: Replica, start: StartReplica
+) -> None:
+    owner = label("kept", "kept", "yes", match={"namespaces": [WORKLOADS]})
+    plane.api.apply(path_of(owner), owner)
+    until(lambda: labels(plane, "mutated-c") == {"kept": "yes"}, "the label is there")
+    revisions = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
+
+    def kept() -> list[str]:
+        items = plane.api.request("GET", revisions)["items"]
+        subjects = [(item["spec"]["subject"], item["metadata"]["name"]) for item in items]
+        return [name for subject, name in subjects if subject["name"] == "kept"]
+
+    until(kept, "the generation is kept")
+    until(
+        lambda: condition(plane, path_of(owner), "Active").get("status") == "True",
+        "the condition says that all enforce it",
+    )
+    owner["spec"]["location"] = "metadata..labels"
+    plane.api.apply(path_of(owner), owner)
+    until(lambda: by_pod(plane, path_of(owner)).get("errors"), "the fault is told")
+    late = start("mutating-1", *ALL_OPERATIONS, "--operation=mutation-webhook").wait_ready()
+    until(lambda: by_pod(plane, path_of(owner), "mutating-1"), "the new replica says something")
+    entry = by_pod(plane, path_of(owner), "mutating-1")
+    assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
+    assert entry["activeRevision"] in kept()
+    verdict = late.post(review_of(config_map("x")), "/v1/mutate?timeout=10s").verdict
+    assert json.loads(base64.b64decode(verdict["patch"])) == [
+        {"op": "add", "path": "/metadata/labels", "value": {"kept": "yes"}}
+    ]
+    until(
+        lambda: condition(plane, path_of(owner), "Error").get("status") == "True",
+        "the condition says that nobody enforces the newest generation",
+    )
+
+
+def test_a_fight_with_a_controller_that_writes_back_is_found_and_told(
+    plane: Plane, start: StartReplica, fighting: Replica
+) -> None:
+    owner = label("fought", "fought", "yes", match={"namespaces": [WORKLOADS]})
+    plane.api.apply(path_of(owner), owner)
+    until(lambda: labels(plane, "mutated-d") == {"fought": "yes"}, "the label is there")
+    for _ in range(5):  # The controller: what it wants has no label.
+        found = plane.api.request("GET", f"{CONFIG_MAPS}/mutated-d")
+        assert found["metadata"].pop("labels") == {"fought": "yes"}
+        plane.api.request("PUT", f"{CONFIG_MAPS}/mutated-d", found)
+    until(lambda: by_pod(plane, path_of(owner)).get("fighting"), "the replica says so")
+    assert by_pod(plane, path_of(owner))["fighting"] == f"ConfigMap {WORKLOADS}/mutated-d"
+    until(
+        lambda: condition(plane, path_of(owner), "Fighting").get("status") == "True",
+        "the condition says so",
+    )
+    series = 'waddle_mutators_fighting{mutator_kind="AssignMetadata",mutator_name="fought"}'
+    assert fighting.metric(series) == 1
+
+
+def test_a_previewed_mutator_says_so_and_is_applied_once_it_is_enforced(
+    plane: Plane, mutating: Replica
+) -> None:
+    soon = label("soon", "soon", "yes", match={"namespaces": [WORKLOADS]})
+    soon["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
+    plane.api.apply(path_of(soon), soon)
+    until(lambda: by_pod(plane, path_of(soon)).get("preview") is True, "byPod says so")
+    assert labels(plane, "mutated-e") == {}
+    until(
+        lambda: condition(plane, path_of(soon), "Enforced").get("reason") == "Previewed",
+        "so do the conditions",
+    )
+    soon["metadata"]["annotations"] = {}
+    plane.api.apply(path_of(soon), soon)
+    until(lambda: labels(plane, "mutated-e") == {"soon": "yes"}, "it is applied")
+    until(
+        lambda: condition(plane, path_of(soon), "Active").get("status") == "True",
+        "the conditions follow",
+    )

@@ -9,6 +9,7 @@ import click
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.constraint import constraint
+from webhook.controllers import extensions
 from webhook.controllers.convergence import TEMPLATE_KIND
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ TEMPLATES: Final = Resource(
     "constrainttemplates",
     namespaced=False,
 )
+
+
+EXTENSIONS: Final = tuple(
+    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in extensions.KINDS
+)
+"""Mutators and ExpansionTemplates; their plurals are their kinds in lower case."""
 
 
 def constraints_of(kind: str) -> Resource:

@@ -8,14 +8,14 @@ import click
 
 from webhook.api import pod_status
 from webhook.cli import exit_codes, status_report
-from webhook.cli.cluster_access import TEMPLATES, cluster_options, list_objects
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, list_objects
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
-from webhook.controllers.convergence import by_subject, converge
-from webhook.controllers.status_kinds import status_resource
+from webhook.controllers.convergence import by_subject, converge, subject_for
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
 from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.controllers.convergence import Convergence
 
-_HELP = """Show templates and constraints, and which of Waddle's replicas enforce them.
+_HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
@@ -58,15 +58,19 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 
 async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], list[Convergence]]:
-    """The replicas, and what they do about each template and constraint."""
+    """The replicas, and what they do about each object that they follow."""
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
 
     # Objects first: a status is then at least as new as the object that it is compared with.
     documents = await list_objects(client, TEMPLATES)
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
+    for resource in EXTENSIONS:
+        documents += await list_objects(client, resource)
     statuses: list[Object] = []
-    for kind in (pod_status.TEMPLATE, pod_status.CONSTRAINT):
+    for kind in STATUS_KINDS:
+        if kind == pod_status.CONFIG:
+            continue
         resource = status_resource(kind)
         statuses += await list_objects(client, resource, namespace)
     pods = await list_objects(client, PODS, namespace, {"labelSelector": WEBHOOK_PODS})
@@ -75,9 +79,6 @@ async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], li
     )
     found = by_subject(statuses)
     objects = [
-        converge(
-            document, found.get((document["kind"], document["metadata"]["name"]), ()), replicas
-        )
-        for document in documents
+        converge(document, found.get(subject_for(document), ()), replicas) for document in documents
     ]
     return replicas, objects

@@ -27,7 +27,7 @@ def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namesp
     if not lines:
         lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
     if not objects:
-        return "\n".join([*lines, "", "no template and no constraint"])
+        return "\n".join([*lines, "", "no template, no constraint and no mutator"])
     shared = _shared_prefix([item.name for item in replicas])
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
     head += [item.name[shared:].upper() for item in replicas]

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.api import pod_status
-from webhook.api.pod_status import LABEL_PREFIX
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import TEMPLATES, cluster_options, constraints_of
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, constraints_of
 from webhook.cli.terminal import complain, printable, write
 from webhook.cluster.kinds import PODS
-from webhook.controllers.convergence import TEMPLATE_KIND, converge
-from webhook.controllers.status_kinds import status_resource
+from webhook.controllers.convergence import TEMPLATE_KIND, converge, status_kind_of
+from webhook.controllers.status_kinds import name_label, status_resource
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from webhook.api.pod_status import StatusKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Reflector
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 
-KIND is ConstraintTemplate or the kind of a constraint; its case does not matter. Every
+KIND is ConstraintTemplate, the kind of a constraint or of a mutator, or ExpansionTemplate;
+its case does not matter. Every
 replica that is ready, or terminating and not yet finished, must say that it enforces
 the object's present generation, without errors; one that terminates never does.
 
@@ -91,11 +91,15 @@ def command(
 def _named(text: str) -> tuple[Resource, str]:
     """The resource and name of ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
     kind, slash, name = text.partition("/")
-    kind = kind.partition(".")[0]
+    kind, _, group = kind.partition(".")
     if not slash or not kind or not name or "/" in name:
         raise ValueError(f"expected KIND/NAME, got {text!r}")
     if kind.lower() in {TEMPLATE_KIND.lower(), "constrainttemplates"}:
         return TEMPLATES, name
+    if group.partition(".")[0] != "constraints":
+        for resource in EXTENSIONS:
+            if kind.lower() == resource.gvk.kind.lower():
+                return resource, name
     return constraints_of(kind), name
 
 
@@ -186,15 +190,14 @@ class _Wait:
     def _make_watches(self) -> dict[str, Reflector]:
         from webhook.cluster.reflector import ObjectSelection, Reflector  # noqa: PLC0415  # see command
 
-        template = self._resource is TEMPLATES
-        statuses = status_resource(pod_status.TEMPLATE if template else pod_status.CONSTRAINT)
-        label = "constrainttemplate-name" if template else "constraint-name"
+        kind = _status_kind(self._resource)
+        statuses, label = status_resource(kind), name_label(kind)
         selections = {
             "object": (self._resource, ObjectSelection(fields=f"metadata.name={self._name}")),
             "pods": (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS)),
             "statuses": (
                 statuses,
-                ObjectSelection(self._namespace, labels=f"{LABEL_PREFIX}{label}={self._name}"),
+                ObjectSelection(self._namespace, labels=f"{label}={self._name}"),
             ),
         }
         return {
@@ -222,7 +225,7 @@ class _Wait:
         document = self._watches["object"].store.get("", self._name)
         if document is None:
             return None
-        uid_field = "templateUID" if self._resource is TEMPLATES else "constraintUID"
+        uid_field = _status_kind(self._resource).uid_field
         uid = document["metadata"]["uid"]
         # Constraints of other kinds may have this name; the UID tells them apart.
         statuses = [
@@ -231,6 +234,11 @@ class _Wait:
             if (item.get("status") or {}).get(uid_field) == uid
         ]
         return converge(document, statuses, [replica(pod) for pod in self._watches["pods"].store])
+
+
+def _status_kind(resource: Resource) -> StatusKind:
+    gvk = resource.gvk
+    return status_kind_of({"apiVersion": gvk.group_version, "kind": gvk.kind})
 
 
 def _faults(state: Convergence) -> str:

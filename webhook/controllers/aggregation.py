@@ -38,10 +38,11 @@ from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change, Key
@@ -64,7 +65,10 @@ _ALWAYS: Final = (TEMPLATE, CONFIG, *extensions.KINDS)
 
 _MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}
 
-_JUDGED: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
+_POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
+"""The statuses of what is audited, and rolled out in stages."""
+
+_JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind}
 """The statuses of what has conditions, too."""
 
 
@@ -241,13 +245,7 @@ class Aggregation:
         ]
         now = time.monotonic()
         wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
-        if subject.kind in _JUDGED:
-            wanted = self.conditions.merged(subject, document, wanted, statuses, self._pods.store)
-            wanted = audit_keeper.merged(subject, document, wanted, statuses, self._pods.store)
-            wanted = self.rollouts.merged(subject, document, wanted, statuses, self._pods.store)
-            for again in (self.conditions.due(subject), self.rollouts.due(subject)):
-                if again is not None:
-                    self._queue.add(subject, again - now)
+        wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
             self._since.pop(subject, None)
             return
@@ -284,7 +282,31 @@ class Aggregation:
             self._since.pop(subject, None)
             if subject.kind in _JUDGED:
                 await self.conditions.written(subject, document, wanted, written)
+            if subject.kind in _POLICIES:
                 await self.rollouts.written(subject, document, written)
+
+    def _judged(
+        self,
+        subject: LabelledSubject,
+        document: Mapping[str, Any],
+        wanted: Json | None,
+        statuses: Sequence[Mapping[str, Any]],
+        now: float,
+    ) -> Json | None:
+        """The status with what the replicas together make of the object; None where it has that."""
+        if subject.kind not in _JUDGED:
+            return wanted
+        pods_known = self._pods.store
+        wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
+        due = [self.conditions.due(subject)]
+        if subject.kind in _POLICIES:
+            wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
+            wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
+            due.append(self.rollouts.due(subject))
+        for again in due:
+            if again is not None:
+                self._queue.add(subject, again - now)
+        return wanted
 
     def _place(self, subject: LabelledSubject) -> tuple[GroupVersionKind, str]:
         if subject.kind == pod_status.TEMPLATE.kind:

@@ -15,6 +15,7 @@ from webhook.api import pod_status, timestamp
 from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, status_of
 from webhook.controllers.conditions import BEHIND_SECONDS, judge, merged, state_of
+from webhook.controllers.extensions import MUTATORS
 from webhook.events.policies import event
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ PRUNED_SECONDS: Final = 600.0
 
 TROUBLE: Final = frozenset({"Degraded", "Error"})
 
-KINDS: Final = {pod_status.TEMPLATE.kind: "template", pod_status.CONSTRAINT.kind: "constraint"}
+KINDS: Final = {
+    pod_status.TEMPLATE.kind: "template",
+    pod_status.CONSTRAINT.kind: "constraint",
+    pod_status.MUTATOR.kind: "mutator",
+    pod_status.EXPANSION.kind: "expansion_template",
+}
 """The metrics' names of what has conditions, by its kind of status."""
 
 
@@ -63,7 +69,7 @@ class ConditionKeeper:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Forget the constraints of other kinds: their objects went with their template."""
-        known = frozenset({"", *kinds})
+        known = frozenset({"", *(gvk.kind for gvk in MUTATORS), *kinds})
         if known == self._kinds:
             return
         self._kinds, self._counts = known, None
@@ -79,7 +85,7 @@ class ConditionKeeper:
             self._counts = {
                 (kind, state.lower()): counts[kind, state]
                 for kind in KINDS.values()
-                for state in ("Active", "Degraded", "Error", "RolledBack")
+                for state in ("Active", "Degraded", "Error", "RolledBack", "Previewed")
             }
         return self._counts
 

@@ -1,5 +1,8 @@
 """``status.conditions`` of a template or constraint: what all replicas together do about it.
 
+Of a mutator there may be a fifth, ``Fighting``: whether the same change is made to an object again
+and again, because somebody undoes it.
+
 Made from what each replica says of itself (:mod:`webhook.controllers.convergence`),
 so that any of them may write it. Four types, each ``True`` or ``False``:
 
@@ -44,11 +47,13 @@ REPLICAS_SHOWN: Final = 5
 FAULT_CHARACTERS_MAX: Final = 300
 """Of one replica's fault in a message; its own status has the whole."""
 
+FIGHTING: Final = "Fighting"
+
 State: TypeAlias = Literal[
-    "Active", "Degraded", "Error", "RolledBack", "Progressing", "Terminating"
+    "Active", "Degraded", "Error", "RolledBack", "Previewed", "Progressing", "Terminating"
 ]
 
-_GOOD: Final = frozenset({"enforced", "rolledback"})
+_GOOD: Final = frozenset({"enforced", "rolledback", "previewed"})
 
 _REASONS: Final = {
     "missing_data": "DataMissing",
@@ -75,6 +80,8 @@ class Verdict:
     faults: str
     is_awaited: bool = False
     """Whether some replica has not followed yet."""
+    fighting: str = ""
+    """What a mutator fights about, and at which replicas; empty where it does not."""
 
     @property
     def message(self) -> str:
@@ -109,12 +116,26 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> 
     """
     known = {item["type"]: dict(item) for item in current}
     found = []
-    for condition in verdict.documents(now):
+    wanted = verdict.documents(now)
+    if verdict.fighting or FIGHTING in known:
+        wanted.append(_fighting(verdict, now))
+    for condition in wanted:
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", now)
         found.append(condition)
-    return found + [item for name, item in known.items() if name not in TYPES]
+    return found + [item for name, item in known.items() if name not in (*TYPES, FIGHTING)]
+
+
+def _fighting(verdict: Verdict, now: str) -> Json:
+    return {
+        "type": FIGHTING,
+        "status": "True" if verdict.fighting else "False",
+        "observedGeneration": verdict.generation,
+        "lastTransitionTime": now,
+        "reason": "UndoneEachTime" if verdict.fighting else "NotFighting",
+        "message": verdict.fighting or "no change of it is undone again and again",
+    }
 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
@@ -192,7 +213,17 @@ def judge(
         _enforced_text(found),
         _faults_text(found, [*faulty, *behind]),
         is_awaited=bool(behind),
+        fighting=_fights_text(statuses),
     )
+
+
+def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
+    """Which objects a mutator fights about, whichever replica says so."""
+    about = {text(status_of(item), "fighting") for item in statuses} - {""}
+    if not about:
+        return ""
+    shown = ", ".join(sorted(about)[:REPLICAS_SHOWN])
+    return f"the same change is made again and again, and undone each time: {_shortened(shown)}"
 
 
 def _counted(found: Convergence) -> Convergence:
@@ -214,8 +245,10 @@ def _state(
     overdue: bool,
 ) -> State:
     if len(good) == len(found.standings):
-        rolled_back = any(item.state == "rolledback" for item in good)
-        return "RolledBack" if rolled_back else "Active"
+        states = {item.state for item in good}
+        if "previewed" in states:
+            return "Previewed"
+        return "RolledBack" if "rolledback" in states else "Active"
     if behind and not overdue:
         return "Progressing"
     return "Error" if len(faulty) == len(found.standings) else "Degraded"
@@ -225,7 +258,7 @@ def _reason(state: State, faulty: Sequence[Standing]) -> str:
     match state:
         case "Active":
             return "EnforcedByAll"
-        case "RolledBack" | "Progressing":
+        case "RolledBack" | "Progressing" | "Previewed":
             return state
     if not faulty:
         return "ReplicasBehind"

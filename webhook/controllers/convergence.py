@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
-from webhook.api.gvk import text
-from webhook.api.pod_status import LABEL_PREFIX
+from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import (
     integer_of,
     is_deleted,
@@ -22,6 +21,9 @@ from webhook.api.shapes import (
     status_of,
     texts_of,
 )
+from webhook.constraint import expansion
+from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, subject_of
+from webhook.mutation import mutator
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
 
 if TYPE_CHECKING:
@@ -34,11 +36,22 @@ TEMPLATE_KIND: Final = "ConstraintTemplate"
 
 
 State: TypeAlias = Literal[
-    "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback"
+    "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback", "previewed"
 ]
 
-Subject = tuple[str, str]
-"""An object that statuses are about: its kind and name; of a template, its kind is its own."""
+_KINDS: Final = {
+    mutator.GROUP: pod_status.MUTATOR,
+    expansion.GROUP: pod_status.EXPANSION,
+}
+"""The kinds of statuses by the groups of what they are about; all but templates' others are
+constraints'."""
+
+
+def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
+    """The kind of the status objects about an object."""
+    if document["kind"] == TEMPLATE_KIND:
+        return pod_status.TEMPLATE
+    return _KINDS.get(gvk_of(document).group, pod_status.CONSTRAINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,8 @@ class Standing:
                 return f"at generation {self.observed_generation}"
             case "unenforced":
                 return "not enforced"
+            case "previewed":
+                return "only previewed, as its annotation says"
             case "rolledback":
                 return f"rolled back to generation {self.active_generation} by annotation"
             case "error":
@@ -119,23 +134,22 @@ class Convergence:
         return max(times) if self.enforced and all(times) else ""
 
 
-def subject_of(status: Mapping[str, Any]) -> Subject:
-    """The object that a status object is about, as its labels say."""
-    labels = status["metadata"].get("labels") or {}
-    if status["kind"] == pod_status.TEMPLATE.kind:
-        return TEMPLATE_KIND, labels.get(f"{LABEL_PREFIX}constrainttemplate-name", "")
-    kind = labels.get(f"{LABEL_PREFIX}constraint-kind", "")
-    return kind, labels.get(f"{LABEL_PREFIX}constraint-name", "")
-
-
 def by_subject(
     statuses: Iterable[Mapping[str, Any]],
-) -> dict[Subject, list[Mapping[str, Any]]]:
-    """Status objects by what they are about."""
-    found: dict[Subject, list[Mapping[str, Any]]] = {}
+) -> dict[LabelledSubject, list[Mapping[str, Any]]]:
+    """Status objects by what they are about, as their labels say."""
+    kinds = {kind.kind: kind for kind in STATUS_KINDS}
+    found: dict[LabelledSubject, list[Mapping[str, Any]]] = {}
     for status in statuses:
-        found.setdefault(subject_of(status), []).append(status)
+        found.setdefault(subject_of(kinds[status["kind"]], status), []).append(status)
     return found
+
+
+def subject_for(document: Mapping[str, Any]) -> LabelledSubject:
+    """What the labels of status objects about an object say."""
+    kind, name = status_kind_of(document), document["metadata"]["name"]
+    several = kind in (pod_status.CONSTRAINT, pod_status.MUTATOR)
+    return LabelledSubject(kind.kind, document["kind"] if several else "", name)
 
 
 def converge(
@@ -143,8 +157,8 @@ def converge(
     statuses: Iterable[Mapping[str, Any]],
     replicas: Sequence[Replica],
 ) -> Convergence:
-    """What the replicas do about a template or constraint, by the status objects about it."""
-    kind = pod_status.TEMPLATE if document["kind"] == TEMPLATE_KIND else pod_status.CONSTRAINT
+    """What the replicas do about an object, by the status objects about it."""
+    kind = status_kind_of(document)
     by_pod = {_owner(status): status_of(status) for status in statuses}
     metadata = document["metadata"]
     return Convergence(
@@ -183,7 +197,9 @@ def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: Statu
         return "behind"
     if entry.get("errors"):
         return "error"
-    if kind is pod_status.CONSTRAINT and entry.get("enforced") is not True:
+    if entry.get("preview") is True:
+        return "previewed"
+    if kind in (pod_status.CONSTRAINT, pod_status.MUTATOR) and entry.get("enforced") is not True:
         return "unenforced"
     if entry.get("rolledBackTo") and entry.get("activeGeneration") != generation:
         return "rolledback"

@@ -10,11 +10,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import pod_status
+from webhook.api import pod_status, timestamp
 from webhook.api.gvk import GroupVersionKind
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
+from webhook.controllers.revisions import (
+    InForce,
+    NoRevisions,
+    attempts,
+    origin_fields,
+    rollback_of,
+)
 from webhook.controllers.spoiled import Spoiled, described
+from webhook.controllers.statuses import keep_since
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.mutation import mutator as mutators
 from webhook.mutation.errors import InvalidMutator
@@ -24,12 +32,14 @@ from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.expansion import Expansion
+    from webhook.controllers.revisions import Revisions
     from webhook.metrics.registry import Registry
+    from webhook.mutation.fights import Fight
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.readiness import Tracker
 
@@ -49,6 +59,17 @@ _Key = tuple[str, str]
 """Kind and name."""
 
 
+def subject_key(kind: str, name: str) -> tuple[str, str]:
+    """What the kept revisions call an object: its kind with its group, that of a constraint has none."""
+    group = expansions.GROUP if kind == EXPANSION.kind else mutators.GROUP
+    return f"{kind}.{group}", name
+
+
+def _uid(document: Mapping[str, Any]) -> str:
+    uid: str = document["metadata"].get("uid", "")
+    return uid
+
+
 class ExtensionController:
     """Applies mutators and ExpansionTemplates, and knows the statuses that follow."""
 
@@ -60,9 +81,19 @@ class ExtensionController:
         wait_for_broken: bool = False,
         spoiled: Spoiled | None = None,
         registry: Registry | None = None,
+        revisions: Revisions | None = None,
+        now: Callable[[], str] = timestamp.now,
     ) -> None:
-        """With ``wait_for_broken`` a broken object holds readiness back."""
+        """With ``wait_for_broken`` a broken object holds readiness back.
+
+        ``revisions`` has those kept; ``now`` gives the time for statuses, in RFC 3339.
+        """
         self._registry = registry
+        self._revisions = revisions or NoRevisions()
+        self._now = now
+        self._in_force: dict[_Key, InForce] = {}
+        self._good: dict[tuple[str, str], InForce | None] = {}
+        self._fights: dict[_Key, str] = {}
         self._tracker = tracker
         self._pod = pod
         self._wait_for_broken = wait_for_broken
@@ -86,37 +117,83 @@ class ExtensionController:
         """Take an object as it is now; None when it is gone."""
         key = kind, name
         self._touched.add(key)
+        before = self._documents.get(key)
+        if document is None or (before is not None and _uid(before) != _uid(document)):
+            self._remove(key)
         if document is None:
-            self._documents.pop(key, None)
-            self._errors.pop(key, None)
             self._spoiled.clear("extension", kind, name)
-            if kind == EXPANSION.kind:
-                self._expansions.remove(name)
-            else:
-                self._mutators.remove(MutatorId(kind, name))
             return
         self._documents[key] = document
         began = time.perf_counter()
-        try:
-            if kind == EXPANSION.kind:
-                self._expansions.add(read_expansion_template(document))
+        self._apply(key, document)
+        if kind != EXPANSION.kind and self._registry is not None:
+            status = "error" if key in self._errors else "active"
+            self._registry.count(INGESTIONS, status)
+            seconds = self._registry.histogram(INGESTION_DURATION, status)
+            seconds.observe(time.perf_counter() - began)
+
+    def _remove(self, key: _Key) -> None:
+        """Take an object out of force."""
+        kind, name = key
+        for held in (self._documents, self._errors, self._in_force):
+            held.pop(key, None)
+        if kind == EXPANSION.kind:
+            self._expansions.remove(name)
+        else:
+            self._mutators.remove(MutatorId(kind, name))
+
+    def _apply(self, key: _Key, document: Mapping[str, Any]) -> None:
+        """Put an object in force, or else what was or is kept of it, and note what is wrong."""
+        fault, unforeseen = "", False
+        for attempt in attempts(document, self._in_force.get(key), self._revisions):
+            if not isinstance(attempt, InForce):
+                fault = fault or str(attempt)
+                continue
+            try:
+                if key[0] == EXPANSION.kind:
+                    self._expansions.add(read_expansion_template(attempt.document))
+                else:
+                    self._mutators.add(with_defaults(attempt.document))
+            except (InvalidMutator, InvalidExpansion) as error:
+                fault = fault or str(error)
+            except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
+                self._spoiled.take("extension", *key, error=error)
+                fault, unforeseen = fault or described(error), True
             else:
-                self._mutators.add(with_defaults(document))
-        except (InvalidMutator, InvalidExpansion) as error:
-            self._errors[key] = str(error)
-        except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-            self._spoiled.take("extension", kind, name, error=error)
-            self._errors[key] = described(error)
-            return
+                self._in_force[key] = attempt
+                break
+        if not unforeseen:
+            self._spoiled.clear("extension", *key)
+        if fault:
+            self._errors[key] = fault
         else:
             self._errors.pop(key, None)
-        finally:
-            if kind != EXPANSION.kind and self._registry is not None:
-                status = "error" if key in self._errors else "active"
-                self._registry.count(INGESTIONS, status)
-                seconds = self._registry.histogram(INGESTION_DURATION, status)
-                seconds.observe(time.perf_counter() - began)
-        self._spoiled.clear("extension", kind, name)
+
+    def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for."""
+        for group, name in subjects:
+            kind, _, of_group = group.partition(".")
+            document = self._documents.get((kind, name))
+            if not of_group or document is None:
+                continue
+            if rollback_of(document) or (kind, name) not in self._in_force:
+                self._apply((kind, name), document)
+                self._touched.add((kind, name))
+
+    def take_good(self) -> dict[tuple[str, str], InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        taken, self._good = self._good, {}
+        return taken
+
+    def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
+        """Note which mutators fight with somebody now."""
+        found = {
+            (item.kind, item.name): fight.object
+            for item, fight in fights.items()
+            if item in self._mutators
+        }
+        before, self._fights = self._fights, found
+        self._touched |= {key for key in {*before, *found} if before.get(key) != found.get(key)}
 
     def listed(self, gvk: GroupVersionKind) -> None:
         """Every object of a kind that there was has been taken."""
@@ -156,7 +233,8 @@ class ExtensionController:
         """What is wrong with objects because of others."""
         found: dict[_Key, str] = {
             (item.kind, item.name): message(parties)
-            for item, parties in self.mutations.conflicts.items()
+            for found in (self.mutations.conflicts, self.mutations.would_conflict)
+            for item, parties in found.items()
         }
         found |= {(EXPANSION.kind, name): expansions.CYCLE for name in self._expansions.cyclic}
         return found
@@ -174,6 +252,7 @@ class ExtensionController:
             self._tell(key)
             with self._spoiled.object("status", *key):
                 self._write(key, shared.get(key, ""))
+            self._good[subject_key(*key)] = self._in_force.get(key)
         self._touched.clear()
         return True
 
@@ -181,7 +260,7 @@ class ExtensionController:
         kind, name = key
         if key not in self._documents:
             self._tracker.cancel(kind, name)
-        elif key not in self._errors:
+        elif key not in self._errors or key in self._in_force:
             self._tracker.observe(kind, name)
         else:
             self._tracker.fail(kind, name, self._errors[key])
@@ -196,8 +275,7 @@ class ExtensionController:
     def _write(self, key: _Key, conflict: str) -> None:
         """Bring the status object of one mutator or template up to date."""
         name = self._names.pop(key, None)
-        if name is not None:
-            self._statuses.pop(name, None)
+        before = None if name is None else self._statuses.pop(name, None)
         document = self._documents.get(key)
         if document is None:
             return
@@ -212,14 +290,26 @@ class ExtensionController:
             if is_template
             else pod_status.mutator_subject(document)
         )
+        in_force = self._in_force.get(key)
+        is_preview = not is_template and MutatorId(*key) in self._mutators.previews
+        active = 0 if in_force is None or is_preview or conflict else in_force.generation
+        additions: Json = {"activeGeneration": active, "since": self._now()}
+        additions |= origin_fields(in_force)
+        if is_preview:
+            additions["preview"] = True
+        if key in self._fights:
+            additions["fighting"] = self._fights[key]
+        if errors:
+            additions["errors"] = errors
         try:
             status = pod_status.pod_status(
                 self._pod,
                 subject,
-                enforced=None if is_template else not errors,
-                additions={"errors": errors} if errors else {},
+                enforced=None if is_template else not errors and not is_preview,
+                additions=additions,
             )
         except pod_status.InvalidName:
             return
+        keep_since(status, before)
         self._names[key] = status["metadata"]["name"]
         self._statuses[status["metadata"]["name"]] = status

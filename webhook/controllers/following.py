@@ -224,7 +224,9 @@ class Following:
 
     def _revised(self, subjects: Iterable[Key]) -> None:
         """Revisions came or went: what waits for one is applied again."""
-        self._policies.policy.revised(subjects)
+        known = list(subjects)
+        self._policies.policy.revised(known)
+        self._policies.extension.revised(known)
         self._publish()
 
     async def _take(
@@ -256,6 +258,7 @@ class Following:
             self._generation.follow(*policies.policy.enforced(), policies.data.excluded)
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.policy.take_good())
+            self._revisions.keep(policies.extension.take_good())
         if self._aggregation is not None:
             self._aggregation.follow(policies.policy.kinds)
         if policies.is_serving:
@@ -280,6 +283,7 @@ class Following:
             policies = self._policies
             policies.take_violations()
             policies.take_breakers()
+            policies.take_fights()
             policies.policy.retry()
             if self._crds.is_synced:
                 policies.policy.take_unestablished(

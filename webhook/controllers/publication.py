@@ -80,6 +80,7 @@ class ClusterPolicies:
             wait_for_broken=wait_for_broken,
             spoiled=spoiled,
             registry=registry,
+            revisions=revisions,
         )
         self.reconciler = Reconciler(
             client,
@@ -181,6 +182,10 @@ class ClusterPolicies:
             if count > self._counted.get(key, 0):
                 self.policy.violated(*key, now)
         self._counted = counted
+
+    def take_fights(self) -> None:
+        """Tell the mutators which of them make a change that somebody undoes each time."""
+        self.extension.take_fights(self._serving.fights.going_on(time.monotonic()))
 
     def take_breakers(self) -> None:
         """Tell the policies which constraints took too long, if that has changed."""

@@ -24,10 +24,13 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
+from webhook.constraint import expansion
+from webhook.controllers.extensions import subject_key
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
+from webhook.mutation import mutator
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -61,7 +64,8 @@ PROBE_SECONDS: Final = 0.5
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 Key = tuple[str, str]
-"""A constraint kind, or :data:`~webhook.controllers.observed.TEMPLATES`, and a name."""
+"""A constraint kind, or :data:`~webhook.controllers.observed.TEMPLATES`, or the kind of a mutator or
+ExpansionTemplate with its group; and a name."""
 
 
 class RevisionKeeper:
@@ -286,10 +290,13 @@ def _slim(item: Json) -> Json:
     """What is needed of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
-    subject = {name: text(spec, "subject", name) for name in ("kind", "name", "uid")}
+    subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
     return {"metadata": metadata, "spec": spec | {"subject": subject}}
 
 
 def _key_of(subject: Mapping[str, Any]) -> Key:
-    kind = subject["kind"]
-    return (TEMPLATES if kind == TEMPLATES else kind), subject["name"]
+    kind, name = subject["kind"], subject["name"]
+    group = subject["apiVersion"].rpartition("/")[0]
+    if group in (mutator.GROUP, expansion.GROUP):
+        return subject_key(kind, name)
+    return (TEMPLATES if kind == TEMPLATES else kind), name

@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.log import Logger
 
-_POLICY_FIELDS: Final = frozenset(
-    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since", "fault"}
+_IN_FORCE_FIELDS: Final = frozenset(
+    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
 )
+_POLICY_FIELDS: Final = _IN_FORCE_FIELDS | {"fault"}
 
 OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
     pod_status.TEMPLATE: _POLICY_FIELDS | {"missingData"},
     pod_status.CONSTRAINT: _POLICY_FIELDS
     | {"audit", "breaker", "enforcementAction", "lastViolation"},
     pod_status.CONFIG: frozenset(),
-    pod_status.MUTATOR: frozenset(),
-    pod_status.EXPANSION: frozenset(),
+    pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting"},
+    pod_status.EXPANSION: _IN_FORCE_FIELDS,
 }
 """What is written beyond Gatekeeper's fields."""
 

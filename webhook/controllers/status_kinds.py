@@ -51,6 +51,11 @@ def status_resource(kind: StatusKind) -> Resource:
     return Resource(gvk, kind.plural, namespaced=True)
 
 
+def name_label(kind: StatusKind) -> str:
+    """The label that has the name of what a status object is about."""
+    return f"{LABEL_PREFIX}{_LABELS[kind][1]}"
+
+
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
     """The subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))

@@ -119,7 +119,7 @@ RELOAD_SECONDS: Final = Metric(
 POLICY_STATES: Final = Metric(
     "waddle_policies",
     "gauge",
-    "Templates and constraints by the state that their conditions tell, of all replicas together; "
+    "Templates, constraints, mutators and ExpansionTemplates by the state that their conditions tell, of all replicas together; "
     "every replica of --operation=status says the same.",
     ("kind", "state"),
 )

@@ -26,7 +26,7 @@ OBJECTS_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Fight:
-    """The latest object that a mutator fights about."""
+    """An object that a mutator fights about."""
 
     generation: int
     """Of the mutator: another one may fight no more."""
@@ -69,8 +69,10 @@ class Fights:
         for mutator in mutators:
             known = self._found.get(mutator.id)
             began = began or known is None or known.until <= now
+            # The object stays the one that it began with, so that what is told stays the same.
+            told = shown if known is None or known.until <= now else known.object
             self._found[mutator.id] = Fight(
-                mutator.generation, shown, len(times), now + WINDOW_SECONDS
+                mutator.generation, told, len(times), now + WINDOW_SECONDS
             )
         return began
 

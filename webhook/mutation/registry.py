@@ -48,6 +48,11 @@ class Mutators:
         """Every mutator that is known, those in a conflict included."""
         return frozenset(self._mutators)
 
+    @property
+    def previews(self) -> frozenset[MutatorId]:
+        """Those that are only previewed."""
+        return frozenset(self._previews)
+
     def __contains__(self, mutator: object) -> bool:
         return mutator in self._mutators
 

@@ -82,8 +82,21 @@ def _plain(mutator: dict[str, Any]) -> dict[str, Any]:
 
 _TEXT = {"value": "text"}
 
+
+def _loaded_anew(question: Question) -> Question:
+    """The question with the mutators that are left alone, as after a restart."""
+    left = {(one["kind"], one["metadata"]["name"]): one for one in question["mutators"]}
+    gone = question.get("remove", ())
+    return {
+        **question,
+        "mutators": [one for (_, name), one in left.items() if name not in gone],
+        "remove": [],
+    }
+
+
 _CAUSES: tuple[tuple[str, Callable[[Question], Question]], ...] = (
     ("numbers of mutators are floats there", _without_integers),
     ("labels or annotations that are null", _without_null),
     ("items share what a glob assigned to them", _without_shared),
+    ("conflicts that removals leave behind until a restart", _loaded_anew),
 )

@@ -8,6 +8,7 @@ from webhook.api.pod_status import (
     Pod,
     StatusError,
     constraint_subject,
+    mutator_subject,
     pod_status,
     template_subject,
 )
@@ -238,6 +239,42 @@ def test_conditions_of_others_stay_behind_ours():
     found = merged([foreign], verdict(says("a")), "now")
     assert [item["type"] for item in found] == [*TYPES, "Foreign"]
     assert found[-1] == foreign
+
+
+MUTATOR = {
+    "apiVersion": "mutations.gatekeeper.sh/v1",
+    "kind": "Assign",
+    "metadata": {"name": "m", "uid": "m-uid", "generation": 2},
+}
+
+
+def of_mutator(name, **fields):
+    """What a replica says of the mutator."""
+    owner = Pod(name, "waddle-system", f"{name}-uid", ("webhook", "mutation-webhook"))
+    return pod_status(owner, mutator_subject(MUTATOR), **fields)
+
+
+def test_a_previewed_mutator_holds_no_condition_and_that_is_its_reason():
+    found = verdict(of_mutator("a", enforced=False, additions={"preview": True}), document=MUTATOR)
+
+    assert (found.state, found.reason) == ("Previewed", "Previewed")
+    assert {item["status"] for item in found.documents("now")} == {"False"}
+
+
+def test_a_fight_at_any_replica_is_a_condition_until_it_is_over():
+    quiet = of_mutator("a", enforced=True)
+    fighting = of_mutator("b", enforced=True, additions={"fighting": "Pod shop/web"})
+
+    found = merged([], verdict(quiet, fighting, document=MUTATOR), "1")
+    assert [item["type"] for item in found] == [*TYPES, "Fighting"]
+    assert (found[-1]["status"], found[-1]["reason"]) == ("True", "UndoneEachTime")
+    assert found[-1]["message"].endswith("undone each time: Pod shop/web")
+    assert state_of(found) == ("Active", 2)
+
+    over = merged(found, verdict(quiet, document=MUTATOR), "2")
+    assert (over[-1]["status"], over[-1]["lastTransitionTime"]) == ("False", "2")
+    never = merged([], verdict(quiet, document=MUTATOR), "1")
+    assert [item["type"] for item in never] == list(TYPES)
 
 
 STATES = ["Active", "Degraded", "Error", "RolledBack"]

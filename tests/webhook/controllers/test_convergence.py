@@ -4,7 +4,7 @@ import pytest
 
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
-from webhook.controllers.convergence import by_subject, converge
+from webhook.controllers.convergence import by_subject, converge, status_kind_of, subject_for
 from webhook.replicas.pods import replica
 
 TEMPLATE = {
@@ -126,9 +126,28 @@ def test_statuses_are_found_by_what_they_are_about():
     entries = [status("a", TEMPLATE), status("a", CONSTRAINT), status("b", CONSTRAINT)]
 
     assert by_subject(entries) == {
-        ("ConstraintTemplate", "k"): entries[:1],
-        ("K", "c"): entries[1:],
+        subject_for(TEMPLATE): entries[:1],
+        subject_for(CONSTRAINT): entries[1:],
     }
+
+
+def test_a_mutator_and_a_constraint_of_the_same_kind_and_name_are_two():
+    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1"}
+
+    assert subject_for(mutator) != subject_for(CONSTRAINT)
+    assert status_kind_of(mutator) is pod_status.MUTATOR
+
+
+def test_a_previewed_mutator_is_not_enforced_and_says_why():
+    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1"}
+    owner = Pod("a", "ns", "a-uid", ("webhook",))
+    said = pod_status.pod_status(
+        owner, pod_status.mutator_subject(mutator), enforced=False, additions={"preview": True}
+    )
+    found = converge(mutator, [said], [replica(pod("a"))])
+
+    assert not found.enforced
+    assert found.standings[0].reason == "only previewed, as its annotation says"
 
 
 def test_an_object_that_is_being_deleted_is_not_enforced():

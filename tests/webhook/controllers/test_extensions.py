@@ -4,18 +4,52 @@ from typing import Any
 
 from tests.webhook.mutation.documents import assign, label
 from webhook.api.pod_status import Pod
+from webhook.api.revision import PolicyRevision, digest_of, read_revision, revision_object
 from webhook.controllers.extensions import ExtensionController
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.registry import Registry
+from webhook.mutation.fights import Fight
 from webhook.mutation.mutator import MutatorId
 from webhook.readiness import Tracker
 
 POD = Pod("p", "ns", "uid", ("mutation-webhook",))
 
 
-def controller(registry: Registry | None = None) -> ExtensionController:
+NOW = "2026-01-01T00:00:00Z"
+
+
+class Kept:
+    """Kept revisions."""
+
+    def __init__(self, *revisions: PolicyRevision) -> None:
+        self._revisions = revisions
+
+    def of(self, uid: str) -> list[PolicyRevision]:
+        """Those of an object."""
+        return [item for item in self._revisions if item.uid == uid]
+
+
+def controller(
+    registry: Registry | None = None, revisions: Kept | None = None
+) -> ExtensionController:
     """One that awaits nothing."""
-    return ExtensionController(Tracker(lambda: 0.0), POD, registry=registry)
+    return ExtensionController(
+        Tracker(lambda: 0.0), POD, registry=registry, revisions=revisions, now=lambda: NOW
+    )
+
+
+def revision(document: dict[str, Any]) -> PolicyRevision:
+    """A document as it is kept."""
+    made = revision_object(document, digest_of(document))
+    return read_revision(made)
+
+
+def status_of(found: ExtensionController) -> dict[str, Any]:
+    """The only status, without who says it."""
+    found.published()
+    (document,) = found.statuses.values()
+    said: dict[str, Any] = dict(document["status"])
+    return {name: said[name] for name in said if name not in ("id", "operations", "mutatorUID")}
 
 
 def stored(document: dict[str, Any], generation: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -57,11 +91,131 @@ def test_a_mode_that_is_none_is_refused() -> None:
     found = controller()
     mode = {"waddle.dev/mode": "previw"}
     found.take("AssignMetadata", "a", stored(label("a", "a", "b"), annotations=mode))
-    found.published()
-    (status,) = found.statuses.values()
-    assert status["status"]["errors"] == [
+    assert status_of(found)["errors"] == [
         {
             "message": "AssignMetadata a: annotation waddle.dev/mode must be enforce or preview, "
             'got "previw"'
         }
     ]
+
+
+def broken(generation: int = 2) -> dict[str, Any]:
+    """A mutator that cannot be read, as a generation of one that could."""
+    found = stored(label("a", "a", "b"), generation)
+    found["spec"] = {**found["spec"], "location": "nowhere"}
+    return found
+
+
+def test_a_generation_that_cannot_be_used_leaves_the_one_before_in_force_and_says_so() -> None:
+    found = controller()
+    good = stored(label("a", "a", "b"))
+    found.take("AssignMetadata", "a", good)
+    assert status_of(found) == {
+        "enforced": True,
+        "observedGeneration": 1,
+        "activeGeneration": 1,
+        "activeDigest": digest_of(good),
+        "since": NOW,
+    }
+    found.take("AssignMetadata", "a", broken())
+    said = status_of(found)
+    assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
+    assert "invalid location for assignmetadata a: nowhere" in said["errors"][0]["message"]
+    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert found.faults() == {"AssignMetadata a: " + said["errors"][0]["message"]: True}
+
+
+def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_told() -> None:
+    good = stored(label("a", "a", "b"))
+    kept = revision(good)
+    found = controller(revisions=Kept(kept))
+    found.take("AssignMetadata", "a", broken())
+    said = status_of(found)
+    assert (said["activeGeneration"], said["activeRevision"]) == (1, kept.name)
+    assert [item.generation for item in found.mutations.mutators] == [1]
+    # Of another object of the same name nothing is taken.
+    found.take("AssignMetadata", "a", {**broken(), "metadata": {"name": "a", "uid": "other"}})
+    assert found.mutations.mutators == ()
+    assert status_of(found)["activeGeneration"] == 0
+
+
+def test_a_revision_that_comes_later_is_taken_by_whoever_waits_for_it() -> None:
+    revisions = Kept()
+    found = controller(revisions=revisions)
+    found.take("AssignMetadata", "a", broken())
+    found.published()
+    assert not found.mutations
+    revisions._revisions = (revision(stored(label("a", "a", "b"))),)
+    found.revised([("AssignMetadata", "a"), ("K8sAllowed", "a")])
+    assert not found.mutations
+    found.revised([("AssignMetadata.mutations.gatekeeper.sh", "a")])
+    assert [item.generation for item in found.mutations.mutators] == [1]
+
+
+def test_a_mutator_is_rolled_back_by_annotation() -> None:
+    old, new = stored(label("a", "a", "b")), stored(label("a", "a", "c"), 2)
+    found = controller(revisions=Kept(revision(old)))
+    found.take("AssignMetadata", "a", new)
+    assert [item.generation for item in found.mutations.mutators] == [2]
+    back = {"waddle.dev/rollback-to": "1"}
+    found.take("AssignMetadata", "a", stored(label("a", "a", "c"), 2, annotations=back))
+    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert status_of(found)["rolledBackTo"] == "1"
+
+
+def test_what_is_in_force_is_given_to_be_kept_with_the_group_of_its_kind() -> None:
+    found = controller()
+    found.take("AssignMetadata", "a", stored(label("a", "a", "b")))
+    found.published()
+    ((key, in_force),) = found.take_good().items()
+    assert key == ("AssignMetadata.mutations.gatekeeper.sh", "a")
+    assert in_force is not None
+    assert in_force.generation == 1
+    assert found.take_good() == {}
+    found.take("AssignMetadata", "a", None)
+    found.published()
+    assert found.take_good() == {key: None}
+
+
+def test_a_broken_expansion_template_leaves_the_one_before_in_force() -> None:
+    found = controller()
+    spec = {
+        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+        "templateSource": "spec.template",
+        "generatedGVK": {"version": "v1", "kind": "Pod"},
+    }
+    template: dict[str, Any] = {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": "e", "uid": "u", "generation": 1},
+        "spec": spec,
+    }
+    found.take("ExpansionTemplate", "e", template)
+    later = {**template, "metadata": {**template["metadata"], "generation": 2}, "spec": {}}
+    found.take("ExpansionTemplate", "e", later)
+    assert found.expansion.names == {"e"}
+    assert found.faults() == {
+        "ExpansionTemplate e: ExpansionTemplate e has empty source field": True
+    }
+
+
+def test_a_fight_is_in_the_status_for_as_long_as_it_goes_on() -> None:
+    found = controller()
+    found.take("AssignMetadata", "a", stored(label("a", "a", "b")))
+    assert "fighting" not in status_of(found)
+    mutator = MutatorId("AssignMetadata", "a")
+    found.take_fights({mutator: Fight(1, "Pod shop/web", 21, 9.0)})
+    assert status_of(found)["fighting"] == "Pod shop/web"
+    found.take_fights({mutator: Fight(1, "Pod shop/web", 21, 10.0)})
+    assert not found.published()
+    found.take_fights({})
+    assert "fighting" not in status_of(found)
+
+
+def test_a_previewed_mutator_says_that_it_is_not_enforced() -> None:
+    found = controller()
+    preview = {"waddle.dev/mode": "preview"}
+    found.take("AssignMetadata", "a", stored(label("a", "a", "b"), annotations=preview))
+    said = status_of(found)
+    assert (said["enforced"], said["preview"], said["activeGeneration"]) == (False, True, 0)
+    assert "errors" not in said
