@@ -9,7 +9,7 @@ import click
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.constraint import constraint
-from webhook.controllers import extensions
+from webhook.controllers import extension_kinds
 from webhook.controllers.convergence import TEMPLATE_KIND
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TEMPLATES: Final = Resource(
 
 
 EXTENSIONS: Final = tuple(
-    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in extensions.KINDS
+    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in extension_kinds.KINDS
 )
 """Mutators and ExpansionTemplates; their plurals are their kinds in lower case."""
 

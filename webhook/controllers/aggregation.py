@@ -23,9 +23,9 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers import audit_keeper, by_pod, extensions
+from webhook.controllers import audit_keeper, by_pod, extension_kinds
 from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.extensions import EXPANSION, MUTATORS
+from webhook.controllers.extension_kinds import EXPANSION, MUTATORS
 from webhook.controllers.orphans import Orphans
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
@@ -60,7 +60,7 @@ DEBOUNCE_SECONDS: Final = 0.2
 EVERYTHING: Final = LabelledSubject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
 
-_ALWAYS: Final = (TEMPLATE, CONFIG, *extensions.KINDS)
+_ALWAYS: Final = (TEMPLATE, CONFIG, *extension_kinds.KINDS)
 """The kinds whose objects always have statuses; constraints come with their templates."""
 
 _MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}

@@ -15,7 +15,7 @@ from webhook.api import pod_status, timestamp
 from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, status_of
 from webhook.controllers.conditions import BEHIND_SECONDS, judge, merged, state_of
-from webhook.controllers.extensions import MUTATORS
+from webhook.controllers.extension_kinds import MUTATORS
 from webhook.events.policies import event
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status, timestamp
-from webhook.api.gvk import GroupVersionKind
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
+from webhook.controllers.extension_kinds import EXPANSION, KINDS
 from webhook.controllers.revisions import (
     InForce,
     NoRevisions,
@@ -27,13 +27,14 @@ from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.mutation import mutator as mutators
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.mutator import MutatorId
-from webhook.mutation.reading import VERSIONS, with_defaults
+from webhook.mutation.reading import with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.expansion import Expansion
@@ -42,15 +43,6 @@ if TYPE_CHECKING:
     from webhook.mutation.fights import Fight
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.readiness import Tracker
-
-MUTATORS: Final = tuple(
-    GroupVersionKind(mutators.GROUP, versions[0], kind) for kind, versions in VERSIONS.items()
-)
-"""The kinds of mutators, at the version that is stored."""
-
-EXPANSION: Final = GroupVersionKind(expansions.GROUP, "v1alpha1", expansions.KIND)
-
-KINDS: Final = (*MUTATORS, EXPANSION)
 
 CONFLICT: Final = "ErrConflictingSchema"
 """The type of a conflict in a status."""

@@ -15,7 +15,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
 from webhook.constraint import constraint
-from webhook.controllers import extensions
+from webhook.controllers import extension_kinds
 from webhook.controllers.aggregation import Aggregation
 from webhook.controllers.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.crd_waits import CrdWaits
@@ -347,7 +347,7 @@ class Following:
             if not statistics.absent or gvk.group == constraint.GROUP:
                 self._absent_since.pop(gvk, None)
             elif now - self._absent_since.setdefault(gvk, now) > (
-                OPTIONAL_ABSENT_SECONDS if gvk in extensions.KINDS else ABSENT_SECONDS
+                OPTIONAL_ABSENT_SECONDS if gvk in extension_kinds.KINDS else ABSENT_SECONDS
             ):
                 reconciler.absent(gvk)
         self._publish()

@@ -17,7 +17,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint import constraint
-from webhook.controllers import extensions, sync
+from webhook.controllers import extension_kinds, sync
 from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.sync import data_kind
@@ -45,7 +45,7 @@ _FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
     NAMESPACE: "namespace",
     CONFIG: "config",
     SYNC_SET: "syncset",
-    **dict.fromkeys(extensions.KINDS, "extension"),
+    **dict.fromkeys(extension_kinds.KINDS, "extension"),
 }
 
 
@@ -105,7 +105,7 @@ class Reconciler:
         for gvk in (NAMESPACE, CONFIG, SYNC_SET, TEMPLATE):
             self._policy_watches.add_watch(gvk)
         self._extension.begin()
-        for gvk in extensions.KINDS:
+        for gvk in extension_kinds.KINDS:
             self._policy_watches.add_watch(gvk)
 
     # --- policy --------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Reconciler:
         elif event.gvk == SYNC_SET:
             self._data.sync_set(name, document)
             self._follow_data()
-        elif event.gvk in extensions.KINDS:
+        elif event.gvk in extension_kinds.KINDS:
             self._extension.take(event.gvk.kind, name, document)
         else:
             self._policy.constraint(event.gvk.kind, name, document)
@@ -155,7 +155,7 @@ class Reconciler:
         """A kind's list or watch failed: whoever asks what is awaited is told so."""
         names = {TEMPLATE: TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
         names[NAMESPACE] = NAMESPACES
-        names |= {item: item.kind for item in extensions.KINDS}
+        names |= {item: item.kind for item in extension_kinds.KINDS}
         if gvk.group == constraint.GROUP:
             names[gvk] = constraint_kind(gvk.kind)
         if gvk in names:
@@ -171,7 +171,7 @@ class Reconciler:
             self._tracker.expect(sync.SYNC_SETS, ())
         elif gvk == NAMESPACE:
             self._tracker.expect(NAMESPACES, ())
-        elif gvk in extensions.KINDS:
+        elif gvk in extension_kinds.KINDS:
             self._extension.listed(gvk)
         elif gvk.group == constraint.GROUP:
             self._policy.listed(gvk.kind)

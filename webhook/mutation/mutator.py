@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from webhook.mutation.location import Location
 
 GROUP: Final = "mutations.gatekeeper.sh"
+VERSIONS: Final = {
+    "Assign": ("v1", "v1beta1", "v1alpha1"),
+    "AssignImage": ("v1alpha1",),
+    "AssignMetadata": ("v1", "v1beta1", "v1alpha1"),
+    "ModifySet": ("v1", "v1beta1", "v1alpha1"),
+}
+"""The kinds of mutators, and the versions of each; the first is the one that is stored."""
+
 MODE: Final = "waddle.dev/mode"
 """The annotation that says whether a mutator changes objects, or only says what it would change."""
 

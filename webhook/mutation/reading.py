@@ -26,6 +26,7 @@ from webhook.mutation.mutator import (
     MODE,
     OPERATIONS,
     PREVIEW,
+    VERSIONS,
     Binding,
     Mutator,
     MutatorId,
@@ -39,15 +40,6 @@ if TYPE_CHECKING:
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.location import Location
     from webhook.mutation.setting import Setter
-
-VERSIONS: Final = {
-    "Assign": ("v1", "v1beta1", "v1alpha1"),
-    "AssignImage": ("v1alpha1",),
-    "AssignMetadata": ("v1", "v1beta1", "v1alpha1"),
-    "ModifySet": ("v1", "v1beta1", "v1alpha1"),
-}
-"""The kinds of mutators, and the versions of each; the first is the one that is stored."""
-
 
 MUTATOR_DEPTH_MAX: Final = 100
 """Levels of objects and lists in a mutator. Values are compared by recursion, two calls a level."""

@@ -11,7 +11,7 @@ from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.extensions import KINDS as EXTENSIONS
+from webhook.controllers.extension_kinds import KINDS as EXTENSIONS
 from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
 from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
