@@ -304,18 +304,3 @@ def compared(plane: Plane, replica: Replica, document: dict[str, Any]) -> tuple[
     messages = "" if verdict["allowed"] else verdict["status"]["message"]
     first = told.partition('","reason"')[0].replace('\\"', '"')
     return first, (first if first and first in messages else messages)
-
-
-def test_manifests_have_the_rights_to_generate() -> None:
-    """Of both, and the finalizers that an owner's deletion is blocked by."""
-    rules = [
-        rule
-        for document in yaml.safe_load_all(
-            (Path(__file__).parents[2] / "manifests/base/rbac.yaml").read_text()
-        )
-        if document["kind"] == "ClusterRole" and document["metadata"]["name"] == "waddle"
-        for rule in document["rules"]
-    ]
-    wanted = {"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
-    (found,) = [rule for rule in rules if wanted <= set(rule["resources"])]
-    assert set(found["verbs"]) == {"get", "list", "watch", "create", "update", "delete"}
