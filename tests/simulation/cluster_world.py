@@ -20,11 +20,13 @@ from tests.simulation.network import Network
 from tests.simulation.policies import KINDS, code_cache, constraint, new_client, template
 from webhook import log as product_log
 from webhook.api.pod_status import Pod
+from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.controllers.following import Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
+from webhook.settings.serve import ServeSettings
 
 NAMESPACE = "waddle"
 MEND_SECONDS = 400.0
@@ -120,6 +122,7 @@ class ClusterWorld:
                 tell=tell,
                 record=lambda event, **details: None,
                 certificate_writes=None,
+                generation=generation_options(ServeSettings()),
             )
             await following.run()
 

@@ -103,9 +103,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector.run",
         "await self._pause(self._random.uniform(0, 0.2))",
         "await self._pause(3600.0)",
+        found_by=9,
     ),
     "a status that is written without comparing": Fault(
-        "cluster", "webhook.controllers.statuses", "overlay_status", "return None", "pass"
+        "cluster",
+        "webhook.controllers.statuses",
+        "overlay_status",
+        "return None",
+        "pass",
+        found_by=1,
     ),
     "what was taken is not served": Fault(
         "cluster",
