@@ -7,7 +7,7 @@ constraints' CRDs; what is measured is a process started anew on them.
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ NAMESPACE = "gatekeeper-system"
 POD = "gatekeeper-bench"
 # The namespace of the bodies: Gatekeeper refuses a review whose namespace the cluster does not know.
 REVIEWED_NAMESPACE = "payments"
+OPERATIONS = ("webhook", "status", "generate")
+"""Without the last no constraint's CRD is ever made."""
 ENFORCED_SECONDS_MAX = 180
 POLL_SECONDS = 0.1
 
@@ -61,16 +63,16 @@ class Installation:
             [*command, str(self._cluster.pid)], stdout=subprocess.DEVNULL, timeout=10, check=True
         )
 
-    def gatekeeper(self, core: int | None = None) -> AbstractContextManager[Server]:
+    def gatekeeper(
+        self, core: int | None = None, *, operations: Sequence[str] = OPERATIONS
+    ) -> AbstractContextManager[Server]:
         """A Gatekeeper that serves admission, on one core and one thread at a time."""
         port, health, metrics = free_ports(3)
         cache = self._log.parent / "api-cache"
         cache.mkdir(exist_ok=True)
         command: list[str | Path] = [
             build("gatekeeper"),
-            "--operation=webhook",
-            "--operation=status",
-            "--operation=generate",  # without it no constraint's CRD is ever made
+            *(f"--operation={operation}" for operation in operations),
             f"--kubeconfig={self._cluster.kubeconfig}",
             "--host=127.0.0.1",
             f"--port={port}",
@@ -149,6 +151,11 @@ def _established(definition: dict[str, Any]) -> bool:
 def _enforced(constraint: dict[str, Any]) -> bool:
     by_pod = constraint.get("status", {}).get("byPod") or []
     return any(pod.get("enforced") for pod in by_pod)
+
+
+def await_enforced(condition: Callable[[], bool]) -> None:
+    """Wait until Gatekeeper says that it enforces what was applied."""
+    _await(condition, "what was applied")
 
 
 def _await(condition: Any, what: str) -> None:

@@ -102,9 +102,9 @@ def _await_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Pa
 
 
 def waddle(
-    policies: Path, certificates: Path, *, core: int, log: Path
+    policies: Path, certificates: Path, *, core: int, log: Path, flags: Sequence[str] = ()
 ) -> contextlib.AbstractContextManager[Server]:
-    """Our server with a directory of policies."""
+    """Our server with a directory of policies, and flags of the caller's own."""
     port, health, metrics = free_ports(3)
     command: list[str | Path] = [
         sys.executable,
@@ -119,6 +119,7 @@ def waddle(
         f"--prometheus-port={metrics}",
         f"--cert-dir={certificates}",
         "--shutdown-delay=0",
+        *flags,
     ]
     return running(
         "waddle",
