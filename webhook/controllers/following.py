@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.controllers.generation_scope import GenerationOptions
     from webhook.controllers.generation_statuses import Statuses
-    from webhook.controllers.revision_keeper import Key
+    from webhook.controllers.observed import PolicyKey
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -174,12 +174,12 @@ class Following:
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Say in our statuses what the audit found."""
-        self._policies.policy.audited(results)
+        self._policies.audited(results)
         self._publish()
 
     def _generated(self, statuses: Statuses) -> None:
         """Say in our statuses what became of policies and bindings."""
-        self._policies.policy.take_generated(statuses)
+        self._policies.take_generated(statuses)
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
@@ -222,11 +222,9 @@ class Following:
         await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
         tracker.expect(kind, ())
 
-    def _revised(self, subjects: Iterable[Key]) -> None:
+    def _revised(self, subjects: Iterable[PolicyKey]) -> None:
         """Revisions came or went: what waits for one is applied again."""
-        known = list(subjects)
-        self._policies.policy.revised(known)
-        self._policies.extension.revised(known)
+        self._policies.revised(subjects)
         self._publish()
 
     async def _take(
@@ -251,16 +249,15 @@ class Following:
         if not policies.publish():
             return
         self._writers.want(policies.statuses(), prune=policies.is_serving)
-        self._registry.replace(POLICIES_NOT_NEWEST, policies.policy.not_newest)
+        self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
         if self._generates:
-            self._crds.want(policies.policy.crds, prune=False)
+            self._crds.want(policies.crds, prune=False)
         if self._generation is not None and policies.is_serving:
-            self._generation.follow(*policies.policy.enforced(), policies.data.excluded)
+            self._generation.follow(*policies.enforced(), policies.excluded)
         if self._revisions is not None and policies.is_serving:
-            self._revisions.keep(policies.policy.take_good())
-            self._revisions.keep(policies.extension.take_good())
+            self._revisions.keep(policies.take_good())
         if self._aggregation is not None:
-            self._aggregation.follow(policies.policy.kinds)
+            self._aggregation.follow(policies.kinds)
         if policies.is_serving:
             self._tell("", policies.faults)
 
@@ -284,17 +281,15 @@ class Following:
             policies.take_violations()
             policies.take_breakers()
             policies.take_fights()
-            policies.policy.retry()
+            policies.retry()
             if self._crds.is_synced:
-                policies.policy.take_unestablished(
-                    self._waits.look(policies.policy.crds, self._crds.store)
-                )
+                policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
             self._publish()
             policies.log_news()
             self._tell(policies.awaited(), policies.faults)
             self._metrics.refresh(
-                synced=policies.data.counts,
-                data_digest=policies.data.digest,
+                synced=policies.data_counts,
+                data_digest=policies.data_digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,
             )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook.constraint import constraint as constraints
 
 TEMPLATES: Final = "ConstraintTemplate"
 """The templates' name in readiness."""
+
+PolicyKey: TypeAlias = tuple[str, str]
+"""A constraint kind, or :data:`TEMPLATES`, or the kind of a mutator or ExpansionTemplate with its
+group; and a name."""
 
 
 def constraint_kind(kind: str) -> str:

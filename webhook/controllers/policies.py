@@ -12,44 +12,27 @@ readiness ever speaks of policy that does not answer admissions yet.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.pod_status import StatusError
-from webhook.constraint import constraint as constraints
-from webhook.constraint.errors import (
-    ConstraintFrameworkError,
-    InvalidConstraint,
-    InvalidTemplate,
-    MissingEngine,
-    MissingTemplate,
-    PassingFault,
-)
-from webhook.constraint.rollout import stage_of, staged
-from webhook.controllers.constraint_crds import owned
+from webhook.constraint.errors import PassingFault
 from webhook.controllers.observations import Observations
 from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.policy_state import (
-    UNFORESEEN,
     State,
     count_not_newest,
     enforced,
     is_broken,
     same_policy,
-    uncached,
 )
 from webhook.controllers.policy_statuses import Circumstances, policy_status
-from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.requirements import missing
 from webhook.controllers.retries import Retries
-from webhook.controllers.revisions import (
-    MISSING_REVISION,
-    InForce,
-    NoRevisions,
-    attempts,
-    rollback_of,
-)
-from webhook.controllers.spoiled import Spoiled, described
-from webhook.controllers.statuses import keep_since
+from webhook.controllers.revisions import NoRevisions, rollback_of
+from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.strategies import ConstraintStrategy, TemplateStrategy, applied
 from webhook.controllers.surroundings import Surroundings
+from webhook.controllers.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -60,9 +43,9 @@ if TYPE_CHECKING:
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.controllers.generation_statuses import Statuses
+    from webhook.controllers.observed import PolicyKey
     from webhook.controllers.policy_state import InForceNow
-    from webhook.controllers.requirements import Requirements
-    from webhook.controllers.revisions import Revisions
+    from webhook.controllers.revisions import InForce, Revisions
     from webhook.readiness import Tracker
 
 
@@ -95,17 +78,14 @@ class PolicyController:
         self._revisions = revisions or NoRevisions()
         self._spoiled = spoiled or Spoiled()
         self._retries = retries or Retries()
+        self._of_templates = TemplateStrategy(client)
+        self._of_constraints = ConstraintStrategy(client)
         self._templates: dict[str, State] = {}
         self._constraints: dict[str, dict[str, State]] = {}
-        self._requirements: dict[str, Requirements] = {}
-        self._synced: frozenset[GroupVersionKind] = frozenset()
-        self._crds: dict[str, Json] = {}
-        self._touched: set[tuple[str, str]] = set()
-        self._statuses: dict[str, Json] = {}
-        self._status_names: dict[tuple[str, str], str] = {}
-        self._good: dict[tuple[str, str], InForce | None] = {}
         self._observations = Observations()
         self._around = Surroundings()
+        self._touched: set[PolicyKey] = set()
+        self._told = Told()
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -124,7 +104,8 @@ class PolicyController:
     @property
     def crds(self) -> Mapping[str, Json]:
         """The constraint CRDs there should be, by name: of each template that can be used."""
-        return self._crds
+        states = self._templates.values()
+        return {crd["metadata"]["name"]: crd for state in states if (crd := state.crd) is not None}
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -145,17 +126,21 @@ class PolicyController:
     def _all_constraints(self) -> list[State]:
         return [state for states in self._constraints.values() for state in states.values()]
 
+    def _known(self, group: str) -> dict[str, State]:
+        """The templates, or the constraints of a kind, by name; not to be kept."""
+        return self._templates if group == TEMPLATES else self._constraints.get(group, {})
+
     def listed(self, kind: str) -> None:
         """Every object of a kind that there was has been taken: readiness waits for no other.
 
         ``kind`` is a constraint kind, or :data:`TEMPLATES`.
         """
-        states = self._states(kind)
+        states = self._known(kind)
         readiness_kind = kind if kind == TEMPLATES else constraint_kind(kind)
         self._tracker.expect(readiness_kind, states)
         for name, state in states.items():
             if state.error is not None or state.missing:
-                self._tell(readiness_kind, name, state)
+                self._tell_readiness(readiness_kind, name, state)
 
     def template(self, name: str, document: Mapping[str, Any] | None) -> None:
         """Take a template as it is now; None when it is gone."""
@@ -169,8 +154,8 @@ class PolicyController:
             # Deleted and made anew between two looks: nothing of the old one counts.
             self._drop_template(name)
             before = None
-        in_force = before.in_force if before is not None else None
-        self._templates[name] = State(document, in_force)
+        known = State(document) if before is None else replace(before, document=document)
+        self._templates[name] = replace(known, error=None, missing=())
         self._apply_template(name)
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
@@ -186,17 +171,18 @@ class PolicyController:
                 self._client.remove_constraint(kind, name)
                 self._observations.forget(gone.uid)
             return
-        fresh = State(document)
-        if before is not None:
-            if before.uid == document["metadata"].get("uid", ""):
-                fresh = replace(fresh, in_force=before.in_force, action=before.action)
-            else:
-                self._client.remove_constraint(kind, name)
-                self._observations.forget(before.uid)
-        known[name] = self._applied_constraint(fresh)
+        if before is None:
+            fresh = State(document)
+        elif before.uid == document["metadata"].get("uid", ""):
+            fresh = replace(before, document=document, error=None)
+        else:
+            fresh = State(document)
+            self._client.remove_constraint(kind, name)
+            self._observations.forget(before.uid)
+        known[name] = self._applied_constraint(kind, fresh)
 
     @property
-    def staged(self) -> frozenset[tuple[str, str]]:
+    def staged(self) -> frozenset[PolicyKey]:
         """The constraints that are enforced at a stage of a roll-out, by kind and name."""
         return frozenset(
             (kind, name)
@@ -214,7 +200,7 @@ class PolicyController:
             if self._observations.violated(state.document, now):
                 self._touched.add((kind, name))
 
-    def take_breakers(self, breakers: Mapping[tuple[str, str], BreakerView]) -> None:
+    def take_breakers(self, breakers: Mapping[PolicyKey, BreakerView]) -> None:
         """Constraints that took too long, by kind and name, as they are now."""
         self._touch(self._around.take_breakers(breakers))
 
@@ -230,43 +216,37 @@ class PolicyController:
         """The constraint CRDs that are not established, by name, with the reason."""
         self._touch(self._around.take_unestablished(crds))
 
-    def _touch(self, keys: Iterable[tuple[str, str]]) -> None:
-        self._touched |= {(group, name) for group, name in keys if name in self._states(group)}
+    def _touch(self, keys: Iterable[PolicyKey]) -> None:
+        self._touched |= {(group, name) for group, name in keys if name in self._known(group)}
 
-    def _states(self, group: str) -> dict[str, State]:
-        """The templates, or the constraints of a kind, by name."""
-        return self._templates if group == TEMPLATES else self._constraints.get(group, {})
-
-    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+    def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
         """Take what this replica's share of the audit found of constraints; None for nothing more."""
-        for (kind, name), found in results.items():
+        for (kind, name), result in results.items():
             state = self._constraints.get(kind, {}).get(name)
-            if state is not None and self._observations.audited(state.uid, found):
+            if state is not None and self._observations.audited(state.uid, result):
                 self._touched.add((kind, name))
 
-    def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
-        """Revisions of these objects came or went: see whether one was waited for.
-
-        A subject is a constraint kind, or :data:`TEMPLATES`, and a name.
-        """
+    def revised(self, subjects: Iterable[PolicyKey]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for."""
         for group, name in subjects:
-            states = self._states(group)
+            states = self._known(group)
             state = states.get(name)
             if state is None or not (rollback_of(state.document) or state.active == 0):
                 continue
             if group == TEMPLATES:
                 self._apply_template(name)
             else:
-                states[name] = self._applied_constraint(state)
+                states[name] = self._applied_constraint(group, state)
                 self._touched.add((group, name))
 
     def synced(self, kinds: Collection[GroupVersionKind]) -> None:
         """Take the kinds whose objects are all in the snapshot; templates that ask for them follow."""
-        before, self._synced = self._synced, frozenset(kinds)
-        if before == self._synced:
+        before, now = self._of_templates.synced, frozenset(kinds)
+        if before == now:
             return
-        for name, requirements in self._requirements.items():
-            if missing(requirements, before) != missing(requirements, self._synced):
+        self._of_templates.synced = now
+        for name, state in list(self._templates.items()):
+            if missing(state.requirements, before) != missing(state.requirements, now):
                 self._apply_template(name)
 
     def retry(self) -> None:
@@ -277,159 +257,47 @@ class PolicyController:
     # --- applying ------------------------------------------------------------------------------
 
     def _apply_template(self, name: str) -> None:
-        state = self._templates[name]
         self._touched.add((TEMPLATES, name))
-        broken: InvalidTemplate | None
-        try:
-            self._templates[name], broken = self._attempted_template(state)
-        except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-            broken = self._unforeseen_template(name, error)
-            error_ = StatusError(broken.code, str(broken))
-            self._templates[name] = replace(state, error=error_)
-        if broken is not None and not self._templates[name].missing:
+        state, broken = applied(
+            self._templates[name], self._of_templates, self._revisions, self._spoiled
+        )
+        self._templates[name] = state
+        if broken is not None and not state.missing:
             with self._spoiled.object("status", TEMPLATES, name):
-                self._client.break_template(state.document, broken)
+                self._of_templates.break_(state.document, broken)
         self._retries.tried(name, again=isinstance(broken, PassingFault))
-        kind = self._templates[name].kind
+        kind = state.kind
         if kind is None:
             return
         self._tracker.track(constraint_kind(kind))
         known = self._constraints.get(kind, {})
-        for constraint, constraint_state in known.items():
+        for constraint, of_constraint in known.items():
             # Withheld with its template, nothing of a constraint is in force.
-            withheld = self._templates[name].active == 0
-            fresh = replace(constraint_state, in_force=None) if withheld else constraint_state
-            known[constraint] = self._applied_constraint(fresh)
+            fresh = replace(of_constraint, in_force=None) if state.active == 0 else of_constraint
+            known[constraint] = self._applied_constraint(kind, fresh)
             self._touched.add((kind, constraint))
-
-    def _attempted_template(self, state: State) -> tuple[State, InvalidTemplate | None]:
-        """The template with what of it can be enforced, and why the newest cannot, if so."""
-        name = state.document["metadata"]["name"]
-        fault: StatusError | None = None
-        broken: InvalidTemplate | None = None
-        unforeseen = False
-        for attempt in attempts(state.document, state.in_force, self._revisions):
-            if not isinstance(attempt, InForce):
-                fault = fault or StatusError(MISSING_REVISION, str(attempt))
-                continue
-            try:
-                tried = replace(self._tried_template(state, attempt), error=fault)
-            except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-                refused = error
-                if not isinstance(refused, InvalidTemplate):
-                    refused, unforeseen = self._unforeseen_template(name, error), True
-                fault = fault or StatusError(refused.code, str(refused))
-                broken = broken or (None if attempt.revision else refused)
-            else:
-                break
-        else:
-            tried = replace(self._kept_template(state), error=fault)
-        if not unforeseen:
-            self._spoiled.clear("template", name)
-        return tried, broken
-
-    def _unforeseen_template(self, name: str, error: Exception) -> InvalidTemplate:
-        """What nobody foresaw, as the refusal that it amounts to."""
-        self._spoiled.take("template", name, error=error)
-        return InvalidTemplate(described(error), UNFORESEEN)
-
-    def _tried_template(self, state: State, attempt: InForce) -> State:
-        """Enforce this, or withhold it until its data is there; raises :class:`InvalidTemplate`."""
-        name = state.document["metadata"]["name"]
-        requirements = read_requirements(attempt.document)
-        absent = missing(requirements, self._synced)
-        crd = self._client.create_crd(attempt.document)
-        if absent:
-            self._client.remove_template(name)
-        else:
-            try:
-                self._client.add_template(attempt.document)
-            except MissingEngine:
-                # Its constraints are what they are, whoever evaluates them.
-                self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
-                raise
-        self._requirements[name] = requirements
-        self._crds[crd["metadata"]["name"]] = owned(crd, attempt.document)
-        return State(state.document, None if absent else attempt, missing=absent)
-
-    def _kept_template(self, state: State) -> State:
-        """What was in force stays, unless its data is gone."""
-        name = state.document["metadata"]["name"]
-        absent = missing(self._requirements.get(name, ()), self._synced)
-        if not absent or state.in_force is None:
-            return replace(state, missing=())
-        self._client.remove_template(name)
-        return replace(state, in_force=None, missing=absent)
 
     def _drop_template(self, name: str) -> None:
         state = self._templates.pop(name, None)
-        self._requirements.pop(name, None)
         self._spoiled.clear("template", name)
         self._retries.forget(name)
         self._touched.add((TEMPLATES, name))
         self._client.remove_template(name)
-        self._crds.pop(f"{name}.{constraints.GROUP}", None)
         kind = state.kind if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
             gone = self._constraints.pop(kind, {})
             self._touched.update((kind, constraint) for constraint in gone)
-            for constraint in gone:
+            for constraint, of_constraint in gone.items():
                 self._spoiled.clear("constraint", kind, constraint)
-            for constraint_state in gone.values():
-                self._observations.forget(constraint_state.uid)
+                self._observations.forget(of_constraint.uid)
 
-    def _applied_constraint(self, state: State) -> State:
-        metadata = state.document["metadata"]
-        key = (state.document["kind"], metadata["name"])
-        broken: ConstraintFrameworkError | None
-        try:
-            taken, broken = self._attempted_constraint(state)
-        except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-            broken = self._unforeseen_constraint(key, error)
-            taken = replace(state, error=uncached(broken))
+    def _applied_constraint(self, kind: str, state: State) -> State:
+        taken, broken = applied(state, self._of_constraints, self._revisions, self._spoiled)
         if broken is not None:
-            with self._spoiled.object("status", *key):
-                self._client.break_constraint(state.document, broken)
+            with self._spoiled.object("status", kind, state.name):
+                self._of_constraints.break_(state.document, broken)
         return taken
-
-    def _attempted_constraint(self, state: State) -> tuple[State, ConstraintFrameworkError | None]:
-        """The constraint with what of it can be enforced, and why the newest cannot, if so."""
-        key = (state.document["kind"], state.document["metadata"]["name"])
-        fault: StatusError | None = None
-        broken: ConstraintFrameworkError | None = None
-        taken: State | None = None
-        unforeseen = False
-        for attempt in attempts(state.document, state.in_force, self._revisions):
-            if not isinstance(attempt, InForce):
-                fault = fault or StatusError(MISSING_REVISION, str(attempt))
-                continue
-            try:
-                status = state.document.get("status")
-                # What was kept was valid once; that its template has another schema by now
-                # would not have taken it out of force either.
-                self._client.add_constraint(
-                    staged(attempt.document, status), is_valid=bool(attempt.revision)
-                )
-                action = stage_of({**attempt.document, "status": status})
-                taken = State(state.document, attempt, fault, action=action)
-                break
-            except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-                refused = error
-                if not isinstance(refused, ConstraintFrameworkError):
-                    refused, unforeseen = self._unforeseen_constraint(key, error), True
-                fault = fault or uncached(refused)
-                broken = broken or (None if attempt.revision else refused)
-                if isinstance(error, MissingTemplate):
-                    break  # No other generation would find it.
-        if not unforeseen:
-            self._spoiled.clear("constraint", *key)
-        return taken or replace(state, error=fault), broken
-
-    def _unforeseen_constraint(self, key: tuple[str, str], error: Exception) -> InvalidConstraint:
-        """What nobody foresaw, as the refusal that it amounts to."""
-        self._spoiled.take("constraint", *key, error=error)
-        return InvalidConstraint(described(error))
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -440,24 +308,20 @@ class PolicyController:
         """
         changed = bool(self._touched)
         for group, name in self._touched:
-            if group == TEMPLATES:
-                state = self._templates.get(name)
-                self._tell(TEMPLATES, name, state)
-            else:
-                state = self._constraints.get(group, {}).get(name)
-                self._tell(constraint_kind(group), name, state)
+            state = self._known(group).get(name)
+            readiness_kind = TEMPLATES if group == TEMPLATES else constraint_kind(group)
+            self._tell_readiness(readiness_kind, name, state)
             with self._spoiled.object("status", group, name):
-                self._write(group, name, state)
-            self._good[group, name] = None if state is None else state.in_force
+                self._told.tell((group, name), partial(self._status, group, state))
+            self._told.enforced((group, name), None if state is None else state.in_force)
         self._touched.clear()
         return changed
 
-    def take_good(self) -> dict[tuple[str, str], InForce | None]:
+    def take_good(self) -> dict[PolicyKey, InForce | None]:
         """What is in force of each object that changed since the last call; None for none."""
-        taken, self._good = self._good, {}
-        return taken
+        return self._told.take_news()
 
-    def _tell(self, kind: str, name: str, state: State | None) -> None:
+    def _tell_readiness(self, kind: str, name: str, state: State | None) -> None:
         if state is None:
             self._tracker.cancel(kind, name)
         elif state.error is None or not is_broken(state, self._templates):
@@ -470,22 +334,13 @@ class PolicyController:
     @property
     def statuses(self) -> Mapping[str, Json]:
         """The status objects that this replica should have, by name, as of the last publication."""
-        return self._statuses
+        return self._told.statuses
 
-    def _write(self, group: str, name: str, state: State | None) -> None:
-        """Bring the status object of one template or constraint up to date."""
-        status_name = self._status_names.pop((group, name), None)
-        before = self._statuses.pop(status_name, None) if status_name is not None else None
-        document = self._status(group, state) if state is not None else None
-        if document is not None:
-            keep_since(document, before)
-            status_name = document["metadata"]["name"]
-            self._status_names[group, name] = status_name
-            self._statuses[status_name] = document
-
-    def _status(self, group: str, state: State) -> Json | None:
-        name = state.document["metadata"]["name"]
-        is_template = group == TEMPLATES
+    def _status(self, group: str, state: State | None) -> Json | None:
+        """The status object of one template or constraint; None for what is gone."""
+        if state is None:
+            return None
+        name, is_template = state.name, group == TEMPLATES
         circumstances = Circumstances(
             self._client.fault_of(*((name,) if is_template else (group, name))),
             self._around.breaker(group, name),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from webhook.api.pod_status import StatusError
 from webhook.constraint.enforcement import action_of
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
@@ -14,8 +13,9 @@ from webhook.generation.plan import Enforced
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.api.gvk import GroupVersionKind
-    from webhook.constraint.errors import ConstraintFrameworkError
+    from webhook.api.pod_status import StatusError
+    from webhook.api.shapes import Json
+    from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions import InForce
 
 InForceNow: TypeAlias = "tuple[dict[str, Mapping[str, Any]], dict[tuple[str, str], Enforced]]"
@@ -30,14 +30,26 @@ UNFORESEEN: Final = "internal_error"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What became of an object: as it is, and what of it is in force."""
+    """All that is known of a template or constraint: as it is, what of it is in force, and why not.
+
+    ``missing`` is the data that a template waits for, ``requirements`` what the one in force asks
+    for, and ``crd`` what its constraints need. ``action`` is a constraint's at its stage of a
+    roll-out.
+    """
 
     document: Mapping[str, Any]
     in_force: InForce | None = None
     error: StatusError | None = None
-    missing: tuple[frozenset[GroupVersionKind], ...] = ()
+    missing: Requirements = ()
+    requirements: Requirements = ()
+    crd: Json | None = None
     action: str = ""
-    """A constraint's action at its stage of a roll-out."""
+
+    @property
+    def name(self) -> str:
+        """The object's."""
+        name: str = self.document["metadata"]["name"]
+        return name
 
     @property
     def active(self) -> int:
@@ -129,8 +141,3 @@ def _equal(one: object, other: object) -> bool:
         return one == other
     except RecursionError:
         return False
-
-
-def uncached(error: ConstraintFrameworkError) -> StatusError:
-    """What a status says of a constraint that is refused, in Gatekeeper's words."""
-    return StatusError("", f"could not cache constraint: {error}")

@@ -19,13 +19,17 @@ from webhook.serving.in_force import gauge, settle, tell_extensions
 from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
+    from webhook.controllers.generation_statuses import Statuses
+    from webhook.controllers.observed import PolicyKey
+    from webhook.controllers.policy_state import InForceNow
     from webhook.controllers.reconciler import Intents
-    from webhook.controllers.revisions import Revisions
+    from webhook.controllers.revisions import InForce, Revisions
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -64,7 +68,7 @@ class ClusterPolicies:
         self._registry = registry
         self._log = log
         self.tracker = Tracker(time.monotonic)
-        self.policy = PolicyController(
+        self._policy = PolicyController(
             client,
             self.tracker,
             pod,
@@ -73,8 +77,8 @@ class ClusterPolicies:
             revisions=revisions,
             spoiled=spoiled,
         )
-        self.data = SyncController(client, self.tracker, pod)
-        self.extension = ExtensionController(
+        self._data = SyncController(client, self.tracker, pod)
+        self._extension = ExtensionController(
             self.tracker,
             pod,
             wait_for_broken=wait_for_broken,
@@ -85,9 +89,9 @@ class ClusterPolicies:
         self.reconciler = Reconciler(
             client,
             self.tracker,
-            self.policy,
-            self.data,
-            self.extension,
+            self._policy,
+            self._data,
+            self._extension,
             namespace=pod.namespace,
             policy_watches=watches[0],
             data_watches=watches[1],
@@ -117,8 +121,8 @@ class ClusterPolicies:
         """Let the client's snapshot answer admissions, if it is another."""
         snapshot = self._client.snapshot
         before = self._serving.revision
-        mutations, expansion = self.extension.mutations, self.extension.expansion
-        excluded, unsynced = self.data.is_excluded, self.data.kinds - self.data.synced
+        mutations, expansion = self._extension.mutations, self._extension.expansion
+        excluded, unsynced = self._data.is_excluded, self._data.kinds - self._data.synced
         if (
             before is not None
             and before.snapshot is snapshot
@@ -132,8 +136,8 @@ class ClusterPolicies:
             snapshot,
             self._client,
             excluded,
-            self.data.is_excluded_from_audit,
-            self.data.is_excluded_from_mutation,
+            self._data.is_excluded_from_audit,
+            self._data.is_excluded_from_mutation,
             mutations,
             expansion,
             unsynced,
@@ -141,7 +145,7 @@ class ClusterPolicies:
         tell_extensions(self._registry, self._log, self._serving.fights, before, now)
         self._gauge_extensions()
         if before is None or before.snapshot.digest != snapshot.digest:
-            active, errors = self.policy.counts
+            active, errors = self._policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
             self._log.info(
@@ -156,7 +160,7 @@ class ClusterPolicies:
 
     def _gauge_extensions(self) -> None:
         """Count the mutators and ExpansionTemplates that can be used, and the others."""
-        extension = self.extension
+        extension = self._extension
         active = len(extension.mutations.mutators)
         errors = extension.broken(of_mutators=True)
         self._registry.replace(MUTATORS, {("active",): active, ("error",): errors})
@@ -169,7 +173,7 @@ class ClusterPolicies:
         By the metrics' counts, so that a review pays nothing for it. Constraints
         beyond the series kept share one: any of them may have been violated then.
         """
-        staged = self.policy.staged
+        staged = self._policy.staged
         if not staged:
             self._counted = {}
             return
@@ -180,19 +184,19 @@ class ClusterPolicies:
         counted = {key: counts[key] + others for key in staged}
         for key, count in counted.items():
             if count > self._counted.get(key, 0):
-                self.policy.violated(*key, now)
+                self._policy.violated(*key, now)
         self._counted = counted
 
     def take_fights(self) -> None:
         """Tell the mutators which of them make a change that somebody undoes each time."""
-        self.extension.take_fights(self._serving.fights.going_on(time.monotonic()))
+        self._extension.take_fights(self._serving.fights.going_on(time.monotonic()))
 
     def take_breakers(self) -> None:
         """Tell the policies which constraints took too long, if that has changed."""
         guard = self._serving.guard
         if guard.changes != self._breaker_changes:
             self._breaker_changes = guard.changes
-            self.policy.take_breakers(guard.views())
+            self._policy.take_breakers(guard.views())
         if guard.breakers and self._serving.revision is not None:
             guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
 
@@ -206,6 +210,70 @@ class ClusterPolicies:
             for name, document in found.items()
             if document["status"].get("errors") and not document["status"].get("activeGeneration")
         }
+
+    # --- what follows from the policies, for whoever keeps it in the cluster -------------------
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The constraint kinds that there are templates of, broken ones included."""
+        return self._policy.kinds
+
+    @property
+    def crds(self) -> Mapping[str, Json]:
+        """The constraint CRDs that there should be, by name."""
+        return self._policy.crds
+
+    @property
+    def not_newest(self) -> dict[tuple[str, ...], float]:
+        """How many objects are not enforced as they are now, by kind and cause."""
+        return self._policy.not_newest
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The patterns of namespaces that Config excludes from admission."""
+        return self._data.excluded
+
+    def enforced(self) -> InForceNow:
+        """What is in force: templates by name, constraints by kind and name."""
+        return self._policy.enforced()
+
+    @property
+    def data_counts(self) -> Mapping[GroupVersionKind, int]:
+        """The number of objects of each synced kind."""
+        return self._data.counts
+
+    @property
+    def data_digest(self) -> str:
+        """Names the data that policies may read, the same whatever the order it came in."""
+        return self._data.digest
+
+    def take_good(self) -> dict[PolicyKey, InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        return {**self._policy.take_good(), **self._extension.take_good()}
+
+    # --- what there is to know of them from elsewhere ------------------------------------------
+
+    def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
+        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        self._policy.audited(results)
+
+    def revised(self, subjects: Iterable[PolicyKey]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for."""
+        known = list(subjects)
+        self._policy.revised(known)
+        self._extension.revised(known)
+
+    def take_generated(self, statuses: Statuses) -> None:
+        """What is to be said of policies and bindings that are generated."""
+        self._policy.take_generated(statuses)
+
+    def retry(self) -> None:
+        """Try again what the machine could not compile, where its time has come."""
+        self._policy.retry()
+
+    def take_unestablished(self, crds: Mapping[str, str]) -> None:
+        """The constraint CRDs that are not established, by name, with the reason."""
+        self._policy.take_unestablished(crds)
 
     # --- what is awaited -----------------------------------------------------------------------
 
@@ -224,7 +292,7 @@ class ClusterPolicies:
         if not self.is_serving and now - self._told_at >= LOG_SECONDS:
             self._told_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
-        found = {**self.policy.faults(), **self.extension.faults()}
+        found = {**self._policy.faults(), **self._extension.faults()}
         before, self.faults = self.faults, tuple(found)
         for fault in sorted(found.keys() - set(before)):
             stays = "; what was in force before stays" if found[fault] else ""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
+    from webhook.controllers.observed import PolicyKey
     from webhook.controllers.revisions import InForce
     from webhook.log import Logger
 
@@ -63,10 +64,6 @@ PROBE_SECONDS: Final = 0.5
 
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
-Key = tuple[str, str]
-"""A constraint kind, or :data:`~webhook.controllers.observed.TEMPLATES`, or the kind of a mutator or
-ExpansionTemplate with its group; and a name."""
-
 
 class RevisionKeeper:
     """The kept revisions of a cluster; :meth:`run` in a task of its own."""
@@ -78,7 +75,7 @@ class RevisionKeeper:
         log: Logger,
         *,
         limit: int,
-        tell: Callable[[Iterable[Key]], None],
+        tell: Callable[[Iterable[PolicyKey]], None],
         writers: Callable[[], frozenset[str]] | None = None,
         settings: Settings | None = None,
         spoiled: Spoiled | None = None,
@@ -98,9 +95,9 @@ class RevisionKeeper:
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
-        self._wanted: dict[Key, InForce] = {}
-        self._queue: WorkQueue[Key] = WorkQueue()
-        self._since: dict[Key, float] = {}
+        self._wanted: dict[PolicyKey, InForce] = {}
+        self._queue: WorkQueue[PolicyKey] = WorkQueue()
+        self._since: dict[PolicyKey, float] = {}
         self._refused_until = 0.0
         self.writes = 0
         self.failures = 0
@@ -118,7 +115,7 @@ class RevisionKeeper:
 
     def change(self, changes: Iterable[Change]) -> None:
         """Take in revisions that came or went; what cannot be read does not count."""
-        subjects: list[Key] = []
+        subjects: list[PolicyKey] = []
         for change in changes:
             with self._spoiled.object("revision", change.key.name):
                 try:
@@ -127,7 +124,7 @@ class RevisionKeeper:
                     self._log.warning("revision ignored", error=str(error))
         self._tell(subjects)
 
-    def _change(self, change: Change) -> Key:
+    def _change(self, change: Change) -> PolicyKey:
         """Take in a revision; whose it is. Raises :class:`InvalidRevision`."""
         found = read_revision(change.object)
         key = _key_of(change.object["spec"]["subject"])
@@ -198,7 +195,7 @@ class RevisionKeeper:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def keep(self, changes: Mapping[Key, InForce | None]) -> None:
+    def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
         """What is in force of these objects now; None for none."""
         if self._writers is None:
             return
@@ -217,12 +214,12 @@ class RevisionKeeper:
                 await self._reflector.wait_synced()
                 tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
 
-    async def _settle(self, key: Key) -> None:
+    async def _settle(self, key: PolicyKey) -> None:
         with self._spoiled.object("revision", *key):
             assert self._writers is not None
             await self._keep(key, self._writers())
 
-    async def _keep(self, key: Key, writers: frozenset[str]) -> None:
+    async def _keep(self, key: PolicyKey, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what is beyond the limit, if it is our turn."""
         in_force = self._wanted.get(key)
         wanted = None if in_force is None else self._lacking(in_force)
@@ -268,7 +265,7 @@ class RevisionKeeper:
         found = read_revision(made)
         self._by_uid.setdefault(found.uid, {})[found.name] = found
 
-    def _failed(self, key: Key, error: ApiError | UnreachableError) -> None:
+    def _failed(self, key: PolicyKey, error: ApiError | UnreachableError) -> None:
         now = time.monotonic()
         seconds = TURN_SECONDS
         if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
@@ -294,7 +291,7 @@ def _slim(item: Json) -> Json:
     return {"metadata": metadata, "spec": spec | {"subject": subject}}
 
 
-def _key_of(subject: Mapping[str, Any]) -> Key:
+def _key_of(subject: Mapping[str, Any]) -> PolicyKey:
     kind, name = subject["kind"], subject["name"]
     group = subject["apiVersion"].rpartition("/")[0]
     if group in (mutator.GROUP, expansion.GROUP):

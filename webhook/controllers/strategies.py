@@ -1,0 +1,236 @@
+"""How an object of policy is put in force: a template one way, a constraint another.
+
+What both have in common, :func:`applied`, tries one revision after the other and
+ends every fault in the object's own state. A foreseen refusal is a value; what
+nobody foresaw is caught here, whatever its class, and is a refusal, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from webhook.api.pod_status import StatusError
+from webhook.constraint.errors import (
+    ConstraintFrameworkError,
+    InvalidConstraint,
+    InvalidTemplate,
+    MissingEngine,
+    MissingTemplate,
+)
+from webhook.constraint.rollout import stage_of, staged
+from webhook.controllers.constraint_crds import owned
+from webhook.controllers.policy_state import UNFORESEEN
+from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.revisions import MISSING_REVISION, InForce, attempts
+from webhook.controllers.spoiled import described
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import Any
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.client import Client
+    from webhook.controllers.policy_state import State
+    from webhook.controllers.revisions import Revisions
+    from webhook.controllers.spoiled import Spoiled
+
+
+class Strategy(Protocol):
+    """What is done with one kind of objects."""
+
+    @property
+    def follower(self) -> Literal["template", "constraint"]:
+        """What the objects are, where one spoils something."""
+
+    @property
+    def final(self) -> tuple[type[ConstraintFrameworkError], ...]:
+        """Refusals after which no earlier revision need be tried."""
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """What the object is told by where it spoils something."""
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """The state with this in force or withheld; or why it cannot be, and what was learned."""
+
+    def kept(self, state: State) -> State:
+        """The state where nothing could be put in force: what was stays, if it can."""
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """What nobody foresaw, as the refusal that it amounts to."""
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """A refusal as a status has it."""
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Tell the client that the newest generation cannot be used."""
+
+    def remove(self, document: Mapping[str, Any]) -> None:
+        """Take the object out of force."""
+
+
+class TemplateStrategy:
+    """Templates: compiled, and withheld until the data that they ask for is synced."""
+
+    follower: Final = "template"
+    final: Final = ()
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.synced: AbstractSet[GroupVersionKind] = frozenset()
+        """The kinds whose objects are all in the snapshot."""
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """Its name."""
+        return (state.name,)
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """Enforce this, or withhold it until its data is there."""
+        name = state.name
+        try:
+            requirements = read_requirements(attempt.document)
+            absent = missing(requirements, self.synced)
+            crd = owned(self._client.create_crd(attempt.document), attempt.document)
+            if absent:
+                self._client.remove_template(name)
+            else:
+                try:
+                    self._client.add_template(attempt.document)
+                except MissingEngine as refusal:
+                    # Its constraints are what they are, whoever evaluates them.
+                    return replace(state, crd=crd), refusal
+        except InvalidTemplate as refusal:
+            return state, refusal
+        in_force = None if absent else attempt
+        return replace(
+            state, in_force=in_force, missing=absent, requirements=requirements, crd=crd
+        ), None
+
+    def kept(self, state: State) -> State:
+        """What was in force stays, unless its data is gone."""
+        absent = missing(state.requirements, self.synced)
+        if not absent or state.in_force is None:
+            return replace(state, missing=())
+        self._client.remove_template(state.name)
+        return replace(state, in_force=None, missing=absent)
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """An internal error of the template."""
+        return InvalidTemplate(described(error), UNFORESEEN)
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """With the code that Gatekeeper has for it."""
+        assert isinstance(refusal, InvalidTemplate)
+        return StatusError(refusal.code, str(refusal))
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Of what matches its constraints the operator's choice says what becomes."""
+        assert isinstance(refusal, InvalidTemplate)
+        self._client.break_template(document, refusal)
+
+    def remove(self, document: Mapping[str, Any]) -> None:
+        """Take it out, with its constraints."""
+        self._client.remove_template(document["metadata"]["name"])
+
+
+class ConstraintStrategy:
+    """Constraints: enforced at the stage of their roll-out."""
+
+    follower: Final = "constraint"
+    final: Final = (MissingTemplate,)
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """Its kind and name."""
+        return state.document["kind"], state.name
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """Enforce this.
+
+        What was kept was valid once; that its template has another schema by now
+        would not have taken it out of force either.
+        """
+        status = state.document.get("status")
+        try:
+            self._client.add_constraint(
+                staged(attempt.document, status), is_valid=bool(attempt.revision)
+            )
+            action = stage_of({**attempt.document, "status": status})
+        except ConstraintFrameworkError as refusal:
+            return state, refusal
+        return replace(state, in_force=attempt, action=action), None
+
+    def kept(self, state: State) -> State:
+        """As it is."""
+        return state
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """An internal error of the constraint."""
+        return InvalidConstraint(described(error))
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """In Gatekeeper's words."""
+        return StatusError("", f"could not cache constraint: {refusal}")
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Of what it matches the operator's choice says what becomes."""
+        self._client.break_constraint(document, refusal)
+
+    def remove(self, document: Mapping[str, Any]) -> None:
+        """Take it out."""
+        self._client.remove_constraint(document["kind"], document["metadata"]["name"])
+
+
+def applied(
+    state: State, strategy: Strategy, revisions: Revisions, spoiled: Spoiled
+) -> tuple[State, ConstraintFrameworkError | None]:
+    """The object with what of it can be enforced, and why the newest cannot, if so."""
+    try:
+        return _attempted(state, strategy, revisions, spoiled)
+    except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
+        refusal = _unforeseen(state, strategy, spoiled, error)
+        return replace(state, error=strategy.told(refusal)), refusal
+
+
+def _attempted(
+    state: State, strategy: Strategy, revisions: Revisions, spoiled: Spoiled
+) -> tuple[State, ConstraintFrameworkError | None]:
+    fault: StatusError | None = None
+    broken: ConstraintFrameworkError | None = None
+    is_foreseen = True
+    for attempt in attempts(state.document, state.in_force, revisions):
+        if not isinstance(attempt, InForce):
+            fault = fault or StatusError(MISSING_REVISION, str(attempt))
+            continue
+        try:
+            state, refusal = strategy.attempt(state, attempt)
+        except Exception as error:  # noqa: BLE001  # the object's boundary, as above
+            refusal, is_foreseen = _unforeseen(state, strategy, spoiled, error), False
+        if refusal is None:
+            break
+        fault = fault or strategy.told(refusal)
+        broken = broken or (None if attempt.revision else refusal)
+        if isinstance(refusal, strategy.final):
+            state = strategy.kept(state)
+            break
+    else:
+        state = strategy.kept(state)
+    if is_foreseen:
+        spoiled.clear(strategy.follower, *strategy.path(state))
+    return replace(state, error=fault), broken
+
+
+def _unforeseen(
+    state: State, strategy: Strategy, spoiled: Spoiled, error: Exception
+) -> ConstraintFrameworkError:
+    spoiled.take(strategy.follower, *strategy.path(state), error=error)
+    return strategy.unforeseen(error)
