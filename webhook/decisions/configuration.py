@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import yaml
 
+from webhook.decisions.declaration import SETTING
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Sequence
+
+    from _typeshed import DataclassInstance
+
+    from webhook.decisions.declaration import Declared
+
+    Shape = TypeVar("Shape", bound=DataclassInstance)
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A ConfigMap holds no more."""
@@ -25,11 +34,11 @@ class ConfigurationError(Exception):
 class Section:
     """One mapping of a configuration file.
 
-    Every key is read once; :meth:`finish` refuses those that nobody read, so
-    that a misspelt key is an error and not a default.
+    Every key is read once; :meth:`finish` refuses those that nobody read, here and in the
+    mappings below, so that a misspelt key is an error and not a default.
     """
 
-    __slots__ = ("_read", "_values", "place")
+    __slots__ = ("_below", "_read", "_values", "place")
 
     def __init__(self, values: Any, place: str) -> None:
         if values is None:
@@ -38,12 +47,48 @@ class Section:
             raise ConfigurationError(f"{place}: expected a mapping")
         self._values = values
         self._read: set[str] = set()
+        self._below: dict[str, list[Section]] = {}
         self.place = place
 
     @property
     def values(self) -> dict[str, Any]:
         """Everything, as it was read."""
         return self._values
+
+    def read(self, shape: type[Shape], **given: Any) -> Shape:
+        """A value whose fields say by :func:`~webhook.decisions.declaration.setting` what is read.
+
+        Fields that are ``given`` are not read.
+        """
+        for item in fields(shape):
+            declared = item.metadata.get(SETTING)
+            if declared is None or item.name in given:
+                continue
+            *path, key = declared.key_of(item.name)
+            section = self
+            for part in path:
+                section = section.section(part)
+            make = item.default_factory
+            default = item.default if make is MISSING else make()
+            given[item.name] = section.declared(key, default, declared)
+        return shape(**given)
+
+    def declared(self, key: str, default: Any, declared: Declared) -> Any:
+        """The value of a key as it was declared; its type is that of its default."""
+        least, most, words = declared.least, declared.most, declared.words
+        if default is MISSING:
+            return self.text(key)
+        if type(default) is bool:
+            return self.boolean(key, default=default)
+        if type(default) is int:
+            return self.integer(key, default, least=1 if least is None else int(least))
+        if type(default) is float:
+            return self.number(key, default, least=least or 0.0, most=most)
+        if type(default) is str:
+            return self.choice(key, words, default) if words else self.text(key, default)
+        if type(default) is frozenset:
+            return self.words(key, words)
+        return self.text_map(key) if type(default) is dict else self.texts(key)
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string, with ``$(NAME)`` replaced from the environment; required without default."""
@@ -59,11 +104,15 @@ class Section:
             raise self.error(key, f"expected a whole number, {least} or more")
         return value
 
-    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
-        """A number, at least ``least``."""
+    def number(
+        self, key: str, default: float, *, least: float = 0.0, most: float | None = None
+    ) -> float:
+        """A number, at least ``least`` and at most ``most``."""
         value = self._take(key, default)
         if type(value) not in {int, float} or value < least:
             raise self.error(key, f"expected a number, {least:g} or more")
+        if most is not None and value > most:
+            raise self.error(key, f"expected a number from {least:g} to {most:g}")
         return float(value)
 
     def boolean(self, key: str, *, default: bool = False) -> bool:
@@ -87,6 +136,18 @@ class Section:
             raise self.error(key, "expected a list of strings")
         return tuple(value)
 
+    def words(self, key: str, known: Collection[str]) -> frozenset[str]:
+        """A list of some of these words, empty where there is none."""
+        given = frozenset(self.texts(key))
+        if unknown := sorted(given - set(known)):
+            raise self.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
+        return given
+
+    def path(self, key: str) -> Path | None:
+        """A file, None where there is none."""
+        text = self.text(key, "")
+        return Path(text) if text else None
+
     def text_map(self, key: str) -> dict[str, str]:
         """A mapping of strings to strings, empty where there is none."""
         value = self._take(key, {})
@@ -98,14 +159,19 @@ class Section:
 
     def section(self, key: str) -> Section:
         """A mapping, empty where there is none."""
-        return Section(self._take(key, {}), f"{self.place}.{key}")
+        if key not in self._below:
+            self._below[key] = [Section(self._take(key, {}), f"{self.place}.{key}")]
+        return self._below[key][0]
 
     def sections(self, key: str) -> list[Section]:
         """A list of mappings, empty where there is none."""
         value = self._take(key, [])
         if type(value) is not list:
             raise self.error(key, "expected a list")
-        return [Section(item, f"{self.place}.{key}[{index}]") for index, item in enumerate(value)]
+        self._below[key] = [
+            Section(item, f"{self.place}.{key}[{index}]") for index, item in enumerate(value)
+        ]
+        return self._below[key]
 
     def has(self, key: str) -> bool:
         """Whether the key is there."""
@@ -116,6 +182,9 @@ class Section:
         unknown = sorted(str(key) for key in self._values.keys() - self._read)
         if unknown:
             raise ConfigurationError(f"{self.place}: unknown key {', '.join(unknown)}")
+        for sections in self._below.values():
+            for section in sections:
+                section.finish()
 
     def error(self, key: str, message: str) -> ConfigurationError:
         """The error to raise about a key."""

@@ -10,6 +10,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.decisions.declaration import setting
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,11 +26,11 @@ class RecordRule:
     probability: 1 keeps all, 0 drops all.
     """
 
-    verdicts: frozenset[str] = frozenset()
-    namespaces: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    keep: float = 0.0
+    verdicts: frozenset[str] = setting(frozenset(), words=VERDICTS)
+    namespaces: tuple[str, ...] = setting(())
+    kinds: tuple[str, ...] = setting(())
+    users: tuple[str, ...] = setting(())
+    keep: float = setting(0.0, most=1.0)
 
     def matches(self, record: Mapping[str, Any]) -> bool:
         """Whether every condition holds."""
@@ -71,11 +73,11 @@ class RecordSelection:
     (the begin and end of an audit, events of a process) has only a point.
     """
 
-    verdicts: frozenset[str] = frozenset()
-    namespaces: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    actions: frozenset[str] = frozenset()
-    points: frozenset[str] = frozenset()
+    verdicts: frozenset[str] = setting(frozenset(), words=VERDICTS)
+    namespaces: tuple[str, ...] = setting(())
+    kinds: tuple[str, ...] = setting(())
+    actions: frozenset[str] = setting(frozenset(), words=ACTIONS)
+    points: frozenset[str] = setting(frozenset(), words=POINTS)
 
     def takes(self, record: Mapping[str, Any]) -> bool:
         """Whether a record is one of them."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.masking import Masking, Path, parse_path
-from webhook.decisions.rules import VERDICTS, RecordRule, RecordRules
+from webhook.decisions.rules import RecordRule, RecordRules
+from webhook.decisions.wire.framing import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,49 +28,34 @@ class ExporterSettings:
 
     address: transport.Address
     acknowledged: bool = True
-    max_records: int = 10_000
-    max_bytes: int = 16 * 1024 * 1024
-    max_record_bytes: int = 256 * 1024
-    flush_seconds: float = 0.05
-    connect_seconds: float = 5.0
-    acknowledge_seconds: float = 30.0
-    backoff_initial_seconds: float = 0.1
-    backoff_max_seconds: float = 10.0
-    include_objects: bool = False
-    include_user_info: bool = True
-    audit_allows: bool = False
+    max_records: int = setting(10_000, "queue.maxRecords")
+    max_bytes: int = setting(16 * 1024 * 1024, "queue.maxBytes", least=1024)
+    max_record_bytes: int = setting(256 * 1024, least=1024)
+    flush_seconds: float = setting(0.05)
+    connect_seconds: float = setting(5.0, least=0.01)
+    acknowledge_seconds: float = setting(30.0, least=0.01)
+    backoff_initial_seconds: float = setting(0.1, "backoff.initialSeconds", least=0.001)
+    backoff_max_seconds: float = setting(10.0, "backoff.maxSeconds", least=0.001)
+    include_objects: bool = setting(default=False)
+    include_user_info: bool = setting(default=True)
+    audit_allows: bool = setting(default=False)
     masking: Masking = field(default_factory=Masking)
     rules: RecordRules = field(default_factory=RecordRules)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = setting(dict)
 
 
 def read_settings(section: Section) -> ExporterSettings:
     """Read a whole file; raises ConfigurationError."""
     address, acknowledged = _address(section)
-    queue = section.section("queue")
-    backoff = section.section("backoff")
-    settings = ExporterSettings(
+    settings = section.read(
+        ExporterSettings,
         address=address,
         acknowledged=acknowledged,
-        max_records=queue.integer("maxRecords", 10_000),
-        max_bytes=queue.integer("maxBytes", 16 * 1024 * 1024, least=1024),
-        max_record_bytes=section.integer("maxRecordBytes", 256 * 1024, least=1024),
-        flush_seconds=section.number("flushSeconds", 0.05),
-        connect_seconds=section.number("connectSeconds", 5.0, least=0.01),
-        acknowledge_seconds=section.number("acknowledgeSeconds", 30.0, least=0.01),
-        backoff_initial_seconds=backoff.number("initialSeconds", 0.1, least=0.001),
-        backoff_max_seconds=backoff.number("maxSeconds", 10.0, least=0.001),
-        include_objects=section.boolean("includeObjects"),
-        include_user_info=section.boolean("includeUserInfo", default=True),
-        audit_allows=section.boolean("auditAllows"),
         masking=_masking(section),
-        rules=RecordRules(tuple(_rule(part) for part in section.sections("rules"))),
-        labels=section.text_map("labels"),
+        rules=RecordRules(tuple(part.read(RecordRule) for part in section.sections("rules"))),
     )
-    queue.finish()
-    backoff.finish()
     section.finish()
-    if settings.max_record_bytes > 1024 * 1024 - 1024:
+    if settings.max_record_bytes > MAX_LINE_BYTES - 1024:
         raise section.error("maxRecordBytes", "the protocol's longest line is 1 MiB")
     return settings
 
@@ -96,7 +83,6 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
         key=tls.text("keyFile", ""),
         server_name=tls.text("serverName", ""),
     )
-    tls.finish()
     return transport.Address(parts.scheme, parts.netloc, parts.path, files), ack == "durable"
 
 
@@ -116,22 +102,3 @@ def _paths(section: Section, key: str) -> tuple[Path, ...]:
         return tuple(parse_path(text) for text in section.texts(key))
     except ValueError as error:
         raise section.error(key, str(error)) from None
-
-
-def _rule(section: Section) -> RecordRule:
-    verdicts = section.texts("verdicts")
-    unknown = sorted(set(verdicts) - set(VERDICTS))
-    if unknown:
-        raise section.error("verdicts", f"unknown {', '.join(unknown)}")
-    keep = section.number("keep", 0.0)
-    if keep > 1.0:
-        raise section.error("keep", "expected a number from 0 to 1")
-    rule = RecordRule(
-        verdicts=frozenset(verdicts),
-        namespaces=section.texts("namespaces"),
-        kinds=section.texts("kinds"),
-        users=section.texts("users"),
-        keep=keep,
-    )
-    section.finish()
-    return rule

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.backoff import Backoff
+from webhook.decisions.declaration import setting
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
 from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
@@ -45,10 +46,10 @@ class DrainSettings:
     """How one sink is fed."""
 
     name: str
-    max_records: int = 512
-    max_bytes: int = 512 * 1024
-    backoff_initial_seconds: float = 0.5
-    backoff_max_seconds: float = 60.0
+    max_records: int = setting(512)
+    max_bytes: int = setting(512 * 1024, least=1024)
+    backoff_initial_seconds: float = setting(0.5, least=0.001)
+    backoff_max_seconds: float = setting(60.0, least=0.001)
 
 
 @dataclass(slots=True)

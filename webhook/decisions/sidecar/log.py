@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import read_header, resync, scan
 from webhook.decisions.sidecar.streams import STREAMS_MAX
-from webhook.decisions.wire.framing import StreamID, read_record
+from webhook.decisions.wire.framing import MAX_LINE_BYTES, StreamID, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,10 @@ class LogFull(Exception):
     """There is no room within the limits; the message says which limit."""
 
 
+QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
+"""The longest record beside whatever else a queue must hold: none can stop it for ever."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogLimits:
     """How large a log may grow, and what gives way.
@@ -37,9 +42,9 @@ class LogLimits:
     the oldest segment goes, else nothing is acknowledged until sinks have drained.
     """
 
-    segment_bytes: int = 8 * 1024 * 1024
-    max_bytes: int = 1024 * 1024 * 1024
-    min_free_bytes: int = 64 * 1024 * 1024
+    segment_bytes: int = setting(8 * 1024 * 1024, least=64 * 1024)
+    max_bytes: int = setting(1024 * 1024 * 1024, least=QUEUE_BYTES_MIN)
+    min_free_bytes: int = setting(64 * 1024 * 1024, least=0)
     drop_oldest: bool = False
 
 

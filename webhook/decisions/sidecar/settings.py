@@ -5,25 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from webhook.decisions.rules import ACTIONS, POINTS, VERDICTS, RecordSelection
+from webhook.decisions.declaration import setting
+from webhook.decisions.rules import RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
-from webhook.decisions.wire.framing import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.sink import MakeSink
 
 FORMATS = ("decision", "gatekeeper")
-
-QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
-"""The longest record beside whatever else a queue must hold: none can stop it for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +38,9 @@ class SinkSettings:
 
     drain: DrainSettings
     make: MakeSink
-    format: str = "decision"
+    format: str = setting("decision", words=FORMATS)
     selection: RecordSelection = field(default_factory=RecordSelection)
-    dead_letter_bytes: int = 16 * 1024 * 1024
+    dead_letter_bytes: int = setting(16 * 1024 * 1024, least=1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +55,29 @@ class SidecarSettings:
     directory: Path
     limits: LogLimits
     sinks: tuple[SinkSettings, ...]
-    metrics_address: str = ""
-    grace_seconds: float = 20.0
+    metrics_address: str = setting("")
+    grace_seconds: float = setting(20.0, "shutdownGraceSeconds")
     adopt_after_seconds: float | None = None
 
 
 def read_settings(section: Section) -> SidecarSettings:
     """Read a whole file; raises ConfigurationError."""
     queue = section.section("queue")
-    limits = LogLimits(
-        segment_bytes=queue.integer("segmentBytes", 8 * 1024 * 1024, least=64 * 1024),
-        max_bytes=queue.integer("maxBytes", 1024 * 1024 * 1024, least=QUEUE_BYTES_MIN),
-        min_free_bytes=queue.integer("minFreeBytes", 64 * 1024 * 1024, least=0),
-        drop_oldest=queue.choice("whenFull", ("block", "dropOldest"), "block") == "dropOldest",
-    )
+    full = queue.choice("whenFull", ("block", "dropOldest"), "block")
+    limits = queue.read(LogLimits, drop_oldest=full == "dropOldest")
     if limits.max_bytes < 4 * limits.segment_bytes:
         raise queue.error("maxBytes", "must be at least four times segmentBytes")
     adopt: float | None = None
     if queue.boolean("adopt"):
         adopt = queue.number("adoptAfterSeconds", 60.0)
-    settings = SidecarSettings(
+    settings = section.read(
+        SidecarSettings,
         listeners=tuple(_listener(part) for part in section.sections("listen")),
         directory=Path(queue.text("directory")),
         limits=limits,
         sinks=tuple(_sink(part) for part in section.sections("sinks")),
-        metrics_address=section.text("metricsAddress", ""),
-        grace_seconds=section.number("shutdownGraceSeconds", 20.0),
         adopt_after_seconds=adopt,
     )
-    queue.finish()
     section.finish()
     if not settings.listeners:
         raise section.error("listen", "expected at least one address")
@@ -105,8 +94,6 @@ def _listener(section: Section) -> ListenerSettings:
     parts = urlsplit(url)
     tls = section.section("tls")
     files = {key: tls.text(key, "") for key in ("certFile", "keyFile", "clientCAFile")}
-    tls.finish()
-    section.finish()
     paths = {key: Path(text) if text else None for key, text in files.items()}
     match parts.scheme:
         case "unix" if parts.path and not parts.netloc:
@@ -136,39 +123,9 @@ def _sink(section: Section) -> SinkSettings:
     if not all(letter.isalnum() or letter in "-_" for letter in name) or len(name) > 63:
         raise section.error("name", "expected letters, digits, - and _, at most 63")
     kind = section.choice("type", tuple(sink.TYPES), "")
-    batch = section.section("batch")
-    drain = DrainSettings(
-        name=name,
-        max_records=batch.integer("maxRecords", 512),
-        max_bytes=batch.integer("maxBytes", 512 * 1024, least=1024),
-        backoff_initial_seconds=batch.number("backoffInitialSeconds", 0.5, least=0.001),
-        backoff_max_seconds=batch.number("backoffMaxSeconds", 60.0, least=0.001),
-    )
-    batch.finish()
-    own = SinkSettings(
-        drain=drain,
+    return section.read(
+        SinkSettings,
+        drain=section.section("batch").read(DrainSettings, name=name),
         make=sink.configure(kind, section.section("settings")),
-        format=section.choice("format", FORMATS, "decision"),
-        selection=_selection(section.section("select")),
-        dead_letter_bytes=section.integer("deadLetterBytes", 16 * 1024 * 1024, least=1024),
+        selection=section.section("select").read(RecordSelection),
     )
-    section.finish()
-    return own
-
-
-def _selection(section: Section) -> RecordSelection:
-    def words(key: str, known: Iterable[str]) -> frozenset[str]:
-        found = frozenset(section.texts(key))
-        if unknown := sorted(found - set(known)):
-            raise section.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
-        return found
-
-    selection = RecordSelection(
-        verdicts=words("verdicts", VERDICTS),
-        namespaces=section.texts("namespaces"),
-        kinds=section.texts("kinds"),
-        actions=words("actions", ACTIONS),
-        points=words("points", POINTS),
-    )
-    section.finish()
-    return selection

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
 from webhook.log import one_line
@@ -25,9 +26,9 @@ class FileSettings:
     """Where to write and when to rotate; ``max_files`` counts the current one too."""
 
     path: Path
-    max_bytes: int = 64 * 1024 * 1024
-    max_age_seconds: float = 24 * 3600.0
-    max_files: int = 8
+    max_bytes: int = setting(64 * 1024 * 1024, least=1024)
+    max_age_seconds: float = setting(24 * 3600.0, least=1)
+    max_files: int = setting(8)
 
 
 class RotatingFile:
@@ -90,11 +91,6 @@ class RotatingFile:
 
 def configure(section: Section) -> MakeSink:
     """Settings ``path``, ``maxBytes``, ``maxAgeSeconds``, ``maxFiles``."""
-    settings = FileSettings(
-        path=Path(section.text("path")),
-        max_bytes=section.integer("maxBytes", 64 * 1024 * 1024, least=1024),
-        max_age_seconds=section.number("maxAgeSeconds", 24 * 3600.0, least=1),
-        max_files=section.integer("maxFiles", 8),
-    )
+    settings = section.read(FileSettings, path=Path(section.text("path")))
     section.finish()
     return lambda origin, logger: RotatingFile(settings, origin, logger)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Endpoint:
     ``bearer_token_file`` likewise.
     """
 
-    url: str
-    timeout_seconds: float = 10.0
-    headers: Mapping[str, str] = field(default_factory=dict)
+    url: str = setting()
+    timeout_seconds: float = setting(10.0, least=0.1)
+    headers: Mapping[str, str] = setting(dict)
     header_files: Mapping[str, Path] = field(default_factory=dict)
     bearer_token_file: Path | None = None
     ca_file: Path | None = None
@@ -55,23 +56,14 @@ def read_endpoint(section: Section) -> Endpoint:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise section.error("url", "expected http://… or https://…")
     tls = section.section("tls")
-    files = {key: tls.text(key, "") for key in ("caFile", "certFile", "keyFile")}
-    tls.finish()
-    token = section.text("bearerTokenFile", "")
-    return Endpoint(
-        url=url,
-        timeout_seconds=section.number("timeoutSeconds", 10.0, least=0.1),
-        headers=section.text_map("headers"),
+    return section.read(
+        Endpoint,
         header_files={name: Path(file) for name, file in section.text_map("headerFiles").items()},
-        bearer_token_file=Path(token) if token else None,
-        ca_file=_path(files["caFile"]),
-        certificate_file=_path(files["certFile"]),
-        key_file=_path(files["keyFile"]),
+        bearer_token_file=section.path("bearerTokenFile"),
+        ca_file=tls.path("caFile"),
+        certificate_file=tls.path("certFile"),
+        key_file=tls.path("keyFile"),
     )
-
-
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
 
 
 class Poster:

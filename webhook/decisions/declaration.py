@@ -1,0 +1,53 @@
+"""How a setting of a configuration file is declared: at its field, with its default, once."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+SETTING: Final = "setting"
+"""Where a field's metadata has its :class:`Declared`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a file may say.
+
+    ``key`` is the one in the file, with those of the mappings around it before it
+    (``queue.maxBytes``); empty for the field's name in camelCase. Numbers lie between ``least`` and
+    ``most``, texts are among ``words``; None and empty for no such bound.
+    """
+
+    key: str
+    least: float | None = None
+    most: float | None = None
+    words: tuple[str, ...] = ()
+
+    def key_of(self, name: str) -> list[str]:
+        """The keys that lead to a field of this name."""
+        first, *rest = name.split("_")
+        return (self.key or first + "".join(part.capitalize() for part in rest)).split(".")
+
+
+def setting(
+    default: Any = MISSING,
+    key: str = "",
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    words: Collection[str] = (),
+) -> Any:
+    """A field that a file sets; what type it is of, the default says: a text where there is none.
+
+    Lists of texts default to a tuple, or to a frozenset where they are words; mappings of texts
+    to ``dict``.
+    """
+    metadata = {SETTING: Declared(key, least, most, tuple(words))}
+    if default is MISSING:
+        return field(metadata=metadata)
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
