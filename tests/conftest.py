@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -24,7 +24,7 @@ os.environ["WADDLE_CACHE"] = ""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """What a failed test left open closes with it: warnings of it would fail the next test."""
     before = item.session.testsfailed
     result = yield

@@ -10,7 +10,7 @@ on a machine with ten times the work that it has cores for, what takes 20 second
 late. Less than the end that pytest puts to each test (`timeout` in pyproject.toml)."""
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+def until(condition: Callable[..., object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
     """Ask again until it is so; the API server has no event for most of what is asked here."""
     end = time.monotonic() + seconds
     while not condition():

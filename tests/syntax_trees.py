@@ -22,6 +22,7 @@ def canonical(node: Any, names: dict[str, str] | None = None) -> Any:
     if isinstance(node, Location) or not dataclasses.is_dataclass(node):
         return node
     compared = [one.name for one in dataclasses.fields(node) if one.compare]
+    assert not isinstance(node, type)
     return dataclasses.replace(
         node, **{name: canonical(getattr(node, name), names) for name in compared}
     )

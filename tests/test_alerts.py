@@ -11,6 +11,10 @@ from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.policies import PolicyController
 from webhook.metrics.catalogue import METRICS
 
+NOBODY: Any = None
+"""For what is never asked here."""
+
+
 SUFFIXES = ("_total", "_bucket", "_sum", "_count")
 
 
@@ -52,8 +56,8 @@ def test_every_alert_has_its_row_for_the_reader_at_night():
 
 def test_the_alerts_on_policies_name_states_that_there_are():
     """A misspelt state would be an alert that never fires."""
-    states = {state for _, state in ConditionKeeper(None, None, None).counts}
-    causes = {cause for _, cause in PolicyController(None, None, None, str).not_newest}
+    states = {state for _, state in ConditionKeeper(NOBODY, NOBODY, NOBODY).counts}
+    causes = {cause for _, cause in PolicyController(NOBODY, NOBODY, NOBODY, str).not_newest}
     for alert in alerts():
         assert set(re.findall(r'state="([a-z]+)"', alert["expr"])) <= states
         assert set(re.findall(r'cause="([a-z]+)"', alert["expr"])) <= causes

@@ -58,9 +58,9 @@ def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> Non
         else:
             run(arguments, build, tmp_path)
     waddle = tmp_path / "opt" / "waddle" / "bin" / "waddle"
-    for arguments in (["--help"], ["serve", "--help"]):
+    for told in (["--help"], ["serve", "--help"]):
         shown = subprocess.run(
-            [waddle, *arguments],
+            [waddle, *told],
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -135,19 +135,18 @@ def room_of(module: str) -> str:
     return next((room for room in LANGUAGES if f"{module}.".startswith(f"{room}.")), "")
 
 
-def defined(kind: type[ast.AST]) -> Iterator[tuple[str, ast.stmt]]:
+def statements() -> Iterator[tuple[str, ast.stmt]]:
     """What stands at the top of modules, with the modules' names."""
     for module, path in modules().items():
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, kind):
-                yield module, node
+            yield module, node
 
 
 def test_a_class_name_has_one_meaning():
     """Who reads ``Plan`` need not look which one: it is the only one, or its name says what of."""
     places: dict[tuple[str, str], list[str]] = {}
-    for module, node in defined(ast.ClassDef):
-        if not node.name.startswith("_"):
+    for module, node in statements():
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             places.setdefault((room_of(module), node.name), []).append(module)
     assert {key: found for key, found in places.items() if len(found) > 1} == {}
 
@@ -163,7 +162,9 @@ ALIKE_BY_CHANCE = {
 def test_a_constant_is_said_once():
     """Two of one name and one value are one number that somebody will change in one place."""
     places: dict[tuple[str, str], list[str]] = {}
-    for module, node in defined(ast.Assign | ast.AnnAssign):
+    for module, node in statements():
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
         if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
             value = ast.unparse(node.value)

@@ -260,7 +260,7 @@ def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, ind
     entry = every_field()[index]["status"]
     created = installed.request("POST", path_of(manifest, one=False), manifest)
     try:
-        wanted = {"byPod": [entry]}
+        wanted: dict[str, Any] = {"byPod": [entry]}
         if manifest is TEMPLATE:
             wanted["created"] = True
             wanted["conditions"] = [

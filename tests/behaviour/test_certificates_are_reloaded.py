@@ -2,7 +2,6 @@
 
 import datetime as dt
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,7 @@ def policies(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def secret(tmp_path: Path) -> Iterator[Path]:
+def secret(tmp_path: Path) -> Path:
     """A mounted Secret with a pair for ``one``."""
     folder = tmp_path / "certs"
     publish(folder, 1, make_pair("one"))
@@ -129,9 +128,9 @@ def test_a_self_signed_certificate_is_one_that_a_client_can_be_told_to_trust(
         assert isinstance(key, ec.EllipticCurvePublicKey)
         assert isinstance(key.curve, ec.SECP256R1)
         context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(der))
-        connection = server.connect(context)
-        assert server.post(review(pod()), connection=connection).status == 200
-        connection.close()
+        trusting = server.connect(context)
+        assert server.post(review(pod()), connection=trusting).status == 200
+        trusting.close()
 
 
 def is_served(server: Server, context: ssl.SSLContext) -> bool:

@@ -23,8 +23,9 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
-from tests.decisions.process import PATIENCE_SECONDS, ROOT, Sidecar
+from tests.decisions.process import ROOT, Sidecar
 from tests.decisions.receiver import Receiver
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture

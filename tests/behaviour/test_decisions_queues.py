@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.decisions.process import PATIENCE_SECONDS, Sidecar
+from tests.decisions.process import Sidecar
 from tests.decisions.receiver import Receiver
 from tests.decisions.sender import Sender
+from tests.patience import PATIENCE_SECONDS
 
 SEED_OF_FAILURES = "4"
 """With it the first three syncs of `tests.decisions.volatile` fail while the disk does."""

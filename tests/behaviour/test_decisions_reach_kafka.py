@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.decisions.process import PATIENCE_SECONDS, Sidecar, run_replica
-from tests.patience import until
+from tests.decisions.process import Sidecar, run_replica
+from tests.patience import PATIENCE_SECONDS, until
 from tests.ports import free_port
 from tests.programs import Programs
 from webhook import log
@@ -100,7 +100,7 @@ def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
     until = time.monotonic() + PATIENCE_SECONDS
     while len({one["sequence"] for one in found}) < count and time.monotonic() < until:
         found += [
-            {"key": message.key().decode(), **json.loads(message.value())}
+            {"key": message.key().decode(), **json.loads(message.value() or b"")}
             for message in consumer.consume(500, 0.5)
             if message.error() is None
         ]

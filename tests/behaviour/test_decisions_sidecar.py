@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.decisions.process import PATIENCE_SECONDS, ROOT, Sidecar
+from tests.decisions.process import ROOT, Sidecar
 from tests.decisions.receiver import Receiver
 from tests.decisions.sender import Sender
+from tests.patience import PATIENCE_SECONDS
 
 QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
 

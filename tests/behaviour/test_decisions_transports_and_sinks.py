@@ -13,14 +13,9 @@ from typing import Any, Self
 
 import pytest
 
-from tests.decisions.process import (
-    PATIENCE_SECONDS,
-    ROOT,
-    Replica,
-    Sidecar,
-    run_replica,
-)
+from tests.decisions.process import ROOT, Replica, Sidecar, run_replica
 from tests.decisions.receiver import Receiver
+from tests.patience import PATIENCE_SECONDS
 from tests.ports import free_port
 
 
@@ -143,7 +138,7 @@ def test_a_client_of_another_language_may_send_typed_records(
                 pb.ClientFrame(batch=pb.Batch(records=records)),
             ]
             answers = call(iter(frames), timeout=PATIENCE_SECONDS)
-            assert next(answers).hello.protocol == 1
+            assert next(iter(answers)).hello.protocol == 1
             found = receiver.wait_for(3)
             sidecar.await_metric("committed_total", 3)
     assert [(record["sequence"], record["durationNs"]) for record in found] == [

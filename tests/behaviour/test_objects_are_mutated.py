@@ -130,7 +130,7 @@ def test_a_mutator_that_cannot_be_applied_is_left_out_with_a_warning(mutating: S
     assert patched(obj, verdict)["metadata"]["labels"] == {"owner": "nobody"}
     (warning,) = verdict["warnings"]
     assert "Assign.mutations.gatekeeper.sh /broken is not applied: mismatch" in warning
-    assert mutating.metric('waddle_mutators_skipped_total{mutator_kind="Assign"}') > 0
+    assert (mutating.metric('waddle_mutators_skipped_total{mutator_kind="Assign"}') or 0) > 0
     mutating.wait_for("mutator not applied", mutator="Assign.mutations.gatekeeper.sh /broken")
 
 
@@ -149,10 +149,12 @@ def test_the_namespace_of_a_request_is_lent_and_not_patched_in(mutating: Server)
 
 def test_metrics_have_gatekeeper_s_names(mutating: Server) -> None:
     mutate(mutating, workload())
-    assert mutating.metric('gatekeeper_mutation_request_count_total{mutation_status="success"}') > 0
+    assert (
+        mutating.metric('gatekeeper_mutation_request_count_total{mutation_status="success"}') or 0
+    ) > 0
     assert mutating.metric('gatekeeper_mutators{status="active"}') == 4
     assert mutating.metric("gatekeeper_mutator_conflicting_count") == 0
-    assert mutating.metric('gatekeeper_mutation_system_iterations_count{success="true"}') > 0
+    assert (mutating.metric('gatekeeper_mutation_system_iterations_count{success="true"}') or 0) > 0
 
 
 def test_a_fault_refuses_the_request_where_that_is_chosen(tmp_path: Path) -> None:

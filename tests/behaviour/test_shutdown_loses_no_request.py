@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.serving import (
-    PATIENCE_SECONDS,
     REQUIRED_LABELS,
     SLOW,
     Server,
@@ -21,6 +20,7 @@ from tests.behaviour.serving import (
     unverified,
     write_policies,
 )
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def run_path(case: dict[str, Any]) -> None:
         raise Disagreement(f"wants an error with {case['errorContains']!r}, and parses")
     nodes: list[dict[str, Any]] = []
     for node in found:
-        if type(node) is Field:
+        if isinstance(node, Field):
             nodes.append({"field": node.name})
         elif node[1] is None:
             nodes.append({"key": node[0], "glob": True})

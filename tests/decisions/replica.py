@@ -17,7 +17,7 @@ from typing import Any
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import load
-from webhook.decisions.exporter import exporter as module
+from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.exporter import Exporter, Origin
 from webhook.decisions.exporter.record import timestamp
 from webhook.decisions.exporter.settings import read_settings
@@ -59,11 +59,11 @@ class WitnessedTransport:
 
 async def run(config: Path, pod: str, directory: Path) -> None:
     origin = Origin(pod_uid=pod, pod=pod)
-    make = module.transport.make
+    make = transport.make
     # A kill may come between the two: what was acknowledged is then known to have been queued.
     queued = (directory / f"{origin.process}.queued").open("w")
     book = (directory / f"{origin.process}.acknowledged").open("w")
-    setattr(module.transport, "make", lambda address: WitnessedTransport(make(address), book))  # noqa: B010  # a seam of this test alone
+    setattr(transport, "make", lambda address: WitnessedTransport(make(address), book))  # noqa: B010  # a seam of this test alone
     exporter = Exporter(read_settings(load(config)), origin, log.open_log().logger("replica"))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from tests.decisions.process import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS
 
 
 class Sender:

@@ -56,7 +56,7 @@ def test_a_flame_graph_adds_up_stacks_of_one_caller() -> None:
     drawn = ET.fromstring(flame_graph("p1", root))
     widths = {
         group.findtext(f"{NS}title", "").partition(":")[0]: float(
-            group.find(f"{NS}rect").get("width", "")  # type: ignore[union-attr]
+            group.find(f"{NS}rect").get("width", "")
         )
         for group in drawn.findall(f"{NS}g")
     }

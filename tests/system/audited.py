@@ -3,7 +3,8 @@
 from typing import Any
 
 from tests.cluster import ApiError
-from tests.system.replicas import CONSTRAINTS, CRD_PATH, Plane, try_request, until
+from tests.patience import until
+from tests.system.replicas import CONSTRAINTS, CRD_PATH, Plane, try_request
 
 LABELLED = """
 package labelled

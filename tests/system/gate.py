@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.cluster import Api, write_kubeconfig
-from tests.system.replicas import until
+from tests.patience import until
 from webhook.cluster import event_loop
 
 Selector = Callable[[str], bool]

@@ -6,10 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import Api, ApiError
+from tests.patience import PATIENCE_SECONDS, until
 from tests.repeating import Repeating
-from tests.system.replicas import CONFIG_MAPS, config_map, until
+from tests.system.replicas import CONFIG_MAPS, config_map
 
 LATE_TURN_SECONDS = 0.2
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from loadtest.bench.gatekeeper import NAMESPACE, POD, install
-from tests.behaviour.serving import PATIENCE_SECONDS, unverified
+from tests.behaviour.serving import unverified
+from tests.patience import PATIENCE_SECONDS, until
 from tests.ports import free_ports
 from tests.programs import program
-from tests.system.replicas import Plane, config_map, review_of, try_request, until
+from tests.system.replicas import Plane, config_map, review_of, try_request
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 ALL_OPERATIONS = ("webhook", "status", "generate", "audit")

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.cluster import ApiError
-from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request, until
+from tests.patience import PATIENCE_SECONDS, until
+from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request
 from webhook.reports.confirmation import LOST
 from webhook.reports.report_api import WGPOLICY, ReportApi
 

@@ -263,7 +263,7 @@ class Fuzz:
             "metadata": {"name": self._name()},
             "spec": {"gvks": [gvk | {"kind": self._random.choice(kinds)}]},
         }
-        try_apply(self._api, f"{SYNC_SETS}/{document['metadata']['name']}", document)  # type: ignore[index]
+        try_apply(self._api, f"{SYNC_SETS}/{document['metadata']['name']}", document)
 
     def _pod_status(self) -> None:
         name = self._name()

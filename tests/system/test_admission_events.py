@@ -1,7 +1,8 @@
 """Events of admissions on a real API server: made once, counted up, where they are asked for."""
 
+from tests.patience import until
 from tests.system.conftest import StartReplica
-from tests.system.replicas import NAMESPACE, Plane, constraint, template, until
+from tests.system.replicas import NAMESPACE, Plane, constraint, template
 
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from loadtest.bench.gatekeeper import NAMESPACE as GATEKEEPER_NAMESPACE
+from tests.patience import until
 from tests.system import audited
 from tests.system.conftest import control_plane
-from tests.system.peer import NAMESPACE as GATEKEEPER_NAMESPACE
 from tests.system.peer import Gatekeeper
-from tests.system.replicas import NAMESPACE, Plane, Replica, until
+from tests.system.replicas import NAMESPACE, Plane, Replica
 
 LIMITS = ("--audit-interval=2", "--audit-chunk-size=7")
 NAMES = set(audited.SPECS)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.behaviour.serving import PATIENCE_SECONDS
 from tests.conformance.gatekeeper import waddle
+from tests.patience import PATIENCE_SECONDS
 from tests.system import audited
 from tests.system.replicas import Plane
 from tests.system.strange import deep_config_map

@@ -11,8 +11,9 @@ import yaml
 
 from tests.decisions.process import Sidecar
 from tests.manifests import MANIFESTS, kustomized, path_of, pod_of
+from tests.patience import until
 from tests.system import audited
-from tests.system.replicas import NAMESPACE, Plane, Replica, until
+from tests.system.replicas import NAMESPACE, Plane, Replica
 
 FLAGS = ("--operation=audit", "--operation=generate", "--audit-interval=1")
 NAMES = ("dry", "at-the-audit", "cluster-scoped")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import until
 from tests.system.bulk import create
 from tests.system.conftest import control_plane
 from tests.system.gate import Gate
@@ -22,7 +23,6 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 from tests.system.test_etcd_is_compacted import FEATURES
 

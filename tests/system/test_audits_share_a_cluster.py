@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import until
 from tests.repeating import Repeating
 from tests.system.bulk import create
 from tests.system.replicas import (
@@ -16,7 +17,6 @@ from tests.system.replicas import (
     config_map,
     constraint,
     template,
-    until,
 )
 
 SPACES = [f"shared-{number}" for number in range(8)]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from loadtest.bench.gatekeeper import POD
 from tests.conformance.gatekeeper import waddle
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.peer import POD, Gatekeeper
+from tests.system.peer import Gatekeeper
 from tests.system.replicas import (
     CONSTRAINTS,
     CRD_PATH,
@@ -20,7 +22,6 @@ from tests.system.replicas import (
     Replica,
     constraint,
     template,
-    until,
 )
 from webhook.controllers.constraint_crds import COLUMNS
 

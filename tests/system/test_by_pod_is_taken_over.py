@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.gatekeeper import waddle
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -20,11 +21,11 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
-from webhook.controllers.aggregation import TURN_SECONDS, LabelledSubject
+from webhook.controllers.status_kinds import LabelledSubject
+from webhook.controllers.turns import TURN_SECONDS
 from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.behaviour.serving import Answer
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS
-from tests.system.replicas import WORKLOADS, Plane, Replica, config_map, constraint, template, until
+from tests.system.replicas import WORKLOADS, Plane, Replica, config_map, constraint, template
 
 PATH = "/v1/validate-policy"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

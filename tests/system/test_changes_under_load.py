@@ -3,17 +3,10 @@
 from functools import partial
 from typing import Any
 
+from tests.patience import until
 from tests.repeating import Repeating
 from tests.system.proxy import Proxy
-from tests.system.replicas import (
-    PATIENT_SECONDS,
-    Plane,
-    Replica,
-    config_map,
-    constraint,
-    template,
-    until,
-)
+from tests.system.replicas import PATIENT_SECONDS, Plane, Replica, config_map, constraint, template
 
 CHANGES = 60
 KINDS = ("MovingOne", "MovingTwo")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -15,7 +16,6 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 from webhook.app.fault_injection import VARIABLE
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster import ApiError
 from tests.decisions.receiver import Receiver
 from tests.manifests import CHART, apply, with_components
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.ports import free_port
 from tests.programs import Programs
 from tests.system.conftest import control_plane
@@ -30,7 +30,6 @@ from tests.system.replicas import (
     config_map,
     constraint,
     template,
-    until,
 )
 from webhook.certificates.pairs import self_signed
 

@@ -17,6 +17,7 @@ import yaml
 
 from tests.behaviour.serving import SLOW
 from tests.cluster import ApiError
+from tests.patience import until
 from tests.system import planted
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.replicas import (
@@ -29,7 +30,6 @@ from tests.system.replicas import (
     constraint,
     review_of,
     template,
-    until,
 )
 
 CONFIGURATION = "error-answers"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
@@ -24,7 +24,6 @@ from tests.system.replicas import (
     config_map,
     constraint,
     template,
-    until,
 )
 from webhook.cluster.reflector import Settings
 

@@ -17,6 +17,7 @@ import pytest
 from tests.cluster import ApiError
 from tests.decisions.process import Sidecar
 from tests.decisions.receiver import Receiver
+from tests.patience import until
 from tests.system import faulty
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.faulty import (
@@ -36,7 +37,6 @@ from tests.system.replicas import (
     Plane,
     Replica,
     config_map,
-    until,
 )
 
 KINDS = [*BROKEN, *LASTING, "Errs", "Overruns"]

@@ -15,7 +15,7 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.manifests import MANIFESTS, Objects, constraint_crd, kustomized, path_of, pod_of
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system import hurried
 from tests.system.load import LateTrust, Load
 from tests.system.proxy import Proxy
@@ -32,7 +32,6 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 from webhook.certificates.plan import Lifetimes, plan
 
@@ -162,7 +161,7 @@ def start_three(
     started: list[InstalledReplica] = []
 
     def start(prefix: str) -> list[InstalledReplica]:
-        three = [
+        three: list[InstalledReplica] = [
             HurriedReplica(plane, f"{prefix}-{number}", objects, kubeconfig) for number in range(3)
         ]
         started.extend(three)

@@ -8,6 +8,7 @@ import pytest
 
 from loadtest.cluster import content
 from loadtest.cluster.content import CANARY, Content
+from tests.patience import until
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
@@ -22,7 +23,6 @@ from tests.system.replicas import (
     Replica,
     constraint,
     template,
-    until,
 )
 
 MEMORY_MIB_MAX = 120

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -18,7 +19,6 @@ from tests.system.replicas import (
     config_map,
     review_of,
     try_request,
-    until,
 )
 from tests.webhook.mutation.documents import assign, label
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import ApiError
+from tests.patience import until
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -20,7 +21,6 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 from webhook.api.revision import digest_of
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from tests.patience import until
 from tests.repeating import Repeating
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.load import Load
@@ -19,7 +20,6 @@ from tests.system.replicas import (
     constraint,
     review_of,
     template,
-    until,
 )
 
 CANARIES = 300

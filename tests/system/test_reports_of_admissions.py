@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.cluster import ApiError
+from tests.patience import until
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import WEBHOOKS, WORKLOADS, Plane, Replica, config_map, constraint, until
+from tests.system.replicas import WEBHOOKS, WORKLOADS, Plane, Replica, config_map, constraint
 from tests.system.reporting import by_scope, metric, put_config_map, reports, rules
+from webhook.reports.report_api import WGPOLICY
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +64,7 @@ def start(plane: Plane) -> Iterator[Start]:
 
         yield start_one
         plane.api.request("DELETE", CONFIG_MAPS)
-        reporting.delete_all(plane, reporting.WGPOLICY, WORKLOADS)
+        reporting.delete_all(plane, WGPOLICY, WORKLOADS)
 
 
 def is_refused(plane: Plane) -> bool:

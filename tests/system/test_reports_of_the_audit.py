@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import Plane, Replica, constraint, try_request, until
+from tests.system.replicas import Plane, Replica, constraint, try_request
 from tests.system.reporting import (
     await_sweeps,
     by_scope,

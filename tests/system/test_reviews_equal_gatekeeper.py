@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from loadtest.bench.gatekeeper import NAMESPACE as GATEKEEPER_NAMESPACE
+from tests.behaviour import serving
 from tests.behaviour.serving import unverified
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system import audited, random_reviews
 from tests.system.conftest import control_plane
-from tests.system.peer import NAMESPACE as GATEKEEPER_NAMESPACE
 from tests.system.peer import Gatekeeper
-from tests.system.replicas import NAMESPACE, Plane, Replica, until
+from tests.system.replicas import NAMESPACE, Plane, Replica
 
 REVIEWS = int(os.environ.get("WADDLE_COMPARED_REVIEWS", "600"))
 SEED = int(os.environ.get("WADDLE_COMPARED_SEED", "1"))
@@ -143,7 +144,7 @@ def says_all(ask: Asked) -> bool:
         "metadata": metadata,
         "data": {"unique": random_reviews.TAKEN, "fails": "yes"},
     }
-    review = random_reviews.review(obj)
+    review = serving.review(obj)
     review["request"]["resource"]["resource"] = "configmaps"
     answer = ask(review)
     said = [*answer["messages"], *answer["warnings"]]

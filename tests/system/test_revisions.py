@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster import ApiError
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.gate import Gate
 from tests.system.replicas import (
@@ -23,7 +24,6 @@ from tests.system.replicas import (
     review_of,
     template,
     try_request,
-    until,
 )
 from webhook.api.revision import ROLLBACK, digest_of
 

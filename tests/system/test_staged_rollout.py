@@ -5,15 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.replicas import (
-    CONSTRAINTS,
-    Plane,
-    Replica,
-    config_map,
-    constraint,
-    template,
-    until,
-)
+from tests.patience import until
+from tests.system.replicas import CONSTRAINTS, Plane, Replica, config_map, constraint, template
 from webhook.constraint.rollout import ABORT, ANNOTATION, PAUSE
 
 KIND = "Staged"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.behaviour.serving import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.load import Load, is_denied
 from tests.system.proxy import Proxy
@@ -21,7 +21,6 @@ from tests.system.replicas import (
     constraint,
     template,
     try_request,
-    until,
 )
 
 ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/expiring"

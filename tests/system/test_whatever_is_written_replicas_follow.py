@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -15,7 +16,6 @@ from tests.system.replicas import (
     Replica,
     constraint,
     template,
-    until,
 )
 from tests.system.strange import CONFIG, KIND, Fuzz, try_apply, write_all
 

@@ -135,8 +135,8 @@ def refused_here(batch: Batch) -> Refused:
         try:
             compile_modules(parsed(batch), options=CompileOptions(level=batch.level))
         except RegoErrors as errors:
-            rows = [(error.location.row, error.code) for error in errors.errors]
-            _leave_out(batch, rows, found, str(errors))
+            refused = [(error.location.row, str(error.code)) for error in errors.errors]
+            _leave_out(batch, refused, found, str(errors))
         else:
             break
     return found

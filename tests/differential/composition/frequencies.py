@@ -43,7 +43,7 @@ def parsed(source: str) -> ast.Module | None:
     """The policy, in the version in which it is written."""
     for version in ("v1", "v0"):
         try:
-            return parse_module(source, "policy.rego", version)  # type: ignore[arg-type]
+            return parse_module(source, "policy.rego", version)
         except RegoErrors:
             continue
     return None

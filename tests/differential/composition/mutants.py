@@ -146,7 +146,7 @@ class Written:
         verified_code.verify(
             source, {*names, *names["__builtins__"], "L", *ALIASES.findall(source)}
         )
-        return engine.compile_parts(parts)
+        return generate.compile_parts(parts)
 
 
 WRITTEN: Final = Written()

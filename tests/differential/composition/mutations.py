@@ -67,6 +67,7 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
             copied = copy.deepcopy(tree)
             target = next(one for number, one in enumerate(ast.walk(copied)) if number == at)
             replaced = _Replace(target, change(target)).visit(copied)
+            assert isinstance(replaced, ast.Module)
             ast.fix_missing_locations(replaced)
             source = lines[node.lineno - 1].strip()
             yield Mutant(module, node.lineno, what, source, replaced)

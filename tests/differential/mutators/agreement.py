@@ -73,7 +73,7 @@ def _location(text: str) -> Found:
         return {"error": str(error)}
     nodes: list[dict[str, Any]] = []
     for node in location:
-        if type(node) is Field:
+        if isinstance(node, Field):
             nodes.append({"field": node.name})
         elif node[1] is None:
             nodes.append({"key": node[0], "glob": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -150,7 +151,7 @@ def test_a_review_with_anything_anywhere_is_read_or_refused_never_anything_else(
     if not path:
         review = junk
     else:
-        owner = review
+        owner: Any = review
         for key in path[:-1]:
             owner = owner[key]
         owner[path[-1]] = junk

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.behaviour.serving import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS
 from webhook.app import loop_thread
 from webhook.app.loop_thread import LoopThread
 from webhook.cluster.event_loop import EventLoop

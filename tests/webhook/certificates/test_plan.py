@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ssl
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -132,6 +133,7 @@ def test_an_ended_authority_is_trusted_no_more(secret):
     _, announced = renewed(secret, now)
     promoted = planned(announced, now, trusted_seconds=60.0).secret
 
+    assert promoted is not None
     assert len(authorities(bundle(promoted, now))) == 2
     assert len(authorities(bundle(promoted, now + 61 * DAY))) == 1
 
@@ -145,6 +147,7 @@ def test_lifetimes_of_seconds_rotate_too():
         trust_seconds=2,
     )
     secret = planned({}, lifetimes=lifetimes).secret
+    assert secret is not None
     assert planned(secret, lifetimes=lifetimes).secret is None
     reasons = set()
     trusted = 0.0
@@ -166,7 +169,7 @@ def test_lifetimes_of_seconds_rotate_too():
 
 
 PKCS8 = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
-FOREIGN_KEYS = {
+FOREIGN_KEYS: dict[str, Any] = {
     "ed25519": ed25519.Ed25519PrivateKey.generate(),
     "rsa": rsa.generate_private_key(65537, 2048),
     "another curve": ec.generate_private_key(ec.SECP384R1()),

@@ -9,6 +9,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -122,7 +123,11 @@ def test_gator_reports_the_same(program, policies, tmp_path, output):
     )
     ours = waddle("test", *arguments, "-o", output)
 
-    read = {"text": str.splitlines, "json": json.loads, "yaml": yaml.safe_load}[output]
+    read: Any = {
+        "text": str.splitlines,
+        "json": json.loads,
+        "yaml": yaml.safe_load,
+    }[output]
     assert read(theirs.stdout) == read(ours.stdout)
     assert theirs.returncode == ours.returncode
 
@@ -356,7 +361,7 @@ def test_files_that_are_no_objects_are_named_once_and_skipped(policies, tmp_path
 
 def test_samples_and_inputs_of_suites_are_neither_policies_nor_objects(policies, tmp_path):
     case = {"name": "c", "object": "pod.yaml", "assertions": [{"violations": "yes"}]}
-    suite = {"kind": "Suite", "apiVersion": "test.gatekeeper.sh/v1alpha1"}
+    suite: dict[str, Any] = {"kind": "Suite", "apiVersion": "test.gatekeeper.sh/v1alpha1"}
     suite["tests"] = [{"template": "all.yaml", "constraint": "all.yaml", "cases": [case]}]
     manifest(policies, suite, name="suite.yaml")
     manifest(policies, pod("tried"), name="pod.yaml")

@@ -4,6 +4,7 @@ import asyncio
 import io
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_a_frame_has_its_heading_in_the_middle():
     ]
 
 
-def seen(kind: str, violations: int) -> SimpleNamespace:
+def seen(kind: str, violations: int) -> Any:
     """An object that an audit reviewed, as far as progress looks at it."""
     return SimpleNamespace(
         identity=SimpleNamespace(gvk=GroupVersionKind("", "v1", kind)),
@@ -44,13 +45,15 @@ def seen(kind: str, violations: int) -> SimpleNamespace:
 
 def test_progress_is_one_line_that_is_gone_at_the_end():
     terminal = io.StringIO()
+    start: Any = SimpleNamespace(kinds=["Pod", "Service"])
+    end: Any = SimpleNamespace(complete=["Pod"], failed={"Service": "gone"})
 
     async def audit() -> None:
         with Progress(terminal) as progress:
-            await progress.start(SimpleNamespace(kinds=["Pod", "Service"]))
+            await progress.start(start)
             await progress.audited(seen("Pod", 2))
             await progress.audited(seen("Service", 1))
-            await progress.end(SimpleNamespace(complete=["Pod"], failed={"Service": "gone"}))
+            await progress.end(end)
 
     asyncio.run(audit())
     shown = terminal.getvalue()

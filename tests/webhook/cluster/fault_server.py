@@ -6,6 +6,7 @@ A test scripts its answers, one for each request, in order; the requests are kep
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.cluster import write_kubeconfig
@@ -111,7 +112,7 @@ class FaultServer:
 async def scripted(folder, *script):
     """The server, and credentials for it."""
     played = FaultServer(script)
-    tasks = set()
+    tasks: set[Any] = set()
 
     async def serve(reader, writer):
         tasks.add(asyncio.current_task())
@@ -126,4 +127,5 @@ async def scripted(folder, *script):
         server.close()
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks) if tasks else None
+        if tasks:
+            await asyncio.wait(tasks)

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.behaviour.serving import PATIENCE_SECONDS, unverified
+from tests.behaviour.serving import unverified
 from tests.cluster import write_kubeconfig
+from tests.patience import PATIENCE_SECONDS
 from webhook.certificates.pairs import self_signed
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient

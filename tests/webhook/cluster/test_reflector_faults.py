@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,10 @@ from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import Reflector, Settings
 from webhook.log import Log
+
+NOBODY: Any = None
+"""For what is never asked here."""
+
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 PAGES = Settings(
@@ -220,7 +225,7 @@ def test_an_object_that_was_deleted_and_made_anew_unseen_is_two_changes(tmp_path
 
 def deep(levels):
     """A value that nests so deep."""
-    value = 1
+    value: Any = 1
     for _ in range(levels):
         value = {"a": value}
     return value
@@ -338,7 +343,7 @@ def test_what_is_no_object_is_left_out_and_the_others_are_followed(tmp_path, str
 
 
 def test_a_wait_of_an_hour_that_is_asked_for_is_not_waited_out():
-    reflector = Reflector(ClusterClient(None), CONFIG_MAP, Recorder(), settings=PAGES)
+    reflector = Reflector(ClusterClient(NOBODY), CONFIG_MAP, Recorder(), settings=PAGES)
     error = ApiError(429, "busy", retry_after_seconds=3_600.0)
     assert reflector._after(error) <= RETRY_AFTER_SECONDS_MAX
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.patience import PATIENCE_SECONDS
+from webhook.backoff import Backoff
 from webhook.cluster.work_queue import WorkQueue
 
 
@@ -160,11 +161,11 @@ def test_what_fails_again_and_again_waits_longer_until_it_is_forgotten():
         clock = Clock()
         waits = iter([1.0, 2.0, 1.0])
 
-        class Waits:
+        class Waits(Backoff):
             def next_seconds(self):
                 return next(waits)
 
-        queue = WorkQueue(10, clock, backoff=Waits)
+        queue = WorkQueue(10, clock, backoff=lambda: Waits(1.0, 1.0))
         queue.retry("a")
         assert await taken(queue) is None
         clock.now = 1

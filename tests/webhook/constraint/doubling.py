@@ -9,11 +9,16 @@ import json
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidTemplate, PolicyError
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.template import Code
+
+NO_TEMPLATE: Any = None
+"""Code is compiled without one."""
+
 
 DEPTH = 39
 
@@ -105,7 +110,9 @@ f(x) := [x, x]
 def evaluate(source):
     """What comes of a review."""
     try:
-        evaluator = RegoDriver().compile(None, Code("Rego", {"rego": source, "version": "v1"}))
+        evaluator = RegoDriver().compile(
+            NO_TEMPLATE, Code("Rego", {"rego": source, "version": "v1"})
+        )
     except InvalidTemplate as error:
         return str(error)
     limits = Limits(budget=Budget.of(BUDGET_SECONDS), print_=lambda *_: None)

@@ -38,7 +38,8 @@ class Bench:
     def overrun(self, times=1):
         """Take too long."""
         for _ in range(times):
-            self.guard.overran(*self.policy, "too long")
+            entry, of_it = self.policy
+            self.guard.overran(entry, of_it, "too long")
 
     def admits(self):
         """Whether it is evaluated now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,9 @@ class Policy:
     def __init__(self, cell: Cell, *, how=HOW[0], scoped="", rego=GOOD):
         self.cell = cell
         self.how = how
-        flag = cell.on_error if how == "flag" else "allow" if cell.on_error != "allow" else "reject"
+        flag: Any = (
+            cell.on_error if how == "flag" else "allow" if cell.on_error != "allow" else "reject"
+        )
         self.client = client(
             isolation=Isolation(on_error=flag, spared_namespaces=frozenset({"kube-system"}))
         )

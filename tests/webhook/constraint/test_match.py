@@ -29,6 +29,7 @@ def matches(match, thing, ns=None, source="Original", namespaces=None):
     """What the index and its residual say, which must be what the full matcher says."""
     compiled = TARGET.compile_match(match)
     review = TARGET.handle_review(AugmentedObject(thing, ns, source=source), namespaces or {})
+    assert review is not None
 
     def indexed():
         if not compiled.selects(review.key):
@@ -196,6 +197,7 @@ def asks(match, subject):
     """What a plan would find, by the index where there is a key."""
     review = TARGET.handle_review(subject, {})
     compiled = TARGET.compile_match(match)
+    assert review is not None
     if review.key is None:
         return compiled.full(review)
     return compiled.selects(review.key) and (compiled.residual is None or compiled.residual(review))

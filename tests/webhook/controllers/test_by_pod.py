@@ -77,6 +77,7 @@ def test_what_others_write_into_the_status_stays():
     status = merged_status(document, statuses, CONSTRAINT)
 
     assert status["totalViolations"] == 3
+    assert status is not None
     assert status["byPod"][0]["enforced"] is True
     assert "created" not in status
 
@@ -84,7 +85,9 @@ def test_what_others_write_into_the_status_stays():
 def test_a_template_that_no_replica_could_use_is_not_created_and_stays_created():
     broken = [template_status("a", [StatusError("ingest_error", "no")])]
 
-    assert "created" not in merged_status(template(), broken, TEMPLATE)
+    status = merged_status(template(), broken, TEMPLATE)
+    assert status is not None
+    assert "created" not in status
     assert merged_status(template(status={"created": True}), broken, TEMPLATE)["created"] is True
 
 

@@ -1,5 +1,7 @@
 """What is remembered of conditions: states that are counted, and who has been behind for long."""
 
+from typing import Any
+
 import pytest
 
 from tests.webhook.controllers.test_conditions import FAULT, pod, says, template
@@ -7,6 +9,10 @@ from webhook.controllers import condition_keeper
 from webhook.controllers.condition_keeper import PRUNED_SECONDS, ConditionKeeper
 from webhook.controllers.conditions import BEHIND_SECONDS
 from webhook.controllers.status_kinds import LabelledSubject
+
+NOBODY: Any = None
+"""For what is never asked here."""
+
 
 TEMPLATE = LabelledSubject("ConstraintTemplatePodStatus", "", "t")
 CONSTRAINT = LabelledSubject("ConstraintPodStatus", "K8sAlways", "c")
@@ -48,7 +54,7 @@ def log():
 
 @pytest.fixture
 def keeper(log, clock):
-    return ConditionKeeper(None, None, log)
+    return ConditionKeeper(NOBODY, NOBODY, log)
 
 
 def merged(keeper, *statuses, document=None, status=None):

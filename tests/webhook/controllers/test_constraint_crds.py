@@ -103,6 +103,7 @@ def test_what_others_add_is_kept_and_what_is_ours_is_put_right():
     }
     changed = overlay_crd(crd, current)
 
+    assert changed is not None
     assert changed["metadata"]["labels"]["another"] == "label"
     assert changed["metadata"]["labels"]["gatekeeper.sh/constraint"] == "yes"
     assert changed["metadata"]["resourceVersion"] == "7"

@@ -89,7 +89,12 @@ def test_a_permanent_fault_is_not_tried_again_until_the_object_changes(bench):
     bench.apply([template(BROKEN)], [constraint()])
     tried = []
     add = bench.client.add_template
-    bench.client.add_template = lambda document: tried.append(document) or add(document)
+
+    def counted(document):
+        tried.append(document)
+        return add(document)
+
+    bench.client.add_template = counted
 
     bench.apply(constraints=[constraint(generation=2)])
     bench.controller.synced([])

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.webhook.controllers.test_conditions import pod, says
 from tests.webhook.controllers.test_reconciler import CONFIG_MAP, Wishes
 from webhook.api import pod_status
+from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.pod_status import CONSTRAINT, Pod
 from webhook.cluster.store import Key
 from webhook.constraint.client import Client
@@ -21,7 +23,7 @@ from webhook.controllers import audit_keeper, by_pod
 from webhook.controllers.condition_keeper import ConditionKeeper
 from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
-from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
+from webhook.controllers.reconciler import TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_kinds import LabelledSubject
@@ -33,11 +35,15 @@ from webhook.metrics.registry import Registry
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event
 
+NOBODY: Any = None
+"""For what is never asked here."""
+
+
 POD = Pod("p", "waddle-system", "p-uid", ("webhook", "status"))
 
 
 def nested(levels):
-    value = "end"
+    value: Any = "end"
     for _ in range(levels):
         value = {"a": value}
     return value
@@ -110,8 +116,10 @@ class Bench:
             spoiled=spoiled,
         )
         self.reconciler.begin()
-        self.conditions = ConditionKeeper(EventWriter(None, None), POD, None)
-        self.rollouts = RolloutKeeper(EventWriter(None, None), POD, lambda event, **details: None)
+        self.conditions = ConditionKeeper(EventWriter(NOBODY, NOBODY), POD, NOBODY)
+        self.rollouts = RolloutKeeper(
+            EventWriter(NOBODY, NOBODY), POD, lambda event, **details: None
+        )
 
     def take(self, gvk, document, namespace=""):
         key = Key(namespace, document["metadata"]["name"])

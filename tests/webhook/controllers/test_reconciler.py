@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.cluster.kinds import NAMESPACE
@@ -14,7 +15,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.extension_kinds import KINDS as EXTENSIONS
 from webhook.controllers.extensions import ExtensionController
 from webhook.controllers.policies import PolicyController
-from webhook.controllers.reconciler import CONFIG, SYNC_SET, TEMPLATE, Reconciler, constraint_gvk
+from webhook.controllers.reconciler import TEMPLATE, Reconciler, constraint_gvk
 from webhook.controllers.sync import SyncController
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event

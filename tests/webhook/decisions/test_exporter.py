@@ -404,7 +404,7 @@ def test_a_third_transport_needs_a_class_and_a_scheme(
     """Registered by scheme, and nothing else of the exporter is touched."""
     monkeypatch.setattr(transport, "_REGISTERED", dict(transport._REGISTERED))
     monkeypatch.setitem(__import__("sys").modules, "loopback", __import__("types").ModuleType("x"))
-    __import__("sys").modules["loopback"].Transport = LoopbackTransport  # type: ignore[attr-defined]
+    __import__("sys").modules["loopback"].Transport = LoopbackTransport
     with pytest.raises(ConfigurationError, match="unknown scheme 'loop', known are grpc://, unix"):
         make(tmp_path, sidecarURL="loop:///anywhere")
     transport.register("loop", "loopback:Transport")

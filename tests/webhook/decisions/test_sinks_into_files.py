@@ -171,7 +171,12 @@ def test_a_full_disk_in_the_middle_of_a_run_costs_nothing(
     """Wherever it strikes: in a write, a sync or the ledger."""
     items = run_of("run-p", 30)
     sink = directory(tmp_path)
-    real = {"write": os.write, "fdatasync": os.fdatasync, "fsync": os.fsync, "rename": os.replace}
+    real: dict[str, Any] = {
+        "write": os.write,
+        "fdatasync": os.fdatasync,
+        "fsync": os.fsync,
+        "rename": os.replace,
+    }
     for number, batch in enumerate(parts(items, 4)):
         name = ("write", "fdatasync", "fsync")[number % 3]
 

@@ -1,6 +1,7 @@
 """Events: one for each change, whoever writes it, and one more of the same counts up."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
 from webhook.events.policies import CLUSTER_WIDE_NAMESPACE, EventWriter, again, event
 
-OBJECT = {
+OBJECT: dict[str, Any] = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",
     "kind": "K8sAlways",
     "metadata": {"name": "all", "uid": "uid-of-all", "generation": 3},
@@ -63,7 +64,7 @@ class Silent:
 
 def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
     """Two at once and one after them are counted; what is refused is counted as a failure."""
-    log = Silent()
+    log: Any = Silent()
 
     async def write() -> dict:
         credentials = load_credentials(str(cluster.kubeconfig))

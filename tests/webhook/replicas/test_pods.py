@@ -1,5 +1,7 @@
 """Which Pods count, and which of them may write for all."""
 
+from functools import partial
+
 from webhook.replicas.pods import live, status_writers_of, working
 from webhook.replicas.rendezvous import chosen, rank
 
@@ -39,7 +41,7 @@ def test_writers_are_those_whose_statuses_name_the_operation():
 def test_ranks_are_one_order_that_all_replicas_agree_on():
     replicas = ["a", "b", "c"]
     for key in ("x", "y", "z"):
-        order = sorted(replicas, key=lambda replica, key=key: rank(key, replicas, replica))
+        order = sorted(replicas, key=partial(rank, key, replicas))
         assert [rank(key, replicas, replica) for replica in order] == [0, 1, 2]
         assert chosen(key, replicas) == order[0]
         assert chosen(key, order[1:]) == order[1]

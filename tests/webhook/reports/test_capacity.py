@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from typing import Any, cast
 
 from webhook.log import Log
 from webhook.reports.capacity import COUNT_SECONDS, REACHED_SECONDS, Capacity
@@ -32,7 +33,9 @@ class Fixture:
         self.server = Counted(number)
         self.lines = io.BytesIO()
         log = Log(self.lines.write).logger("test")
-        self.capacity = Capacity(self.server, WGPOLICY, reports_max, log, lambda: self.now)
+        self.capacity = Capacity(
+            cast("Any", self.server), WGPOLICY, reports_max, log, lambda: self.now
+        )
 
     def asks(self, times=1):
         return [asyncio.run(self.capacity.has_room()) for _ in range(times)]

@@ -176,7 +176,8 @@ def large_head(size: int) -> bytes:
 
 
 def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_between() -> None:
-    log = Log([].append).logger("test")
+    lines: list[bytes] = []
+    log = Log(lines.append).logger("test")
     size = 1024 * 1024
     hub = Hub(ConnectionLimits(body_bytes_max=2 * size), Registry(), log)
     application = make_application(allow, Exemptions(), Registry(), log, body_max=2 * size)

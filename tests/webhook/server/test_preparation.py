@@ -148,12 +148,13 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
     async def work() -> None:
         reader = Namespaces()
         asked = endpoint(reader)
-        for namespace, request in (
+        cases: tuple[tuple[str, dict[str, Any]], ...] = (
             ("excluded", {}),
             ("new", {"userInfo": {"username": "self"}}),
             ("", {}),
             ("new", {"kind": {"group": "", "version": "v1", "kind": "Namespace"}}),
-        ):
+        )
+        for namespace, request in cases:
             status, _ = await ask(asked, namespace, **request)
             assert status == 200
         assert reader.asked == {}

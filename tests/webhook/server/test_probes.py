@@ -1,9 +1,11 @@
 """The texts of probes."""
 
+from collections.abc import Callable
+
 from webhook.server.probes import report
 
 GOOD = {"a": str, "b": str}
-BAD = {"a": str, "b": lambda: "not yet"}
+BAD: dict[str, Callable[[], str]] = {"a": str, "b": lambda: "not yet"}
 
 
 def test_a_passing_probe_says_ok() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
             await asyncio.to_thread(cluster.api.apply, path, definition)
             manager.wake(GADGET)
             await until(registrar, "synced")
-            gadget = {"apiVersion": "watch.waddle.dev/v1", "kind": "Gadget"}
+            gadget: dict[str, Any] = {"apiVersion": "watch.waddle.dev/v1", "kind": "Gadget"}
             gadget["metadata"] = {"name": "g"}
             where = "/apis/watch.waddle.dev/v1/gadgets/g"
             await asyncio.to_thread(cluster.api.apply, where, gadget)

@@ -153,10 +153,9 @@ def cases(builtin, *, few=False):
                     operands[position] = make()
                     yield operands
     if len(given) > 1:
-        for make in range(4):
-            yield [
-                MADE[kinds(item)[0]][min(make, len(MADE[kinds(item)[0]]) - 1)]() for item in given
-            ]
+        for number in range(4):
+            of_each = [MADE[kinds(item)[0]] for item in given]
+            yield [makers[min(number, len(makers) - 1)]() for makers in of_each]
 
 
 def call(builtin, operands):

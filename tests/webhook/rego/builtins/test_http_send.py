@@ -13,8 +13,21 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.run.limits import EvaluationContext
 
 
+class Server(ThreadingHTTPServer):
+    """What a test lets it answer, and what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.released = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers with what the test put under the path, or with what it was sent."""
+
+    server: Server
 
     def log_message(self, *_):
         """Say nothing."""
@@ -41,9 +54,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.seen, running.answers, running.released = [], {}, threading.Event()
-        running.url = f"http://127.0.0.1:{running.server_address[1]}"
+    with Server() as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield running

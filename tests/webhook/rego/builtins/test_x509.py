@@ -170,9 +170,9 @@ def test_a_key_pair_must_belong_together(chain):
     other = ec.generate_private_key(ec.SECP256R1())
     with pytest.raises(BuiltinError, match="private key does not match public key"):
         call("crypto.x509.parse_keypair", pem(chain[2]), key_pem(other))
-    other = ed25519.Ed25519PrivateKey.generate()
+    another = ed25519.Ed25519PrivateKey.generate()
     with pytest.raises(BuiltinError, match="private key type does not match public key type"):
-        call("crypto.x509.parse_keypair", pem(chain[2]), key_pem(other))
+        call("crypto.x509.parse_keypair", pem(chain[2]), key_pem(another))
 
 
 def test_private_keys_are_shown_as_web_keys_and_as_gos_structures():
