@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +26,9 @@ from webhook.rego.code_cache import CodeCache
 from webhook.trials.driver import TriedDriver, TriedRegoDriver
 from webhook.trials.trials import LARGE_CHARACTERS, Trials
 from webhook.trials.validation import validate_tried
+
+if TYPE_CHECKING:
+    from webhook.constraint.driver import Driver
 
 MANY_RULES = "package p\n" + "\n".join(
     f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}'
@@ -62,7 +66,10 @@ class Replica:
             **bounds,
         )
         rego = RegoDriver(disabled_builtins=disabled, cache=cache)
-        drivers = [TriedDriver(CelDriver(), self.trials), TriedRegoDriver(rego, self.trials)]
+        drivers: list[Driver] = [
+            TriedDriver(CelDriver(), self.trials),
+            TriedRegoDriver(rego, self.trials),
+        ]
         self.client = Client(targets=[AdmissionTarget()], drivers=drivers)
 
     def messages(self):
@@ -213,9 +220,9 @@ def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
     assert caught.value.stage == "environment"
     assert replica.messages() == ["no"]
     assert replica.count("environment") == 1
-    with pytest.raises(InvalidTemplate, match=r"too large|more memory") as caught:
+    with pytest.raises(InvalidTemplate, match=r"too large|more memory") as refused:
         replica.client.add_template(template(rego=MANY_RULES))
-    assert caught.value.stage == "compile"
+    assert refused.value.stage == "compile"
     replica.trials.stop()
 
 

@@ -16,6 +16,7 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.webhook.rego.builtins import small_in_memory
 from tests.webhook.rego.builtins.small_in_memory import cases
@@ -108,7 +109,8 @@ def body(text):
 def compiled(rule, version):
     """The template of a rule."""
     source = f"package p\nimport future.keywords\n{rule}\n"
-    return RegoDriver().compile(None, Code("Rego", {"rego": source, "version": version}))
+    template: Any = None  # code is compiled without one
+    return RegoDriver().compile(template, Code("Rego", {"rego": source, "version": version}))
 
 
 def outcome_of(rule, review, version):
@@ -123,6 +125,7 @@ def outcome_of(rule, review, version):
     )
     state = evaluator.begin(limits, {})
     began = time.process_time()
+    found: int | str
     try:
         found = len(list(evaluator.evaluate({}, review, state)))
     except PolicyError as error:
