@@ -32,7 +32,7 @@ from webhook.controllers.revisions import NoRevisions, rollback_of
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.strategies import ConstraintStrategy, TemplateStrategy, applied
 from webhook.controllers.surroundings import Surroundings
-from webhook.controllers.told import Told
+from webhook.controllers.told import PolicyTold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -85,7 +85,7 @@ class PolicyController:
         self._observations = Observations()
         self._around = Surroundings()
         self._touched: set[PolicyKey] = set()
-        self._told = Told()
+        self._told = PolicyTold()
 
     # --- what the cluster holds ----------------------------------------------------------------
 

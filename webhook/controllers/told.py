@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webhook.controllers.revisions import InForce
 
 
-class Told:
+class PolicyTold:
     """Statuses by object, and news of what is in force for who keeps revisions. For one task."""
 
     def __init__(self) -> None:
