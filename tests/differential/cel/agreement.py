@@ -35,14 +35,22 @@ Report = Callable[[Question, str], Any]
 
 
 def compare(
-    oracle: CelOracle, questions: Iterable[Question], report: Report, counted: Counter[str]
+    oracle: CelOracle,
+    questions: Iterable[Question],
+    report: Report,
+    counted: Counter[str],
+    *,
+    several: bool = True,
 ) -> None:
-    """Ask both; ``report`` gets each difference. ``counted`` gets what was asked, by its outcome."""
+    """Ask both; ``report`` gets each difference. ``counted`` gets what was asked, by its outcome.
+
+    ``several`` where calls may have more than one operand of a wrong type.
+    """
     for batch in _batches(questions):
         answers = oracle.ask([{"expr": one.expression, "vars": one.variables} for one in batch])
         for question, wanted in zip(batch, answers, strict=True):
             found = found_of(question.expression, question.variables)
-            why = passed_over(found, wanted)
+            why = passed_over(found, wanted) or (_of_several(found, wanted) if several else "")
             if why:
                 counted[f"passed over: {why}"] += 1
                 continue
@@ -59,6 +67,14 @@ def compare(
             if told:
                 report(question, told)
             counted[wanted.get("stage") or "value"] += 1
+
+
+def _of_several(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Whether both say that there is no such function of these types, in whatever words."""
+    mine, real = str(found.get("error", "")), str(wanted.get("error", ""))
+    if mine != real and mine.startswith(NO_OVERLOAD) and real.startswith(NO_OVERLOAD):
+        return "words for several wrong operands (each alone has its own test)"
+    return ""
 
 
 def shown(told: str) -> str:
@@ -110,8 +126,6 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "an optional, of which the oracle tells what it holds alone"
     if NO_OVERLOAD in real and not mine:
         return "a type that the checker takes for known and that is another"
-    if real.startswith(NO_OVERLOAD) and mine.startswith(NO_OVERLOAD):
-        return "words for several wrong operands (each alone has its own test)"
     if "unsupported conversion to ref.Val" in real:
         return "opaque values that cel-go loses in a conditional"
     if mine.startswith("unsupported key type"):
