@@ -207,7 +207,7 @@ class ClusterWorld:
         before = self.storage.items(served).get(("", name))
         if before is None:
             self.storage.create(served, "", body)
-        else:
+        elif before["spec"] != body["spec"]:  # writes that change nothing are counted: not ours
             self.storage.replace(served, "", name, before | {"spec": body["spec"]}, "")
 
     async def _misfortune(self) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Served, Storage
-from tests.simulation.contract import EXPECTED, observe
+from tests.simulation.contract import EXPECTED, forgotten, observe
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from webhook.cluster.client import ClusterClient
@@ -40,10 +40,12 @@ class ContractWorld:
                 "contract",
             )
             async with ClusterClient(credentials) as client:
-                done.set_result(await observe(client, "contract", "1"))
+                seen: dict[str, object] = await observe(client, "contract")
+                seen["forgotten"] = await forgotten(client, "contract", "1")
+                done.set_result(seen)
 
         process.spawn(ask())
         seen = await done
-        for key, expected in EXPECTED.items():
+        for key, expected in (EXPECTED | {"forgotten": 410}).items():
             if seen[key] != expected:
                 self.loop.fail(f"{key}: {seen[key]}, and not {expected}")
