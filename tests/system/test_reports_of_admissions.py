@@ -282,16 +282,16 @@ def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(pla
 
     put_config_map(plane, WORKLOADS, "repaired", "fine")
     until(lambda: "repaired" not in noted_in(plane), "its next admission found nothing")
-    reporting.delete_config_map(plane, WORKLOADS, "deleted")
-    until(lambda: "deleted" not in noted_in(plane), "it has gone, and what was found in it")
 
     before = reporting.writes(plane)
     auditor = start(
         "auditor", "--operation=audit", "--audit-interval=1", "--reports", f"--report-mode={mode}"
     )
     reporting.await_sweeps(auditor)
-    assert set(noted_in(plane)) == {"stays", "edited", "left"}
+    assert set(noted_in(plane)) == {"stays", "edited", "left", "deleted"}
     assert reporting.writes(plane) == before, "an audit leaves what it cannot find"
+    reporting.delete_config_map(plane, WORKLOADS, "deleted")
+    until(lambda: "deleted" not in noted_in(plane), "it has gone, and what was found in it")
     since = reporting.confirmed(plane)
     until(lambda: reporting.confirmed(plane) != since, "it is said that all reports hold")
 
