@@ -19,7 +19,8 @@ from webhook.cel.run.values import NOTHING, Optional, from_key
 from webhook.cli import exit_codes
 from webhook.cli.terminal import complain, printable, printable_json, write
 from webhook.constraint.drivers.cel_evaluation import Composed
-from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.drivers.cel_review import any_object, variables_of
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +40,10 @@ def run(
 ) -> int:
     """Compile, evaluate, print."""
     given = variables_of(_request(_read(object_), _read(old), _read(namespace)))
-    composed = Composed({}, given, _read(params))
-    environment = admission(dict.fromkeys(("params", "anyObject"), DYN), params=False)
+    parameters = _read(params)
+    known = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+    composed = Composed({}, given, {"spec": {"parameters": parameters}}, known)
+    environment = admission(dict.fromkeys((PARAMS, ANY_OBJECT), DYN), params=False)
     try:
         compiled = compile_expression(expression, environment)
         value = compiled.evaluate(composed.env, Meter(look=_until(time.monotonic() + SECONDS_MAX)))
