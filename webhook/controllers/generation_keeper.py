@@ -86,6 +86,7 @@ class GenerationKeeper:
         self._excluded: tuple[str, ...] = ()
         self._failures: dict[tuple[str, str], str] = {}
         self._plan = GenerationPlan()
+        self._waiting: set[str] = set()
         self._told: Statuses = {}
         self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
         self._wake = asyncio.Event()
@@ -201,6 +202,7 @@ class GenerationKeeper:
             for name, one in self._plan.bindings.items()
             if policies.store.get("", one["spec"]["policyName"]) is not None
         }
+        self._waiting = self._plan.waiting | (self._plan.bindings.keys() - ready.keys())
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
         told = generation_statuses(
@@ -270,8 +272,8 @@ class GenerationKeeper:
 
     def _is_stale(self, document: Json) -> bool:
         """Whether an object that is not wanted is of a template or constraint that we know whole."""
-        if self._templates is None:
-            return False
+        if self._templates is None or document["metadata"]["name"] in self._waiting:
+            return False  # A binding that another replica made, which has seen more than this one.
         uids = {one["metadata"].get("uid") for one in self._templates.values()}
         uids |= {one.document["metadata"].get("uid") for one in self._constraints.values()}
         return is_owned_by(document, uids - {None})

@@ -64,10 +64,15 @@ class Made:
 
 @dataclass(slots=True)
 class GenerationPlan:
-    """The objects that there should be, by name, and what became of whom."""
+    """The objects that there should be, by name, and what became of whom.
+
+    Bindings that are ``waiting`` are not made yet; one that is there, made by whoever need not wait
+    any more, stays.
+    """
 
     policies: dict[str, Json] = field(default_factory=dict)
     bindings: dict[str, Json] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
     templates: dict[str, Made] = field(default_factory=dict)
     constraints: dict[tuple[str, str], Made] = field(default_factory=dict)
 
@@ -147,6 +152,7 @@ class Planner:
             reason = "" if self._options.alone else waits(key[0].lower())
             if reason:
                 made = Made(made.generation, policy=made.policy, waiting=reason)
+                found.waiting.add(one.binding["metadata"]["name"])
             else:
                 found.bindings[one.binding["metadata"]["name"]] = one.binding
         found.constraints[key] = made

@@ -261,6 +261,13 @@ def test_a_binding_waits_until_constraints_of_its_kind_have_been_served_for_a_wh
     assert made.constraints["Named", "one"].waiting == "waiting for named"
 
 
+def test_a_binding_that_waits_here_and_was_made_elsewhere_is_not_in_the_way():
+    """A replica that has not yet seen the CRD established must not delete what another made."""
+    waiting = plan_of(template(), constraint(), waits=lambda _: "not yet").waiting
+    assert waiting == plan_of(template(), constraint()).bindings.keys()
+    assert plan_of(template(), constraint()).waiting == set()
+
+
 def test_of_rego_nothing_is_made_and_nothing_is_told_unless_it_was_asked_for():
     rego = template()
     rego["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "rego": "package a"}]
