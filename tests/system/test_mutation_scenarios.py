@@ -442,7 +442,7 @@ def test_one_request_is_mutated_first_and_what_came_of_it_is_validated(
     assert "you must provide labels" in refused(plane, f"{OBJECTS}/configmaps", again)
 
 
-def test_while_mutators_change_and_replicas_come_and_go_no_request_is_half_mutated(
+def test_while_a_mutator_changes_under_load_no_request_is_half_mutated(
     plane: Plane, replicas: list[Replica]
 ) -> None:
     """One mutator writes five fields of one generation: an object has all of one, never of two."""
