@@ -15,7 +15,7 @@ from tests.json_patch import apply_patch
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.external import Answers, ProviderAnswer, resolved, wanted
-from webhook.mutation.location import Field, canonical, parse
+from webhook.mutation.location import Field, Location, canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
 from webhook.mutation.registry import Mutators
@@ -60,17 +60,22 @@ def run_path(case: dict[str, Any]) -> None:
         return
     if "errorContains" in case:
         raise Disagreement(f"wants an error with {case['errorContains']!r}, and parses")
+    _check(case["nodes"], nodes_of(found), "nodes")
+    if "canonical" in case:
+        _check(case["canonical"], canonical(found), "canonical")
+
+
+def nodes_of(location: Location) -> list[dict[str, Any]]:
+    """A location's steps as the cases, and the oracle, write them."""
     nodes: list[dict[str, Any]] = []
-    for node in found:
+    for node in location:
         if isinstance(node, Field):
             nodes.append({"field": node.name})
         elif node[1] is None:
             nodes.append({"key": node[0], "glob": True})
         else:
             nodes.append({"key": node[0], "value": node[1]})
-    _check(case["nodes"], nodes, "nodes")
-    if "canonical" in case:
-        _check(case["canonical"], canonical(found), "canonical")
+    return nodes
 
 
 def _load(case: dict[str, Any]) -> Mutators:

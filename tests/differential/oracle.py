@@ -10,13 +10,36 @@ from typing import Any, Self
 from tests.patience import PATIENCE_SECONDS
 
 
-class Oracle:
-    """One process of the program; ask from one thread at a time."""
+class OracleProcess:
+    """One process of a program that answers lines with lines, ended with the context."""
 
     def __init__(self, program: Path) -> None:
         self._process = subprocess.Popen(
             [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=PATIENCE_SECONDS)
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Oracle(OracleProcess):
+    """One process of the program; ask from one thread at a time."""
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """The answer; numbers are kept as their text by :func:`exact`."""
@@ -37,25 +60,6 @@ class Oracle:
             watchdog.cancel()
         assert line, f"the oracle ended ({process.poll()}) on {question}"
         return line
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=PATIENCE_SECONDS)
-        self._process.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class NumberText(str):

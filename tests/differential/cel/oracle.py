@@ -1,23 +1,16 @@
 """Kubernetes' CEL as a process (conformance/cel/oracle): JSON lines, answered in their order."""
 
 import json
-import subprocess
 import threading
 from collections.abc import Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tests.differential.oracle import OracleProcess
 from tests.patience import PATIENCE_SECONDS
 
 
-class CelOracle:
+class CelOracle(OracleProcess):
     """One process of the program; ask from one thread at a time."""
-
-    def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen(
-            [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
 
     def ask(self, questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The answers, in the order of the questions."""
@@ -44,22 +37,3 @@ class CelOracle:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it ended, which the reader says
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=PATIENCE_SECONDS)
-        self._process.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -5,6 +5,7 @@ import json
 import re
 from typing import Any
 
+from tests.conformance.mutation import nodes_of
 from tests.differential.mutators.questions import Question
 from tests.differential.oracle import Oracle
 from tests.json_patch import apply_patch
@@ -14,7 +15,7 @@ from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.expanding import expand
 from webhook.mutation.external import Answers, ProviderAnswer, resolved, wanted
-from webhook.mutation.location import Field, canonical, parse
+from webhook.mutation.location import canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
 from webhook.mutation.registry import Mutators
@@ -71,15 +72,7 @@ def _location(text: str) -> Found:
         location = parse(text)
     except InvalidMutator as error:
         return {"error": str(error)}
-    nodes: list[dict[str, Any]] = []
-    for node in location:
-        if isinstance(node, Field):
-            nodes.append({"field": node.name})
-        elif node[1] is None:
-            nodes.append({"key": node[0], "glob": True})
-        else:
-            nodes.append({"key": node[0], "value": node[1]})
-    return {"error": "", "nodes": nodes, "canonical": canonical(location)}
+    return {"error": "", "nodes": nodes_of(location), "canonical": canonical(location)}
 
 
 def _load(mutators: Mutators, document: dict[str, Any], found: Found) -> None:
