@@ -103,9 +103,9 @@ class PolicyLoader:
         was_serving = self._serving.revision is not None
         if was_serving or self._good_enough(report):
             self._publish(revision, report, seconds)
-        # Only now: that nothing is wrong any more is to be read when it is so for reviews, too.
-        self._tell(report, was_serving=was_serving)
+        # In this order: who reads that nothing is wrong any more finds reviews and metrics so, too.
         self._count(report, seconds)
+        self._tell(report, was_serving=was_serving)
         return not report.faults
 
     def _good_enough(self, report: PolicyReport) -> bool:
