@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
-from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
@@ -87,8 +87,9 @@ class Policies:
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
         """
         documents = {target.name: target for target in (*DOCUMENT_TARGETS.values(), *targets)}
+        rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(
-            targets=(AdmissionTarget(), *documents.values()), drivers=(CelDriver(), RegoDriver())
+            targets=(AdmissionTarget(), *documents.values()), drivers=(CelDriver(), rego)
         )
         report = PolicyDirectory(client, [Path(path) for path in paths]).load()
         if report.faults:

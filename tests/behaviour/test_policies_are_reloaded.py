@@ -81,6 +81,22 @@ def test_of_a_template_that_never_was_in_force_nothing_is_said_to_stay(tmp_path:
         assert message(server) == "[needs-owner] label <owner> is missing"
 
 
+def test_a_template_that_asks_the_network_is_refused_and_not_in_force_without_effect(
+    tmp_path: Path,
+) -> None:
+    """No server lends `http.send` a way out: it would find nothing and deny nobody."""
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+    with Server(policies) as server:
+        server.ready()
+        rego = 'violation[{"msg": "x"}] { http.send({"method": "get", "url": "u"}).body }'
+        asking = REQUIRED_LABELS.replace("requiredlabel", "asks").replace("RequiredLabel", "Asks")
+        lines, _, _ = asking.partition("violation[")
+        indent = lines.rpartition("\n")[2]
+        replace(policies / "asks.yaml", f"{lines.removesuffix(indent)}{indent}{rego}\n")
+        told = server.wait_for("policy cannot be used")
+        assert "undefined function http.send" in told["fault"]
+
+
 def test_a_template_that_does_not_compile_leaves_the_one_before_in_force(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
     with Server(policies) as server:

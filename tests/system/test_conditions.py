@@ -129,6 +129,9 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
         assert holds(plane, path, "Error")
         message = conditions(plane, path)["Error"]["message"]
         assert "rego_parse_error" in message
+        for replica in trio:  # nothing was in force, so that nothing is said to stay
+            until(lambda replica=replica: told(replica, "hopeless"), "the log says so")
+            assert told(replica, "hopeless") == ["policy cannot be used"]
         until(lambda: "Error" in events(plane, uid), "an Event says so")
         none = 'waddle_policies_not_newest{cause="none",kind="template"}'
         until(lambda: (trio[0].metric(none) or 0) >= 1, "so does a metric")
@@ -145,8 +148,22 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
         assert conditions(plane, constraint_path)["Foreign"] == FOREIGN
         assert plane.api.request("GET", constraint_path)["status"]["totalViolations"] == 3
         assert set(events(plane, uid)) == {"Error", "Active"}
+
+        plane.put_template(template("Hopeless", BROKEN))
+        for replica in trio:
+            until(lambda replica=replica: len(told(replica, "hopeless")) == 2, "it broke again")
+            assert told(replica, "hopeless")[-1] == (
+                "policy cannot be used; what was in force before stays"
+            )
+            assert replica.denies("hopeless")
     finally:
         plane.delete_template("hopeless")
+
+
+def told(replica: Replica, name: str) -> list[str]:
+    """What a replica's log says of the faults of a template, in order."""
+    begins = f"ConstraintTemplate {name}: "
+    return [event["msg"] for event in replica.events if event.get("fault", "").startswith(begins)]
 
 
 FOREIGN = {

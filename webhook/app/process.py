@@ -27,7 +27,7 @@ from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
-from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
@@ -127,8 +127,9 @@ class Process:
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
+        self._disabled = NEEDS_A_DOOR.union(settings.disable_opa_builtin)
         self._trials = Trials(
-            settings.disable_opa_builtin,
+            self._disabled,
             tell=self._log.warning,
             registry=self._registry,
             tries_all=lambda: self._serving.revision is not None,
@@ -255,7 +256,7 @@ class Process:
 
     def _make_plain_client(self) -> Client:
         driver = RegoDriver(
-            disabled_builtins=self._settings.disable_opa_builtin,
+            disabled_builtins=self._disabled,
             compile_parts=self._compile_parts,
             on_engine_fault=self._engine_faults,
         )
@@ -282,7 +283,7 @@ class Process:
             except (OSError, UnsafeDirectoryError) as error:
                 raise StartupError(f"--compiled-policies-dir: {error}") from None
         driver = RegoDriver(
-            disabled_builtins=settings.disable_opa_builtin,
+            disabled_builtins=self._disabled,
             cache=cache,
             compile_parts=self._compile_parts,
             specialiser=None if self._specialising is None else self._specialising.specialiser,

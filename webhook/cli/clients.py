@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cli.terminal import complain
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
-from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
@@ -36,15 +36,16 @@ def new_client(
 ) -> Client:
     """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
 
-    ``http_hosts`` are those that policies may reach with ``http.send``. Without
-    ``native_validation`` code in CEL is as if it were not there.
+    ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
+    any. Without ``native_validation`` code in CEL is as if it were not there.
     """
+    disabled = frozenset(disabled_builtins) | (frozenset() if http_hosts else NEEDS_A_DOOR)
     driver = RegoDriver(
-        disabled_builtins=disabled_builtins,
+        disabled_builtins=disabled,
         services=_services(http_hosts),
         cache=compiled_policies(),
     )
-    trials = _trials(frozenset(disabled_builtins))
+    trials = _trials(disabled)
     drivers: list[Driver] = [TriedRegoDriver(driver, trials)]
     if native_validation:
         drivers.insert(0, TriedDriver(CelDriver(), trials))

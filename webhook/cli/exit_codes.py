@@ -17,11 +17,14 @@ NO: Final = 1
 UNKNOWN: Final = 2
 USAGE: Final = 64
 """sysexits' EX_USAGE."""
+UNWRITTEN: Final = 74
+"""sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
 """As a shell tells of SIGINT."""
 
 OF_ALL: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
+    UNWRITTEN: "what was found could not be written, for a full disk for instance",
     INTERRUPTED: "interrupted",
 }
 

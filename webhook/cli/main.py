@@ -6,6 +6,7 @@ What it exits with stands in :mod:`webhook.cli.exit_codes`.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Final, TextIO
 
@@ -14,6 +15,7 @@ import click
 from webhook import __version__, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import Subcommands
+from webhook.cli.terminal import complain
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
@@ -54,6 +56,12 @@ def main() -> None:
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     try:
         code = waddle.main(prog_name="waddle", standalone_mode=False)
+        sys.stdout.flush()
+    except OSError as error:
+        if not _is_lost(sys.stdout):
+            raise
+        complain(f"standard output: {error.strerror}")
+        sys.exit(exit_codes.UNWRITTEN)
     except click.UsageError as error:
         error.show()
         sys.exit(exit_codes.USAGE)
@@ -63,6 +71,21 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_lost(stream: TextIO) -> bool:
+    """Whether a stream cannot be written; what it still holds goes nowhere then.
+
+    Python would try once more at the end, and exit with a code of its own.
+    """
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return True
+    return False
 
 
 def _whole(stream: TextIO) -> TextIO:

@@ -78,7 +78,7 @@ def _row(item: Convergence) -> list[str]:
         str(item.generation),
         f"{enforcing}/{len(counted)}{requests}",
         item.since or "-",
-        *(_cell(standing) for standing in item.standings),
+        *("deleting" if item.is_deleted else _cell(standing) for standing in item.standings),
     ]
 
 
@@ -116,6 +116,7 @@ def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
                 "uid": item.uid,
                 "generation": item.generation,
                 "enforced": item.enforced,
+                "deleting": item.is_deleted,
                 "requestShare": item.request_share,
                 "since": item.since or None,
                 "replicas": [_standing(standing) for standing in item.standings],

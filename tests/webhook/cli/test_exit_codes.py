@@ -253,6 +253,29 @@ def test_an_interrupted_command_is_130():
     process.stdin.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["test", "-f", "warns.yaml", "-f", "pod.yaml"],
+        ["verify", "passes.yaml"],
+        ["conftest", "test", "pod.yaml", "-p", "warns.rego"],
+        ["--help"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_cannot_be_written_is_told_and_is_74(folder, arguments):
+    """Half a report on a full disk would be taken for the whole."""
+    program = Path(sys.executable).with_name("waddle")
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [program, *arguments], cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+
+    assert run.stderr == b"standard output: No space left on device\n"
+    assert run.returncode == exit_codes.UNWRITTEN
+
+
 @pytest.mark.parametrize("arguments", [["bad.yaml"], ["pod.yaml"], ["passes.yaml", "-r", "typo"]])
 @pytest.mark.parametrize("output", ["table", "json", "github"])
 def test_verify_never_says_that_nothing_passed(folder, arguments, output):

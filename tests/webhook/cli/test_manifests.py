@@ -429,7 +429,6 @@ def answering():
 @pytest.mark.parametrize(
     ("hosts", "messages"),
     [
-        ([], []),
         (["127.0.0.1"], ["yes"]),
         (["elsewhere"], []),
         (["elsewhere", "127.0.0.1"], ["yes"]),
@@ -449,3 +448,14 @@ violation[{{"msg": found.body.answer}}] {{
 
     assert [item["msg"] for item in json.loads(run.stdout) or []] == messages
     assert run.returncode == (1 if messages else 0)
+
+
+def test_a_policy_that_asks_the_network_is_refused_where_no_host_is_named(tmp_path):
+    """It would find nothing and deny nobody, and nothing would say so."""
+    rego = 'package p\nviolation[{"msg": "x"}] { http.send({"method": "GET", "url": "u"}).body }'
+    path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod())
+
+    for command in ("test", "check"):
+        run = waddle(command, "-f", path)
+        assert run.returncode == 1
+        assert "undefined function http.send" in run.stdout + run.stderr

@@ -45,6 +45,10 @@ _Shared: TypeAlias = tuple[dict[str, Any], EvaluationContext, int]
 """Data, context, and where a fresh budget looks at the clock first (0 without a budget): an
 evaluation that finds it moved begins with a renewed one."""
 
+NEEDS_A_DOOR: Final = frozenset({"http.send"})
+"""Built-ins that nobody may call to whom no door to the outside is lent: a template that did would
+compile, find nothing, and deny nobody."""
+
 _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
