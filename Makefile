@@ -35,9 +35,12 @@ lock: ## pin every dependency with hashes anew
 	$(COMPILE) --group imports --output-file requirements/imports.txt
 	$(COMPILE) --group load --output-file requirements/load.txt
 
-run: setup ## serve policies/ over HTTPS on 127.0.0.1:8443 (health 9090, metrics 8888)
-	$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port 8443 --health-addr 127.0.0.1:9090 \
-	  --prometheus-host 127.0.0.1 --prometheus-port 8888 --shutdown-delay 0
+PORT ?= 8443
+HEALTH_PORT ?= 9090
+METRICS_PORT ?= 8888
+run: setup ## serve policies/ over HTTPS on 127.0.0.1; PORT=8443 HEALTH_PORT=9090 METRICS_PORT=8888
+	@$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port $(PORT) --health-addr 127.0.0.1:$(HEALTH_PORT) \
+	  --prometheus-host 127.0.0.1 --prometheus-port $(METRICS_PORT) --shutdown-delay 0
 
 # Workers beside each other: what waits for processes leaves a core to what computes. Tests that
 # share a server or a cluster go to one worker (tests/tiers.py).

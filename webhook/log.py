@@ -1,6 +1,7 @@
 """The log: one JSON object a line, with the keys of Gatekeeper's (zap's) log.
 
-Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``.
+Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``; on a
+terminal it is words instead: time, level, message and fields.
 Text of users and policies is data: characters that a terminal would obey are
 escaped, C1 controls and line separators too, which JSON does not ask for.
 
@@ -77,6 +78,34 @@ def _encode(event: dict[str, Any]) -> bytes:
         return _encode_slowly(event)
 
 
+_PLAIN: Final = re.compile(r"[\w./:@%+-]+")
+"""What needs no quotes among words."""
+
+_WORDS_FIRST: Final = ("level", "ts", "logger", "msg")
+
+
+def words_line(event: dict[str, Any]) -> bytes:
+    """One event, keyed as JSON's lines are by default, as a line for people.
+
+    What a terminal would obey is written out, as in JSON: text of policies and users is data.
+    """
+    moment = time.strftime("%H:%M:%S", time.localtime(event["ts"]))
+    words = [moment, event["level"].upper().ljust(7), event["msg"]]
+    words += [f" {key}={_word(value)}" for key, value in event.items() if key not in _WORDS_FIRST]
+    line = " ".join(words).encode(errors="replace")
+    return one_line(_CONTROLS.sub(b" ", line)[:LINE_BYTES_MAX]) + b"\n"
+
+
+_CONTROLS: Final = re.compile(rb"[\x00-\x1f]+")
+"""Of a message: fields have theirs written out by JSON."""
+
+
+def _word(value: Any) -> str:
+    if type(value) is str and _PLAIN.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
 def _shortened(
     event: dict[str, Any], characters: int = TEXT_CHARACTERS_MAX, *, drop: bool = False
 ) -> dict[str, Any]:
@@ -119,7 +148,7 @@ class _Lines:
 class Log:
     """Where events go, and from which level on."""
 
-    __slots__ = ("_capital", "_level_key", "_root", "level")
+    __slots__ = ("_capital", "_form", "_level_key", "_root", "_write", "level")
 
     def __init__(
         self,
@@ -128,9 +157,13 @@ class Log:
         level: str = "INFO",
         level_key: str = "level",
         encoder: str = "lower",
+        words: bool = False,
     ) -> None:
+        """With ``words`` lines are for people, and only then :meth:`say` says anything."""
         self.level = LEVELS[level]
-        self._level_key = level_key
+        self._write = write
+        self._form = words_line if words else encode_line
+        self._level_key = "level" if words else level_key
         self._capital = encoder == "capital"
         self._root: FilteringBoundLogger = structlog.wrap_logger(
             _Lines(write),
@@ -144,6 +177,16 @@ class Log:
         """A logger with a name and fields that each of its events carries."""
         return Logger(self._root.bind(logger=name, **fields))
 
+    @property
+    def is_words(self) -> bool:
+        """Whether people read it as it is written."""
+        return self._form is words_line
+
+    def say(self, text: str) -> None:
+        """Tell people something that is no event; lines of JSON have no place for it."""
+        if self.is_words:
+            self._write(text.encode(errors="replace") + b"\n")
+
     def _line(self, _: object, level: str, event: MutableMapping[str, Any]) -> bytes:
         """An event as zap writes it: level, time, logger and message before everything else."""
         first = {
@@ -152,7 +195,7 @@ class Log:
             "logger": event.pop("logger"),
             "msg": event.pop("event"),
         }
-        return encode_line(first | dict(event))
+        return self._form(first | dict(event))
 
 
 class Logger:
@@ -214,14 +257,23 @@ def adopt_standard_logging(log: Log) -> None:
 
 
 def open_log(
-    path: str = "", *, level: str = "INFO", level_key: str = "level", encoder: str = "lower"
+    path: str = "",
+    *,
+    level: str = "INFO",
+    level_key: str = "level",
+    encoder: str = "lower",
+    form: str = "json",
 ) -> Log:
-    """A log on standard error, or appended to a file; raises OSError."""
+    """A log on standard error, or appended to a file; raises OSError.
+
+    ``form`` is ``json``, ``words``, or ``auto``: words where a terminal shows them.
+    """
+    words = form == "words" or (form == "auto" and not path and sys.stderr.isatty())
     if path:
         number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     else:
         number = sys.stderr.fileno()
-    return Log(_writer(number), level=level, level_key=level_key, encoder=encoder)
+    return Log(_writer(number), level=level, level_key=level_key, encoder=encoder, words=words)
 
 
 def _writer(number: int) -> Callable[[bytes], object]:

@@ -58,6 +58,25 @@ def test_the_level_s_key_and_spelling_can_be_chosen() -> None:
 HOSTILE = "\x00\x07\x1b[31m\n\r\x7f\x85\x9b\u2028\u2029\u061c\u200e\u202e\u2066\u206f"
 
 
+def test_words_are_one_line_whatever_they_hold() -> None:
+    lines = Lines(words=True)
+    lines.log.logger("x").error(f"it {HOSTILE} broke", fault=HOSTILE, count=3, where="a/b.yaml:1")
+    (line,) = lines.raw
+    assert line.endswith(b" count=3  where=a/b.yaml:1\n")
+    assert b" ERROR   it " in line
+    shown = line[:-1].decode()
+    assert shown.isprintable()
+    assert shown.count("\\u202e") == 2
+
+
+def test_only_people_are_told_what_is_no_event() -> None:
+    people, program = Lines(words=True), Lines()
+    for lines in (people, program):
+        lines.log.say("hello")
+    assert people.raw == [b"hello\n"]
+    assert program.raw == []
+
+
 def test_no_character_of_a_text_ends_a_line_or_commands_a_terminal() -> None:
     line = encode_line({"msg": HOSTILE, HOSTILE: [HOSTILE]})
     assert json.loads(line) == {"msg": HOSTILE, HOSTILE: [HOSTILE]}

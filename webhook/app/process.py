@@ -66,6 +66,9 @@ WARM_SECONDS: Final = 0.5
 """How often it is seen whether policies are served, from which on the process that tries others is
 begun: it takes a fifth of a second of a processor, which a start must not wait for."""
 
+GREET_SECONDS: Final = 0.1
+"""How often it is seen whether policies are served, to tell who waits at a terminal."""
+
 _HOST_FLAGS: Final = {"--port": "--host", "--prometheus-port": "--prometheus-host"}
 
 
@@ -91,6 +94,7 @@ def serve(settings: ServeSettings) -> int:
             level=settings.log_level,
             level_key=settings.log_level_key,
             encoder=settings.log_level_encoder,
+            form=settings.log_format,
         )
     except OSError as error:
         raise StartupError(f"--log-file={settings.log_file}: {error.strerror}") from None
@@ -107,6 +111,7 @@ class Process:
 
     def __init__(self, settings: ServeSettings, lines: Log) -> None:
         self._settings = settings
+        self._lines = lines
         self._log = lines.logger("setup")
         health_host, health_port = address(settings.health_addr, "health-addr")
         self._bound: dict[str, socket.socket] = {}
@@ -210,9 +215,10 @@ class Process:
                 self._cluster.start()
             if self._audit is not None:
                 self._audit.start()
-            warming = group.create_task(self._warm_trials())
+            besides = [group.create_task(part()) for part in (self._warm_trials, self._greet)]
             await stop.wait()
-            warming.cancel()
+            for task in besides:
+                task.cancel()
             if self._audit is not None:
                 await asyncio.to_thread(self._audit.stop)
             if self._admission is not None:
@@ -241,6 +247,25 @@ class Process:
         while self._serving.revision is None:  # noqa: ASYNC110  # set by another thread, with no event
             await asyncio.sleep(WARM_SECONDS)
         await asyncio.to_thread(self._trials.warm)
+
+    async def _greet(self) -> None:
+        """Tell who sits at the terminal where it serves, and when; only those wait for it."""
+        if not self._lines.is_words or self._admission is None:
+            return
+        # Only there: an import that nobody asked for would cost memory and start-up.
+        from webhook.app import greeting  # noqa: PLC0415
+
+        source = greeting.source(self._settings.policies)
+        where = {name: _shown(bound) for name, bound in self._bound.items()}
+        self._lines.say(greeting.opening(source, where))
+        told = False
+        while self._serving.revision is None:
+            await asyncio.sleep(GREET_SECONDS)
+            if not told and self._policies.faults():
+                told = True
+                self._lines.say(greeting.waiting(where))
+        count = len(tuple(self._serving.revision.snapshot.constraints))
+        self._lines.say(greeting.ready(count, where, Path.cwd()))
 
     def _make_client(self) -> MeteredClient:
         driver: Driver = self._driver
@@ -434,7 +459,8 @@ def _bind(host: str, port: int, flag: str) -> socket.socket:
             isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
         )
         blamed = _HOST_FLAGS.get(flag, flag) if unknown else flag
-        raise StartupError(f"{blamed}: cannot listen on {where_}: {error}") from None
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise StartupError(f"{blamed}: cannot listen on {where_}: {why}") from None
     bound.setblocking(False)
     return bound
 

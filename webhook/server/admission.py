@@ -22,7 +22,7 @@ from webhook.metrics.admission import (
 )
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import Reviewed
 
 if TYPE_CHECKING:
@@ -229,8 +229,7 @@ class Admission:
             return Unanswerable(400, "malformed", str(error)), None
         revision = prepared.revision or self._serving.revision
         if revision is None:
-            message = "not ready: policies are not loaded yet"
-            return Unanswerable(503, "not_ready", message, retry=True), None
+            return not_ready("policies"), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
         refusal = submission.check(request, revision.checks, any_action=self._options.any_action)

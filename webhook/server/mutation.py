@@ -18,7 +18,7 @@ from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.mutation_telling import MutationTelling
-from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import MutationReviewed
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class Mutation:
             return Unanswerable(400, "malformed", str(error))
         revision = self._serving.revision
         if revision is None:
-            message = "not ready: mutators are not loaded yet"
-            return Unanswerable(503, "not_ready", message, retry=True)
+            return not_ready("mutators")
         if request.username in options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
         if request.operation not in OPERATIONS:

@@ -409,6 +409,12 @@ class ServeSettings(GenerationSettings):
     log_file: str = flag(
         "", "File that is logged to; empty for standard error.", gatekeeper=True, group=_LOG
     )
+    log_format: str = flag(
+        "auto",
+        "How a line is written; `auto` is `words` where standard error is a terminal, else `json`.",
+        group=_LOG,
+        choices=("auto", "json", "words"),
+    )
     max_constraint_series: int = flag(
         1000,
         "Constraints that have metrics of their own; the others share one series.",

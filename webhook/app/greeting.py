@@ -1,0 +1,70 @@
+"""What ``waddle serve`` tells who started it at a terminal: what it serves, where, and how to try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+EXAMPLE: Final = "docs/examples/bad-pod.json"
+"""A review whose denial README shows; only in a checkout."""
+
+_REVIEW: Final = (
+    '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",'
+    '"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},"name":"web",'
+    '"namespace":"default","userInfo":{},"object":{"apiVersion":"v1","kind":"Pod",'
+    '"metadata":{"name":"web","namespace":"default"},'
+    '"spec":{"containers":[{"name":"web","image":"nginx"}]}}}}'
+)
+"""A review of a Pod that says nothing of itself."""
+
+
+def source(paths: Sequence[str]) -> str:
+    """Where policies come from, in words."""
+    shown = [path.rstrip("/") + "/" if Path(path).is_dir() else path for path in paths]
+    return ", ".join(shown) if shown else "the cluster"
+
+
+def opening(policies: str, where: Mapping[str, str]) -> str:
+    """What is served and where; ``where`` has host and port by name, as ``admission``."""
+    lines = [f"Waddle {__version__} serves the policies of {policies}. Control-C stops it.", ""]
+    lines.append(f"  admission  https://{_at(where['admission'])}/v1/admit")
+    lines.append(f"  health     {_readyz(where)}")
+    lines.append(f"  metrics    http://{_at(where['metrics'])}/metrics")
+    return "\n".join([*lines, "", "Policies are being read; until then it answers 503."])
+
+
+def waiting(where: Mapping[str, str]) -> str:
+    """Policies have faults, which the log has told before, and nothing is served yet."""
+    return (
+        "Not ready: what is broken is above, and at any time at\n"
+        f"  {_readyz(where)}\n"
+        "Files are read again when they change."
+    )
+
+
+def ready(constraints: int, where: Mapping[str, str], folder: Path) -> str:
+    """It answers; one command to see it, for who stands in ``folder``."""
+    body = f"@{EXAMPLE}" if (folder / EXAMPLE).is_file() else f"'{_REVIEW}'"
+    number = "1 constraint is" if constraints == 1 else f"{constraints} constraints are"
+    return (
+        f"Ready: {number} in force. Ask it from another terminal, as an API server would:\n\n"
+        f"  curl -sk https://{_at(where['admission'])}/v1/admit"
+        f" -H 'Content-Type: application/json' -d {body}\n"
+    )
+
+
+def _readyz(where: Mapping[str, str]) -> str:
+    return f"http://{_at(where['health'])}/readyz?verbose"
+
+
+def _at(address: str) -> str:
+    """An address that a client can ask: no client asks all addresses."""
+    for every in ("0.0.0.0:", "[::]:"):
+        if address.startswith(every):
+            return "127.0.0.1:" + address.removeprefix(every)
+    return address
