@@ -162,8 +162,8 @@ class ClusterThread:
                 await self._follow()
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(CLUSTER_FAULTS)
-                self._log.fault("bug: the cluster is no longer followed; beginning anew", error)
                 self._faults = (f"internal error: {type(error).__name__}", *self._faults)
+                self._log.fault("bug: the cluster is no longer followed; beginning anew", error)
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:

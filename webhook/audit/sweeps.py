@@ -107,18 +107,19 @@ class Sweeps:
         limit = options.violations_limit
         self._results = Results(self._statuses, tell, shares.is_current, limit)
         violations = ViolationLog(log)
-        receivers: list[TotalsReceiver] = [violations, self._metrics, self._results]
-        every: list[AuditSink] = [violations, self._metrics, *sinks]
+        receivers: list[TotalsReceiver] = [self._metrics, self._results]
+        every: list[AuditSink] = [self._metrics, *sinks]
         self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
         # What changed is told to all but the totals: those are the ledger's then.
-        self._told = Sinks(list(every))
+        self._told = Sinks([*every, violations])
         if self._ledger is not None:
             every.append(self._ledger)
             receivers.append(self._ledger)
-        every.append(Totals(limit, receivers))
-        self._sink = Sinks(every)
+        # The log comes last: who reads that a sweep has ended finds metrics and statuses so, too.
+        every.append(Totals(limit, [*receivers, violations]))
+        self._sink = Sinks([*every, violations])
 
     async def run(self) -> None:
         """What goes on beside the sweeps."""

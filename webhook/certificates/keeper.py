@@ -261,8 +261,8 @@ class ServingCertificate:
         if written is None:
             return None
         self._statistics.secret_writes += 1
-        self._log.info("certificate written", secret=place.secret, reason=self._reason)
         self._secret.store.take_answer(mark, written)
+        self._log.info("certificate written", secret=place.secret, reason=self._reason)
         return written
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
@@ -279,9 +279,9 @@ class ServingCertificate:
         self._log.info("certificate installed", secret=self._place.secret)
 
     def _tell_fault(self, fault: str) -> None:
-        if fault != self._fault:
+        before, self._fault = self._fault, fault
+        if fault != before:
             self._log.error("no certificate", error=fault)
-        self._fault = fault
 
     # --- the webhook configuration ------------------------------------------------------------
 

@@ -91,12 +91,12 @@ class CertificateLoader:
             pair = pairs.read_pair(self._directory, self._client_ca_name)
             pairs.make_context(pair, self._min_version)
         except InvalidCertificate as error:
-            if str(error) != self._fault:
-                stays = "" if self._installed is None else "; the one before stays"
-                self._log.error(f"certificate cannot be used{stays}", error=str(error))
-            self._fault = str(error)
+            before, self._fault = self._fault, str(error)
             self._registry.count(RELOADS, "certificate", "error")
             self._registry.set(RELOAD_FAULT, 1, "certificate")
+            if self._fault != before:
+                stays = "" if self._installed is None else "; the one before stays"
+                self._log.error(f"certificate cannot be used{stays}", error=self._fault)
             return None
         self._fault = ""
         self._registry.count(RELOADS, "certificate", "success")
@@ -112,8 +112,8 @@ class CertificateLoader:
             return False
         if pair != before:
             self.context.install(pairs.make_context(pair, self._min_version))
-            self._log.info("certificate installed", directory=str(self._directory))
             self._note(pair)
+            self._log.info("certificate installed", directory=str(self._directory))
         return True
 
     def _note(self, pair: CertificatePair) -> None:

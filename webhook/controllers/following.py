@@ -245,9 +245,12 @@ class Following:
 
     def _publish(self) -> None:
         """Put what was taken into service; only then say so, and write what follows from it."""
+        if self._policies.publish():
+            self._published()
+        self._policies.log_in_force()
+
+    def _published(self) -> None:
         policies = self._policies
-        if not policies.publish():
-            return
         self._writers.want(policies.statuses(), prune=policies.is_serving)
         self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
         if self._generates:
@@ -285,7 +288,7 @@ class Following:
             if self._crds.is_synced:
                 policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
             self._publish()
-            policies.log_news()
+            policies.look_for_faults()
             self._tell(policies.awaited(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data_counts,
@@ -294,6 +297,7 @@ class Following:
                 pruned=self._writers.pruned,
             )
             self._count_policies()
+            policies.log_news()
 
     def _count_policies(self) -> None:
         """What all replicas make of the policies, and what is kept of them."""

@@ -212,6 +212,7 @@ class ObjectWriter:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # Another was faster: compare again with what it wrote.
             self.failures += 1
+            self._tell_failed(write.name, str(error))
             self._log.warning(
                 "object not written",
                 kind=self._resource.gvk.kind,
@@ -219,7 +220,6 @@ class ObjectWriter:
                 name=write.name,
                 error=str(error),
             )
-            self._tell_failed(write.name, str(error))
             return False
         self._tell_failed(write.name, "")
         if document is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.controllers.extensions import ExtensionController
@@ -15,7 +15,7 @@ from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
 from webhook.metrics.registry import OTHER
 from webhook.readiness import Tracker
-from webhook.serving.in_force import gauge, settle, tell_extensions
+from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class ClusterPolicies:
         self._began = self._told_at = time.monotonic()
         self.faults: tuple[str, ...] = ()
         """What is wrong with policies, as of the last look."""
+        self._new_faults: list[tuple[str, bool]] = []
+        self._news: list[tuple[str, Mapping[str, Any]]] = []
+        """What came into force and is not logged yet: the log comes after all that follows from it."""
 
     def publish(self) -> bool:
         """Put what has been taken into service; whether statuses may have changed."""
@@ -142,19 +145,21 @@ class ClusterPolicies:
             expansion,
             unsynced,
         )
-        tell_extensions(self._registry, self._log, self._serving.fights, before, now)
+        extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
+        if extensions is not None:
+            self._news.append(("mutators in force", extensions))
         self._gauge_extensions()
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self._policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
-            self._log.info(
-                "policies in force",
-                revision=snapshot.revision,
-                digest=snapshot.digest,
-                templates=active,
-                constraints=len(snapshot.constraints),
-            )
+            said = {
+                "revision": snapshot.revision,
+                "digest": snapshot.digest,
+                "templates": active,
+                "constraints": len(snapshot.constraints),
+            }
+            self._news.append(("policies in force", said))
         else:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
@@ -286,14 +291,25 @@ class ClusterPolicies:
         more = len(missing) - SHOWN
         return f"waiting for {shown}" + (f"; and {more} more" if more > 0 else "")
 
+    def look_for_faults(self) -> None:
+        """See what is wrong now; what was not before is logged with the news."""
+        found = {**self._policy.faults(), **self._extension.faults()}
+        before, self.faults = self.faults, tuple(found)
+        self._new_faults += [(fault, found[fault]) for fault in sorted(found.keys() - set(before))]
+
+    def log_in_force(self) -> None:
+        """Log what has come into force since the last call."""
+        news, self._news = self._news, []
+        for message, fields in news:
+            self._log.info(message, **fields)
+
     def log_news(self) -> None:
         """Log what is awaited, and what is wrong now and was not before."""
         now = time.monotonic()
         if not self.is_serving and now - self._told_at >= LOG_SECONDS:
             self._told_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
-        found = {**self._policy.faults(), **self._extension.faults()}
-        before, self.faults = self.faults, tuple(found)
-        for fault in sorted(found.keys() - set(before)):
-            stays = "; what was in force before stays" if found[fault] else ""
+        faults, self._new_faults = self._new_faults, []
+        for fault, has_last_good in faults:
+            stays = "; what was in force before stays" if has_last_good else ""
             self._log.error(f"policy cannot be used{stays}", fault=fault)

@@ -17,7 +17,7 @@ from webhook.metrics.policies import (
 )
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
-from webhook.serving.in_force import gauge, settle, tell_extensions
+from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class PolicyLoader:
             report = self._directory.load()
             broken = self._extensions.load(report.configuration)
         except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
-            self._log.fault("bug while loading policies", error)
             self._registry.count(RELOADS, "policies", "error")
             self._registry.set(RELOAD_FAULT, 1, "policies")
             self._faults = (f"internal error: {type(error).__name__}",)
             if self._serving.revision is None:
                 self._state = self._faults[0]
+            self._log.fault("bug while loading policies", error)
             return False
         seconds = time.monotonic() - began
         report = replace(report, faults=(*report.faults, *broken))
@@ -100,12 +100,17 @@ class PolicyLoader:
             mutations=self._extensions.mutations,
             expansion=self._extensions.expansion,
         )
-        was_serving = self._serving.revision is not None
-        if was_serving or self._good_enough(report):
-            self._publish(revision, report, seconds)
-        # In this order: who reads that nothing is wrong any more finds reviews and metrics so, too.
+        previous = self._serving.revision
+        takes = previous is not None or self._good_enough(report)
+        extensions = self._publish(revision, report) if takes else None
         self._count(report, seconds)
-        self._tell(report, was_serving=was_serving)
+        self._faults = tuple(str(fault) for fault in report.faults)
+        # The log comes last: who reads a line finds reviews, probes and metrics so, too.
+        if extensions is not None:
+            self._log.info("mutators in force", **extensions)
+        if takes and (previous is None or previous.snapshot is not revision.snapshot):
+            self._tell_in_force(revision, report, seconds)
+        self._tell(report, was_serving=previous is not None)
         return not report.faults
 
     def _good_enough(self, report: PolicyReport) -> bool:
@@ -122,7 +127,8 @@ class PolicyLoader:
         others = report.templates > 0 or bool(self._extensions.mutations)
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
-    def _publish(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
+    def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:
+        """Serve a revision; what to log of the mutators, if they are others."""
         previous = self._serving.revision
         if previous is None:
             settle()
@@ -132,19 +138,21 @@ class PolicyLoader:
         none = f"{report.templates} templates, 0 constraints: nothing is enforced"
         self._idle = "" if report.constraints else none
         gauge(self._registry, snapshot)
-        tell_extensions(self._registry, self._log, self._serving.fights, previous, revision)
-        if previous is None or previous.snapshot is not snapshot:
-            self._log.info(
-                "policies in force",
-                revision=snapshot.revision,
-                digest=snapshot.digest,
-                templates=report.templates,
-                constraints=report.constraints,
-                data=report.data,
-                seconds=round(seconds, 3),
-            )
-            if self._idle:
-                self._log.warning("no constraint is in force: every request is allowed")
+        return gauge_extensions(self._registry, self._serving.fights, previous, revision)
+
+    def _tell_in_force(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
+        snapshot = revision.snapshot
+        self._log.info(
+            "policies in force",
+            revision=snapshot.revision,
+            digest=snapshot.digest,
+            templates=report.templates,
+            constraints=report.constraints,
+            data=report.data,
+            seconds=round(seconds, 3),
+        )
+        if self._idle:
+            self._log.warning("no constraint is in force: every request is allowed")
 
     def _tell(self, report: PolicyReport, *, was_serving: bool) -> None:
         """Log each fault when it is new, and not at every look."""
@@ -155,7 +163,6 @@ class PolicyLoader:
                 files=", ".join(report.skipped[:FAULTS_SHOWN]),
             )
         self._skipped = report.skipped
-        self._faults = tuple(str(fault) for fault in report.faults)
         for fault, text in zip(report.faults, self._faults, strict=True):
             if text not in self._told:
                 stays = "; what was in force before stays" if was_serving and fault.stays else ""

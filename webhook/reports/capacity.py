@@ -68,14 +68,15 @@ class Capacity:
 
     def refuse(self) -> None:
         """A report is not made for want of room."""
-        if not self.is_reached:
+        is_news = not self.is_reached
+        self._refused_at = self._clock()
+        if is_news:
             self._log.error(
                 "no report is made for more resources: --report-max-resources is reached; reports "
                 "that exist are kept up to date",
                 reports=self.count,
                 max=self._max,
             )
-        self._refused_at = self._clock()
 
     @property
     def is_reached(self) -> bool:

@@ -18,7 +18,6 @@ from webhook.metrics.policies import (
 
 if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
-    from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
     from webhook.serving.revision import Revision
@@ -59,22 +58,22 @@ def settle() -> None:
     gc.freeze()
 
 
-def tell_extensions(
-    registry: Registry, log: Logger, fights: Fights, before: Revision | None, now: Revision
-) -> None:
-    """Say which mutators and ExpansionTemplates are in force, where that has changed."""
+def gauge_extensions(
+    registry: Registry, fights: Fights, before: Revision | None, now: Revision
+) -> dict[str, int] | None:
+    """Set the metrics of mutators and ExpansionTemplates; what to log of them, if they changed."""
     mutations, expansion = now.mutations, now.expansion
     if before is not None and before.mutations is mutations and before.expansion is expansion:
-        return
+        return None
     active, conflicts = len(mutations.mutators), len(mutations.conflicts)
     registry.replace(MUTATORS, {("active",): active, ("error",): conflicts})
     registry.set(MUTATORS_CONFLICTING, conflicts)
     fights.keep(mutations.mutators)
     registry.mutators.keep(item.id for item in (*mutations.mutators, *mutations.previewed))
-    if before is not None or mutations or conflicts or expansion:
-        log.info(
-            "mutators in force",
-            mutators=active,
-            conflicting=conflicts,
-            expansion_templates=len(expansion.names),
-        )
+    if before is None and not (mutations or conflicts or expansion):
+        return None
+    return {
+        "mutators": active,
+        "conflicting": conflicts,
+        "expansion_templates": len(expansion.names),
+    }

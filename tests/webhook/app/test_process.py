@@ -16,7 +16,13 @@ from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import ENGINE_FAULTS
-from webhook.metrics.policies import CONSTRAINTS, INGESTIONS, SNAPSHOT, TEMPLATES
+from webhook.metrics.policies import (
+    CONSTRAINTS,
+    INGESTIONS,
+    RELOAD_SECONDS,
+    SNAPSHOT,
+    TEMPLATES,
+)
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader, excluded_namespaces
 from webhook.policies.manifests import Manifest
@@ -111,14 +117,24 @@ def test_changes_are_noticed_until_stopped(tmp_path: Path, interval_seconds: flo
     assert not thread.is_alive()
 
 
+MUTATOR = """
+apiVersion: mutations.gatekeeper.sh/v1
+kind: AssignMetadata
+metadata: {name: owner}
+spec: {location: metadata.labels.owner, parameters: {assign: {value: me}}}
+"""
+
+
 class Loader:
     """A loader with everything that it writes to."""
 
     def __init__(self, path: Path, *, retries: int = 0) -> None:
         self.lines: list[bytes] = []
+        self.found: list[str] = []
+        """What who reads a line finds at that moment, line by line."""
         self.registry = Registry()
         self.serving = Serving()
-        log = Log(self.lines.append).logger("test")
+        log = Log(self._write).logger("test")
         self.client = MeteredClient(
             self.registry,
             log,
@@ -134,6 +150,16 @@ class Loader:
             log=log,
             retries=retries,
         )
+
+    def _write(self, line: bytes) -> None:
+        self.lines.append(line)
+        self.found.append(self.state())
+
+    def state(self) -> str:
+        """Everything that can be asked about policies, without how long it took."""
+        loads = {key: value for key, value in self.registry.gauges.items() if key != RELOAD_SECONDS}
+        faults = self.loader.not_ready(), self.loader.faults()
+        return repr((loads, self.registry.counters, self.serving.revision, faults))
 
     @property
     def messages(self) -> list[str]:
@@ -187,6 +213,22 @@ def test_what_is_mended_is_in_force_before_that_is_said(tmp_path: Path) -> None:
     assert parts.loader.load() is True
     assert parts.serving.revision is not before
     assert parts.messages[-2:] == ["policies in force", "all policies can be used again"]
+
+
+def test_who_reads_a_line_of_the_log_finds_metrics_and_probes_so(tmp_path: Path) -> None:
+    parts = Loader(tmp_path)
+    for broken in (False, True, False):
+        write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b" if broken else "c"), MUTATOR)
+        (tmp_path / "3.yaml").write_text("{[" if broken else "")
+        parts.found.clear()
+        parts.loader.load()
+        assert set(parts.found) == {parts.state()}, parts.messages
+    assert set(parts.messages) == {
+        "mutators in force",
+        "policies in force",
+        "policy cannot be used",
+        "all policies can be used again",
+    }
 
 
 def test_a_fault_is_logged_once_however_often_it_is_seen(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Who brings the listener's certificate: the cluster's Secret, a directory, or nobody else."""
 
 import datetime as dt
+import json
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from webhook.certificates import pairs
 from webhook.certificates.loader import CertificateLoader
 from webhook.certificates.pairs import InvalidCertificate, self_signed
 from webhook.certificates.session import ClusterCertificate
-from webhook.log import open_log
+from webhook.log import Log, open_log
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CERT_NOT_AFTER
@@ -82,3 +83,26 @@ def test_a_pair_that_does_not_fit_leaves_what_was_served(loader, registry):
         loader.install(one.certificate, other.key)
 
     assert measured(registry) == before
+
+
+def test_who_reads_that_a_certificate_was_installed_or_refused_finds_metrics_and_probes_so(
+    tmp_path, registry
+):
+    found = []
+
+    def state():
+        return repr((registry.counters, registry.gauges, served.not_ready()))
+
+    log = Log(lambda line: found.append((json.loads(line)["msg"], state()))).logger("certificate")
+    options = certificate_options(read(["--kubernetes", f"--cert-dir={tmp_path}"], ENVIRONMENT))
+    for number in (1, 2):
+        pair = self_signed([f"name-{number}"], NOW + dt.timedelta(days=number))
+        (tmp_path / "tls.crt").write_bytes(pair.certificate)
+        (tmp_path / "tls.key").write_bytes(pair.key)
+        if number == 1:
+            served = CertificateLoader(options, registry, log)
+    assert served.load()
+    assert found == [("certificate installed", state())]
+    (tmp_path / "tls.key").write_bytes(b"none")
+    assert not served.load()
+    assert found[1:] == [("certificate cannot be used; the one before stays", state())]

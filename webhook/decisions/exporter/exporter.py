@@ -258,10 +258,13 @@ class Exporter:
                     self._wake.set()
                     await self._room.wait()
         except TimeoutError:
-            self._logger.warning("decisions not acknowledged", records=len(self._outbox))
-        self.counters.drop("shutdown", self._outbox.clear())
+            pass  # What is left is counted, and told.
+        lost = self._outbox.clear()
+        self.counters.drop("shutdown", lost)
         self._finished.set()
         self._wake.set()
+        if lost:
+            self._logger.warning("decisions not acknowledged", records=lost)
 
     def _prepare(self, record: dict[str, Any]) -> bool:
         """Rules and masks; False, and counted, for what is left out."""

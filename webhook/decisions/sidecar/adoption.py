@@ -90,8 +90,8 @@ class Adopter:
             queue = Queue(self._disk, directory, settings.limits, settings.sinks, self._logger)
         except OSError as error:
             self.failures += 1
-            self._logger.fault("adoption failed", error, queue=directory.name)
             lock.release()
+            self._logger.fault("adoption failed", error, queue=directory.name)
             return
         self._lock = lock
         self.queue = queue

@@ -198,8 +198,8 @@ class Drain(threading.Thread):
             self._wait(SinkUnavailable(f"dead-letter file: {error.strerror}"))
             return
         self.counters.dead_lettered += 1
-        self._logger.warning("record dead lettered", sink=self.sink_name, reason=reason)
         self.reader.advance(1)
+        self._logger.warning("record dead lettered", sink=self.sink_name, reason=reason)
 
     def _wait(self, error: SinkUnavailable) -> None:
         counters = self.counters

@@ -204,9 +204,9 @@ class Intake:
                     owners = None
                 self._log.append(lines, marks)
             except LogFull as full:
-                if not self.blocked:
+                was_blocked, self.blocked = self.blocked, True
+                if not was_blocked:
                     self._logger.warning("queue full", reason=str(full))
-                self.blocked = True
                 self._log.wait_trimmed(FULL_SECONDS)
             except OSError as error:
                 self.commit_failures += 1
