@@ -1,6 +1,8 @@
 """What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
 
+import json
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -151,15 +153,72 @@ def read_texts(objects: Objects) -> Any:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ("decisions.mode=pigeon", "decisions.mode must be"),
-        ("decisions.mode=sidecar,decisions.format=prose", "decisions.format must be"),
+        ("decisions.mode=pigeon", "'/decisions/mode'"),
+        ("decisions.mode=sidecar,decisions.format=prose", "'/decisions/format'"),
+        ("decisions.mode=sidecar,decisions.sinks[0].name=x", "'/decisions/sinks/0'"),
+        ("decisions.mode=sidecar,decisions.queue.maxBytes=1e9", "'/decisions/queue/maxBytes'"),
+        ("decisions.server.sidecarURL=unix:///x", "decisions.server.sidecarURL is the chart's"),
         ("decisions.mode=exporter,decisions.auditReport.enabled=true", "needs decisions.mode"),
+        ("decisions.mode=exporter,decisions.queue.persistent=true", "needs decisions.mode"),
+        (
+            "decisions.mode=sidecar,decisions.auditReport.enabled=true,audit.enabled=false",
+            "needs audit.enabled",
+        ),
     ],
 )
 def test_the_chart_refuses_values_of_the_decision_log_that_make_nothing(values, complaint):
     with pytest.raises(subprocess.CalledProcessError) as refused:
         helmed("--set", values)
     assert complaint in refused.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ("decision.mode=sidecar", "'decision' not allowed"),
+        ("decisions.enabled=true", "'enabled' not allowed"),
+        ("mutation.enable=true", "'enable' not allowed"),
+        ("alerts=true", "'/alerts'"),
+        ("operations=webhook", "'/operations'"),
+        ("webhook.failurePolicy=fail", "'/webhook/failurePolicy'"),
+        ("replicas=two", "'/replicas'"),
+    ],
+)
+def test_a_misspelt_value_of_the_chart_is_refused_and_not_passed_over(values, complaint):
+    """Helm takes any value there is: somebody would believe to have a decision log."""
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        helmed("--set", values)
+    assert complaint in refused.value.stderr
+
+
+def test_the_chart_s_schema_knows_each_of_its_values_and_no_others():
+    """All but what a chart that has this one as a part says to it."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def paths(described: Any, value: Any, path: str) -> Iterator[str]:
+        if "properties" not in described:
+            return
+        assert described["additionalProperties"] is False, path
+        assert described["properties"].keys() == value.keys(), path
+        for name, below in described["properties"].items():
+            yield f"{path}{name}"
+            yield from paths(below, value[name], f"{path}{name}.")
+
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert {schema["properties"].pop(name)["type"] for name in ("global", "enabled")} == {
+        "object",
+        "boolean",
+    }
+    assert len(list(paths(schema, values, ""))) > 100
+    assert helmed("--set", "enabled=true,global.image=x") == helmed()
+
+
+def test_a_queue_of_the_servers_own_takes_the_place_of_the_exporter_s():
+    options = ("--set", "decisions.mode=exporter,decisions.server.queue.maxRecords=7")
+    data = helmed(*options)["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]
+
+    assert data["exporter.yaml"].count("queue:") == 1
+    assert yaml.safe_load(data["exporter.yaml"])["queue"] == {"maxRecords": 7}
 
 
 @pytest.fixture(scope="module")

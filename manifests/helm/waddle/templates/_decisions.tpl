@@ -1,12 +1,17 @@
 {{- define "waddle.decisions.check" -}}
-{{- if not (has .Values.decisions.mode (list "" "sidecar" "exporter")) }}
-{{- fail "decisions.mode must be empty, sidecar or exporter" }}
+{{- range list "sidecarURL" "tls" }}
+{{- if hasKey $.Values.decisions.server . }}
+{{- fail (printf "decisions.server.%s is the chart's: say decisions.mode" .) }}
 {{- end }}
-{{- if not (has .Values.decisions.format (list "decision" "gatekeeper")) }}
-{{- fail "decisions.format must be decision or gatekeeper" }}
 {{- end }}
 {{- if and .Values.decisions.auditReport.enabled (ne .Values.decisions.mode "sidecar") }}
 {{- fail "decisions.auditReport needs decisions.mode=sidecar" }}
+{{- end }}
+{{- if and .Values.decisions.auditReport.enabled (not .Values.audit.enabled) }}
+{{- fail "decisions.auditReport needs audit.enabled" }}
+{{- end }}
+{{- if and .Values.decisions.queue.persistent (ne .Values.decisions.mode "sidecar") }}
+{{- fail "decisions.queue.persistent needs decisions.mode=sidecar: the exporter has a volume of its own" }}
 {{- end }}
 {{- end }}
 
