@@ -1,6 +1,7 @@
 """What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from tests.manifests import (
     pod_of,
     with_components,
 )
-from tests.programs import ProgramUnavailableError, gatekeeper_sources
+from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
 from webhook.settings.reading import read
 
@@ -320,3 +321,24 @@ def test_the_crds_are_gatekeepers_and_have_our_fields_more(base):
     assert ours.keys() == ADDITIONS.keys()
     found = {name: added(without_descriptions(theirs[name]), spec) for name, spec in ours.items()}
     assert found == ADDITIONS
+
+
+def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_writes(tmp_path):
+    """Beside what it may write, the row says why N replicas may do so, and what it costs."""
+    (row,) = (ROOT / "docs" / "adr").glob("0028-*.md")
+    told = "".join(line.casefold() for line in row.read_text().splitlines() if line[:2] == "| ")
+    components = ("components/mutation", "components/validate-policy")
+    writes = {
+        resource.partition("/")[0]
+        for identity, role in with_components(tmp_path, *components).items()
+        if identity[0] in ("ClusterRole", "Role") and not identity[2].startswith("waddle-audit")
+        for rule in role.get("rules") or ()
+        if {"create", "update", "patch", "delete"}.intersection(rule["verbs"])
+        for resource in rule["resources"]
+    }
+
+    assert {"constraintpodstatuses", "validatingadmissionpolicies", "tokenreviews"} <= writes
+    stems = {
+        re.sub("(ie|e)?s$", "", resource) for resource in writes - {"*", "constrainttemplates"}
+    }
+    assert {stem for stem in stems if stem not in told} == set()
