@@ -63,6 +63,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "all passed",
         NO: "some failed; or, as with conftest, the tests could not be made",
     },
+    "console": {OK: "told to stop", NO: _NOT_STARTED},
     "decisions replay": {
         OK: "no verdict changed",
         NO: "one did",

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
     "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
+    "console": ("webhook.cli.console", "Serve pages that show policies and what they find."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "expand": ("webhook.cli.expand", "Print what resources would make."),
     "krm": ("webhook.cli.krm", "Validate a ResourceList, as a function of kustomize and kpt."),

@@ -62,6 +62,8 @@ class PolicyReport:
     changed: bool
     configuration: tuple[Manifest, ...] = ()
     skipped: tuple[str, ...] = ()
+    read: tuple[Manifest, ...] = ()
+    """Every object that was read and is not ignored, each identity once."""
 
     @property
     def may_lack_constraints(self) -> bool:
@@ -112,6 +114,7 @@ class PolicyDirectory:
             changed=snapshot is not before,
             configuration=tuple(configuration),
             skipped=self._skipped,
+            read=tuple(wanted.values()),
         )
 
     def _read(self, faults: list[PolicyFault]) -> None:

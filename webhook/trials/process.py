@@ -27,9 +27,13 @@ MARGIN_SECONDS: Final = 10.0
 class Worker:
     """A process that tries policies. Used by one thread at a time."""
 
-    def __init__(self, niceness: int) -> None:
-        """``niceness`` is the least that it has: it stands behind who does not wait for it."""
+    def __init__(self, niceness: int, program: str = "webhook.trials.worker") -> None:
+        """``niceness`` is the least that it has: it stands behind who does not wait for it.
+
+        ``program`` is the module that is run; it serves jobs as the one for policies does.
+        """
         self._niceness = str(niceness)
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -45,7 +49,7 @@ class Worker:
         try:
             with its:
                 self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-                    [sys.executable, "-I", "-m", "webhook.trials.worker", self._niceness],
+                    [sys.executable, "-I", "-m", self._program, self._niceness],
                     stdin=its.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

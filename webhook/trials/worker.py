@@ -18,13 +18,16 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.template import CEL
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
 from webhook.trials.job import LATE, NO_PROCESS, Job
 from webhook.trials.trial import NO_MEMORY, bound, carry_out, used_bytes, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OUTCOME_BYTES_MAX: Final = 64 << 20
 """Code of the largest template that may be compiled takes some 10 MB."""
@@ -42,7 +45,16 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
 
 
 def main() -> None:
-    """Carry out jobs until nobody is there to ask."""
+    """Try policies until nobody is there to ask."""
+    serve(_carried_out, _prepare)
+
+
+def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> None:
+    """Carry out jobs until nobody is there to ask; the program's arguments are a niceness.
+
+    ``answer`` is called in a process of its own, which ends with it and has the job's bounds;
+    ``prepare`` before, in this one, to read code that is then there for every job.
+    """
     with contextlib.suppress(OSError):
         own = os.getpriority(os.PRIO_PROCESS, 0)
         os.setpriority(os.PRIO_PROCESS, 0, max(own, int(sys.argv[1])))
@@ -60,12 +72,20 @@ def main() -> None:
         frames.send(asking, b"ready")
         while (text := frames.receive(asking)) is not None:
             job: Job = marshal.loads(text)  # noqa: S302  # from our own process
-            if _has_cel(job):
-                # Here, so that it is read once and not by each trial.
-                from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
-            frames.send(asking, marshal.dumps(_answered(job, asking)))
+            prepare(job)
+            frames.send(asking, marshal.dumps(_answered(job, asking, answer)))
     except OSError:
         return  # Whoever asked is gone.
+
+
+def _carried_out(job: Job) -> bytes:
+    return written(carry_out(job))
+
+
+def _prepare(job: Job) -> None:
+    if _has_cel(job):
+        # Here, so that it is read once and not by each trial.
+        from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
 
 
 def _has_cel(job: Job) -> bool:
@@ -74,7 +94,9 @@ def _has_cel(job: Job) -> bool:
     return CEL in job["text"][: len(CEL) + 2]
 
 
-def _answered(job: Job, asking: socket.socket) -> tuple[int | str, bytes]:
+def _answered(
+    job: Job, asking: socket.socket, answer: Callable[[Job], bytes]
+) -> tuple[int | str, bytes]:
     """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it), and what it wrote."""
     reading, writing = os.pipe()
     try:
@@ -86,7 +108,7 @@ def _answered(job: Job, asking: socket.socket) -> tuple[int | str, bytes]:
     if child == 0:
         os.close(reading)
         asking.close()
-        _try_and_end(job, writing)
+        _try_and_end(job, writing, answer)
     os.close(writing)
     found, is_late = _read(reading, job["patienceSeconds"])
     os.close(reading)
@@ -111,7 +133,7 @@ def _read(source: int, patience_seconds: float) -> tuple[bytes, bool]:
     return bytes(found), False
 
 
-def _try_and_end(job: Job, writing: int) -> None:
+def _try_and_end(job: Job, writing: int, answer: Callable[[Job], bytes]) -> None:
     """The whole life of a trial's process."""
     code = 1
     try:
@@ -120,7 +142,7 @@ def _try_and_end(job: Job, writing: int) -> None:
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         bound(job["cpuSeconds"], job["memoryBytes"])
         try:
-            outcome = written(carry_out(job))
+            outcome = answer(job)
         except MemoryError:
             outcome = written(NO_MEMORY)
         with os.fdopen(writing, "wb") as file:

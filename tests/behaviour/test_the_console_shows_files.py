@@ -1,0 +1,238 @@
+"""`waddle console` over files: what is in force and what it finds, as pages, as JSON, as files."""
+
+import csv
+import http.client
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing, write_policies
+from tests.patience import PATIENCE_SECONDS, until
+from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
+from tests.webhook.console.running import RunningConsole
+from webhook.console.application import FORM_BYTES_MAX
+
+PAGES = (
+    "/",
+    "/policies",
+    "/policy?kind=RequiredLabel&name=needs-owner",
+    "/violations",
+    "/resource?apiVersion=v1&kind=Pod&namespace=default&name=web",
+    "/decisions",
+    "/rollouts",
+    "/playground",
+    "/health",
+)
+
+RECORDS = [
+    {
+        "specVersion": "1.0",
+        "eventType": "decision",
+        "id": f"d{index}",
+        "sequence": index + 1,
+        "timestamp": f"2026-01-01T00:0{index}:00.000001Z",
+        "process": "p",
+        "verdict": verdict,
+        "operation": "CREATE",
+        "resourceKind": "Pod",
+        "resourceName": f"web-{index}",
+        "requestUID": f"uid-{index}",
+        "results": [
+            {
+                "constraint": {"kind": "RequiredLabel", "name": "needs-owner"},
+                "enforcementAction": "deny",
+                "message": SCRIPT,
+            }
+        ],
+    }
+    for index, verdict in enumerate(("deny", "allow", "deny"))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("console")
+    write_policies(
+        folder / "policies",
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        constraint("needs-team", f"'{SCRIPT}'", action="warn"),
+        REQUIRED_LABELS.replace("requiredlabel", "broken")
+        .replace("RequiredLabel", "Broken")
+        .replace("msg := sprintf", "msg := sprint"),
+    )
+    objects = [pod(), thing("Pod", LONG), thing("Pod", RIGHT_TO_LEFT), thing("Pod", SCRIPT)]
+    (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects, allow_unicode=True))
+    lines = [json.dumps(record) for record in RECORDS]
+    (folder / "decisions.jsonl").write_text("\n".join([*lines, "{no record"]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def console(folder: Path) -> Iterator[RunningConsole]:
+    with RunningConsole(
+        f"--policies={folder / 'policies'}",
+        f"--manifests={folder / 'objects.yaml'}",
+        f"--decisions={folder / 'decisions.jsonl'}",
+    ) as running:
+        yield running.ready()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_is_html_that_runs_nothing_inline_and_json_of_the_same(
+    console: RunningConsole, path: str
+):
+    page = console.get(path)
+    assert page.status == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.headers["cache-control"] == "no-store"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert SCRIPT.encode() not in page.body
+    document = console.json(path)
+    version = document["shown"]["version"]
+    assert version
+    assert version in page.body.decode()
+    joined = path + ("&" if "?" in path else "?") + "format=json"
+    assert console.get(joined).json()["shown"]["version"] == version
+
+
+def test_the_overview_counts_policies_by_state_and_violations(console: RunningConsole):
+    found = console.json("/")
+    assert found["policies"]["byState"] == {"error": 1, "degraded": 0, "pending": 0, "active": 3}
+    assert found["violations"]["total"] == 8
+    assert found["violations"]["reviewed"] == 4
+    assert [item["name"] for item in found["worst"]] == ["broken"]
+
+
+def test_a_broken_template_is_shown_with_its_line_marked(console: RunningConsole):
+    found = console.json("/policy?kind=ConstraintTemplate&name=broken")
+    wrong = [line for line in found["sources"][0]["lines"] if line["error"]]
+    assert [line["text"].strip() for line in wrong] == [
+        'msg := sprint("label <%v> is missing", [input.parameters.label])'
+    ]
+    page = console.get("/policy?kind=ConstraintTemplate&name=broken").body.decode()
+    assert 'class="wrong"' in page
+
+
+def test_violations_are_found_by_text_grouped_and_written_as_csv_and_sarif(console: RunningConsole):
+    query = urlencode({"q": "owner", "policy": "RequiredLabel/needs-owner"})
+    found = console.json(f"/violations?{query}")
+    assert {row["name"] for row in found["rows"]} == {"web", LONG, RIGHT_TO_LEFT, SCRIPT}
+    by_policy = console.json("/violations?group=policy")["rows"]
+    assert [row["violations"] for row in by_policy] == [4, 4]
+    rows = console.get("/violations?format=csv&namespace=default")
+    assert rows.headers["content-disposition"] == 'attachment; filename="violations.csv"'
+    read = list(csv.DictReader(io.StringIO(rows.body.decode())))
+    assert {row["name"] for row in read} == {"web"}
+    sarif = console.get("/violations?format=sarif").json()
+    assert len(sarif["runs"][0]["results"]) == 8
+
+
+def test_a_resource_shows_all_that_it_violates(console: RunningConsole):
+    query = urlencode({"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": SCRIPT})
+    found = console.json(f"/resource?{query}")
+    assert {row["policy"] for row in found["rows"]} == {
+        "RequiredLabel/needs-owner",
+        "RequiredLabel/needs-team",
+    }
+
+
+def test_a_decision_is_found_by_the_uid_of_its_request(console: RunningConsole):
+    found = console.json("/decisions?uid=uid-2")
+    assert [record["name"] for record in found["records"]] == ["web-2"]
+    everything = console.json("/decisions")
+    assert [record["uid"] for record in everything["records"]] == ["uid-2", "uid-1", "uid-0"]
+    assert everything["unreadable"] == 1
+    assert everything["denialsPerMinute"][-3:] == [1, 0, 1]
+    assert console.json("/decisions?verdict=allow")["matching"] == 1
+
+
+def test_the_playground_decides_by_the_policies_in_force(console: RunningConsole):
+    form = {"mode": "review", "input": json.dumps(pod(team="a", owner="b"))}
+    answer = console.post("/playground", form)
+    assert answer.status == 200
+    assert b"needs-team" in answer.body
+    assert b"label &lt;&lt;script&gt;" in answer.body
+    assert SCRIPT.encode() not in answer.body
+
+
+def test_what_must_not_come_in_is_refused(console: RunningConsole):
+    assert console.get("/", {"Host": "evil.example"}).status == 421
+    form = {"mode": "cel", "policy": "1"}
+    assert console.post("/playground", form, Origin="https://evil.example").status == 403
+    assert console.get(f"/policies?q={'x' * 9000}").status == 414
+    assert console.ask("POST", "/playground", b"x" * (FORM_BYTES_MAX + 1), {}).status == 413
+    assert console.ask("POST", "/policies", b"", {}).status == 405
+    assert console.ask("DELETE", "/", b"", {}).status == 405
+    for path in ("/static/../console.py", "/static/%2e%2e%2fconsole.py", "/static/none.css", "/x"):
+        answer = console.get(path)
+        assert answer.status == 404
+        assert answer.headers["content-security-policy"]
+    missing = console.get(f"/policy?{urlencode({'kind': SCRIPT, 'name': SCRIPT})}")
+    assert missing.status == 404
+    assert SCRIPT.encode() not in missing.body
+    assert console.json("/policy?kind=a&name=b")["status"] == 404
+
+
+def test_style_and_script_are_there(console: RunningConsole):
+    assert console.get("/static/console.css").headers["content-type"].startswith("text/css")
+    assert console.get("/static/console.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_who_follows_is_told_when_a_file_changes_and_the_page_shows_it(tmp_path: Path):
+    policies = write_policies(tmp_path / "p", REQUIRED_LABELS, constraint("one", "owner"))
+    with RunningConsole(f"--policies={policies}") as console:
+        console.ready()
+        connection = http.client.HTTPConnection("localhost", console.port, PATIENCE_SECONDS)
+        connection.request("GET", "/events")
+        stream = connection.getresponse()
+        assert stream.getheader("content-type") == "text/event-stream; charset=utf-8"
+        first = event(stream)
+        (policies / "2.yaml").write_text(constraint("two", "team"))
+        until(lambda: event(stream) != first, "an event for the change")
+        until(lambda: console.json("/policies?q=two")["policies"], "the new constraint")
+        (policies / "0.yaml").write_text("{[")
+        until(lambda: console.json("/")["faults"], "what is wrong with the file")
+        assert console.json("/policies")["position"]["total"] == 3
+        connection.close()
+
+
+def event(stream: http.client.HTTPResponse) -> bytes:
+    """The data of the next event."""
+    while True:
+        line = stream.readline()
+        assert line, "the stream ended"
+        if line.startswith(b"data: "):
+            return line
+
+
+def test_nothing_to_show_is_a_page_too(tmp_path: Path):
+    with RunningConsole(f"--policies={tmp_path}") as console:
+        console.ready()
+        assert b"There is no policy yet" in console.get("/").body
+        assert console.json("/violations")["known"] is False
+        for path in ("/policies", "/violations", "/decisions", "/rollouts", "/health"):
+            assert console.get(path).status == 200
+
+
+def test_a_start_that_cannot_be_says_why():
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "webhook", "console", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
+
+    nothing = run()
+    assert nothing.returncode == 64
+    assert "--policies" in nothing.stderr
+    missing = run("--policies=/nowhere/at/all")
+    assert missing.returncode == 64
+    assert "/nowhere/at/all" in missing.stderr

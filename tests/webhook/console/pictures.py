@@ -1,0 +1,110 @@
+"""Pictures made up for tests: as hostile, as empty and as large as what a console may meet."""
+
+from typing import Any
+
+from webhook.console.picture import (
+    Category,
+    Picture,
+    ReplicaPod,
+    ReplicaStanding,
+    ShownPolicy,
+    ShownViolation,
+    State,
+)
+
+SCRIPT = "<script>alert(1)</script>"
+QUOTES = "\"'><img src=x onerror=alert(1)>"
+LONG = "n" * 253
+RIGHT_TO_LEFT = "שלום-عالم"
+TURNING = "safe\u202egnp.exe"
+HOSTILE = (SCRIPT, QUOTES, LONG, RIGHT_TO_LEFT, TURNING, "a b&c=d#e", "../../etc", "{{ 7 * 7 }}")
+
+
+def constraint(
+    name: str, *, kind: str = "RequiredLabel", state: State = "active", **fields: Any
+) -> ShownPolicy:
+    document = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]},
+            "parameters": {"label": name},
+        },
+    }
+    return made("constraint", kind, name, document, state, action="deny", **fields)
+
+
+def template(
+    name: str, *, rego: str = "package x\n", state: State = "active", **fields: Any
+) -> ShownPolicy:
+    document = {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": name},
+        "spec": {
+            "crd": {"spec": {"names": {"kind": name.title()}}},
+            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
+        },
+    }
+    return made("template", "ConstraintTemplate", name, document, state, **fields)
+
+
+def made(
+    category: Category, kind: str, name: str, document: Any, state: State, **fields: Any
+) -> ShownPolicy:
+    return ShownPolicy(category, kind, name, document, state, **fields)
+
+
+def violation(text: str, policy: str = "RequiredLabel/owner", **fields: Any) -> ShownViolation:
+    given = {"namespace": text, "name": text, "message": text, "severity": "high", **fields}
+    return ShownViolation(policy, "deny", "v1", "Pod", **given)
+
+
+def picture(
+    policies: tuple[ShownPolicy, ...] = (),
+    violations: tuple[ShownViolation, ...] | None = (),
+    **fields: Any,
+) -> Picture:
+    given: dict[str, Any] = {
+        "over": "cluster",
+        "place": "https://api.example",
+        "version": "1234",
+        "taken": "2026-01-01T00:00:00Z",
+        **fields,
+    }
+    return Picture(
+        policies=policies,
+        violations=violations,
+        by_key={item.key: item for item in policies},
+        **given,
+    )
+
+
+def hostile_picture() -> Picture:
+    """Every text that a page shows is one that would do harm if it were not escaped."""
+    policies = [
+        constraint(
+            text,
+            kind=text,
+            state="error",
+            faults=(text,),
+            place=text,
+            severity=text,
+            standings=(ReplicaStanding(text, text, 1, text, text),),
+            rollout={"state": text, "action": text, "steps": [{"action": text, "since": text}]},
+            revisions=({"generation": 1, "note": text, "difference": text},),
+        )
+        for text in HOSTILE
+    ]
+    policies += [template(text, rego=text, faults=(text,)) for text in HOSTILE]
+    return picture(
+        tuple(policies),
+        tuple(violation(text, f"{text}/{text}", place=text) for text in HOSTILE),
+        place=SCRIPT,
+        version=SCRIPT,
+        trouble=HOSTILE,
+        faults=HOSTILE,
+        members=tuple(ReplicaPod(text, ready=True, terminating=False) for text in HOSTILE),
+        kinds=({"kind": SCRIPT, "objects": 1, "state": SCRIPT},),
+    )

@@ -1,0 +1,91 @@
+"""Files as a picture: what is in force, what is broken, what it finds."""
+
+import asyncio
+from pathlib import Path
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
+from webhook import log
+from webhook.console.files import FilesSource, Place
+from webhook.console.picture import Picture, Shown
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+
+LOG = log.Log(lambda _: None).logger("test")
+
+
+class Follower:
+    """A source whose files are read when a test says so."""
+
+    def __init__(self, policies: Path, *manifests: Path) -> None:
+        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+        self.source = FilesSource(Place((policies,), manifests), client, Shown(), LOG)
+
+    def look(self) -> Picture:
+        return self.source.read()
+
+
+def test_a_constraint_that_breaks_is_degraded_and_one_that_never_was_good_is_an_error(
+    tmp_path: Path,
+):
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("good", "owner"))
+    follower = Follower(tmp_path)
+    assert {item.state for item in follower.look().policies} == {"active"}
+    (tmp_path / "1.yaml").write_text(constraint("good", "[1]"))
+    (tmp_path / "2.yaml").write_text(constraint("never", "[1]"))
+    states = {item.name: item.state for item in follower.look().policies}
+    assert states == {"requiredlabel": "active", "good": "degraded", "never": "error"}
+
+
+def test_a_mutator_and_what_is_wrong_with_it_is_shown(tmp_path: Path):
+    mutator = (
+        "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: a}\nspec: {}\n"
+    )
+    write_policies(tmp_path, mutator)
+    [item] = Follower(tmp_path).look().policies
+    assert (item.category, item.kind, item.state) == ("mutator", "Assign", "error")
+    assert item.faults
+
+
+def test_an_object_in_a_namespace_that_is_among_the_manifests_is_selected_by_its_labels(
+    tmp_path: Path,
+):
+    only = constraint("one", "owner", extra="").replace(
+        "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, "
+    )
+    policies = write_policies(tmp_path / "p", REQUIRED_LABELS, only)
+    manifests = tmp_path / "m.yaml"
+    texts = [
+        "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: a, owner: x}}}",
+        "{apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {owner: x}}}",
+        "{apiVersion: v1, kind: Pod, metadata: {name: in-a, namespace: a}}",
+        "{apiVersion: v1, kind: Pod, metadata: {name: in-b, namespace: b}}",
+    ]
+    manifests.write_text("\n---\n".join(texts))
+    found = Follower(policies, manifests).look()
+    assert found.violations is not None
+    assert [(item.name, item.place) for item in found.violations] == [("in-a", f"{manifests}:5")]
+
+
+def test_manifests_that_cannot_be_read_are_told_and_the_others_reviewed(tmp_path: Path):
+    policies = write_policies(tmp_path / "p", REQUIRED_LABELS, constraint("one", "owner"))
+    manifests = write_policies(
+        tmp_path / "m", "{[", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
+    )
+    found = Follower(policies, manifests, tmp_path / "gone").look()
+    assert len(found.trouble) == 2
+    assert found.violations is not None
+    assert len(found.violations) == 1
+
+
+def test_who_waits_for_a_picture_gets_the_newest():
+    async def wait() -> int:
+        shown = Shown()
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(shown.changed(0))
+            await asyncio.sleep(0)
+            shown.swap(shown.picture)
+            shown.swap(shown.picture)
+        return waiting.result()
+
+    assert asyncio.run(wait()) == 2

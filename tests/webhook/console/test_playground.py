@@ -1,0 +1,168 @@
+"""What is typed is tried, within bounds, whatever it is."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.webhook.console.pictures import picture, template
+from webhook.console.picture import Picture
+from webhook.console.playground import TEXT_CHARACTERS_MAX, Attempt, Busy, Playground, reviewed
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+
+POLICY = """
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: nosample}
+spec:
+  crd: {spec: {names: {kind: NoSample}}}
+  targets:
+    - target: admission.k8s.gatekeeper.sh
+      rego: |
+        package nosample
+        violation[{"msg": msg}] {
+          input.review.object.metadata.name == "sample"
+          msg := "no samples"
+        }
+---
+"""
+CONSTRAINT = """
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: NoSample
+metadata: {name: no-sample}
+spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}}
+"""
+
+Try = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def attempt() -> Iterator[Try]:
+    """Tries something in the process that a console has for it."""
+    playground = Playground()
+
+    def try_(mode: str, shown: Picture | None = None, **said: str) -> dict[str, Any]:
+        form = {"mode": mode, **said}
+        return asyncio.run(playground.attempt(Attempt.of(form), None, shown or picture()))
+
+    yield try_
+    playground.stop()
+
+
+def test_a_new_policy_is_tried_on_samples(attempt: Try):
+    found = attempt("policy", policy=POLICY + CONSTRAINT)
+    assert found["problems"] == []
+    assert found["samples"] is True
+    assert [one["message"] for one in found["reviews"][0]["violations"]] == ["no samples"]
+
+
+def test_a_new_policy_is_tried_on_objects(attempt: Try):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: other}\n"
+    found = attempt("policy", policy=POLICY + CONSTRAINT, input=pod)
+    assert found["samples"] is False
+    assert found["reviews"][0]["violations"] == []
+
+
+def test_a_new_constraint_of_a_template_in_force_needs_no_more(attempt: Try):
+    rego = 'package nosample\nviolation[{"msg": "always"}] { true }'
+    in_force = template("nosample", rego=rego)
+    in_force.document["spec"]["crd"]["spec"]["names"]["kind"] = "NoSample"
+    found = attempt("policy", picture((in_force,)), policy=CONSTRAINT)
+    assert [one["message"] for one in found["reviews"][0]["violations"]] == ["always"]
+    assert attempt("policy", policy=CONSTRAINT)["problems"][0]["severity"] == "error"
+
+
+def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
+    found = attempt("policy", policy=POLICY.replace('"no samples"', "y"))
+    assert "var y is unsafe" in found["problems"][0]["message"]
+    assert "no template" in attempt("policy", policy="a: b")["error"]
+    assert "line" in attempt("policy", policy="{[")["error"]
+
+
+def test_rego_answers_a_query_over_an_input(attempt: Try):
+    found = attempt("rego", policy="package p\nx := input.a + 1", query="data.p.x", input="a: 2")
+    assert found["answers"][0]["expressions"] == {"data.p.x": 3}
+    assert attempt("rego", policy="package p", query="data.p.x")["answers"] == []
+    assert "rego_parse_error" in attempt("rego", policy="package p\nx := {", query="1")["error"]
+
+
+def test_cel_has_the_value_of_an_expression_over_an_object(attempt: Try):
+    obj = "{apiVersion: v1, kind: X, spec: {sizes: [1, 2]}}"
+    found = attempt("cel", policy="object.spec.sizes.map(one, one * 2)", input=obj)
+    assert found == {"value": [2, 4]}
+    assert "undeclared reference" in attempt("cel", policy="objct")["error"]
+    assert "no such key" in attempt("cel", policy="object.spec.m", input=obj)["error"]
+
+
+@pytest.mark.slow
+def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try):
+    loop = "package p\nx := count([1 | some i in a; some j in a; i + j == -1])\na := numbers.range(1, 90000)"
+    assert "deadline" in attempt("rego", policy=loop, query="data.p.x")["error"]
+    big = 'package p\nx := [y | some i in numbers.range(1, 3000); y := concat("", [sprintf("%d%0100000d", [i, j]) | some j in numbers.range(1, 100)])]'
+    assert "error" in attempt("rego", policy=big, query="data.p.x")
+    assert attempt("cel", policy="1 + 1") == {"value": 2}
+
+
+def test_what_is_too_long_is_not_even_read(attempt: Try):
+    assert "longer than" in attempt("cel", policy="1" * (TEXT_CHARACTERS_MAX + 1))["error"]
+
+
+def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
+    async def crowd() -> list[Any]:
+        playground = Playground()
+        said = Attempt.of({"mode": "cel", "policy": "1"})
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_told(playground, said)) for _ in range(6)]
+        playground.stop()
+        return [task.result() for task in tasks]
+
+    async def _told(playground: Playground, said: Attempt) -> Any:
+        try:
+            return await playground.attempt(said, None, picture())
+        except Busy:
+            return "busy"
+
+    found = asyncio.run(crowd())
+    assert found.count("busy") == 2
+    assert found.count({"value": 1}) == 4
+
+
+def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
+    import yaml
+
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(yaml.safe_load(POLICY.replace("---", "")))
+    client.add_constraint(yaml.safe_load(CONSTRAINT))
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sample"}}
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": "CREATE",
+            "userInfo": {},
+            "object": obj,
+        },
+    }
+    for document in (obj, review):
+        [found] = reviewed(yaml.safe_dump(document), client.snapshot)["reviews"]
+        assert found["allowed"] is False
+        assert found["violations"][0]["message"] == "no samples"
+    [other] = reviewed("{apiVersion: v1, kind: Pod, metadata: {name: a}}", client.snapshot)[
+        "reviews"
+    ]
+    assert other["allowed"] is True
+    for text, word in (
+        ("", "nothing to review"),
+        ("{[", "line"),
+        ("a: b", "kind"),
+        ("- 1", "object"),
+    ):
+        said = reviewed(text, client.snapshot)
+        assert word in str(said.get("error") or said["reviews"][0]["error"])
+    assert "no policy is known" in reviewed("a: b", None)["error"]

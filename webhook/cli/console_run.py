@@ -1,0 +1,83 @@
+"""The console put together: its source, its log, its port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook import garbage, log
+from webhook.cli import exit_codes
+from webhook.cli.clients import new_client
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.sarif import as_sarif
+from webhook.cli.terminal import complain
+from webhook.console.application import ConsoleOptions
+from webhook.console.files import FilesSource, Place
+from webhook.console.gate import LOOPBACK
+from webhook.console.picture import Shown
+from webhook.console.process import listen, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.console.picture import ShownViolation
+
+
+def run(
+    *,
+    policies: tuple[Path, ...],
+    manifests: tuple[Path, ...],
+    decisions: Path | None,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...],
+) -> int:
+    """Serve until a signal; the exit code."""
+    if not policies:
+        raise click.UsageError("--policies says which files to show")
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        complain(f"{host}:{port}: {error.strerror or error}")
+        return exit_codes.NO
+    lines = log.open_log()
+    log.adopt_standard_logging(lines)
+    garbage.running()
+    options = ConsoleOptions(decisions, frozenset({*LOOPBACK, *hosts}), sarif)
+
+    async def main() -> None:
+        shown = Shown()
+        source = FilesSource(
+            Place(policies, manifests), new_client(), shown, lines.logger("console")
+        )
+        await serve(listening, source, shown, options, lines.logger("console"))
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main())
+    return exit_codes.OK
+
+
+def sarif(found: Sequence[ShownViolation]) -> str:
+    """Violations as `waddle test` and `waddle audit` write them for code scanning."""
+    findings = [
+        ShownFinding(
+            rule=item.policy,
+            level=level_of(item.action.split(",")),
+            label=item.action,
+            subject=f"{item.api_version}/{item.kind} {_name(item)}",
+            message=item.message,
+            file=item.place.rpartition(":")[0],
+            line=int(item.place.rpartition(":")[2] or 1),
+            place=f"{item.kind}/{_name(item)}",
+        )
+        for item in found
+    ]
+    return as_sarif(Report(sorted({item.policy for item in found}), findings))
+
+
+def _name(item: ShownViolation) -> str:
+    return f"{item.namespace}/{item.name}" if item.namespace else item.name

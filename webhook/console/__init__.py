@@ -1,0 +1,1 @@
+"""Pages that show what is in force, what it finds and who enforces it; nothing here writes."""

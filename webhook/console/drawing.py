@@ -1,0 +1,56 @@
+"""Documents drawn as HTML: every value escaped, links made in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from webhook import __version__
+from webhook.api.encoding import encode
+from webhook.console import charts
+from webhook.console.words import link, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FOLDER: Final = Path(__file__).parent / "templates"
+
+NAVIGATION: Final = (
+    ("/", "Overview"),
+    ("/policies", "Policies"),
+    ("/violations", "Violations"),
+    ("/decisions", "Decisions"),
+    ("/rollouts", "Roll-outs"),
+    ("/playground", "Playground"),
+    ("/health", "Health"),
+)
+
+
+class Drawing:
+    """The templates, read once."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=visible,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters["tojson_text"] = _as_json
+        self._environment.globals.update(
+            link=link, bars=charts.bars, columns=charts.columns, version=__version__
+        )
+
+    def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
+        """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""
+        template = self._environment.get_template(f"{name}.html")
+        return template.render(doc=document, around=around, path=path, navigation=NAVIGATION)
+
+
+def _as_json(value: Any) -> str:
+    return encode(value, indent=True).decode("utf-8", "replace")

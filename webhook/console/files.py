@@ -1,0 +1,201 @@
+"""A picture of policies in files, made anew when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import timestamp
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.app.files import Watched, watch
+from webhook.console.picture import Picture, ShownPolicy, ShownViolation
+from webhook.console.review import review
+from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.constraint.review import AugmentedObject
+from webhook.policies.directory import PolicyDirectory
+from webhook.policies.extensions import Extensions
+from webhook.policies.manifests import (
+    UnreadableFile,
+    expand_lists,
+    find_files,
+    is_object,
+    read_file,
+)
+from webhook.policies.validation import is_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from webhook.console.picture import Shown, State
+    from webhook.constraint.client import Client
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.policies.manifests import Manifest, PolicyFault
+
+INTERVAL_SECONDS: Final = 5.0
+"""Between two looks where the system does not tell of changes."""
+
+VIOLATIONS_MAX: Final = 100_000
+_WHY_NONE: Final = "no manifests were given to be reviewed (--manifests)"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where files are: policies, and manifests that are reviewed by them."""
+
+    policies: tuple[Path, ...]
+    manifests: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.policies))
+
+
+class FilesSource:
+    """Follows files on a thread of its own; the picture is swapped on the loop."""
+
+    def __init__(self, place: Place, client: Client, shown: Shown, log: Logger) -> None:
+        self._place = place
+        self._client = client
+        self._shown = shown
+        self._log = log
+        self._directory = PolicyDirectory(client, place.policies)
+        self._extensions = Extensions()
+        self._stop = threading.Event()
+        self._snapshot: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot | None:
+        """The policies in force; None before they were read. Any thread may ask."""
+        return self._snapshot
+
+    async def run(self) -> None:
+        """Read, and follow until cancelled."""
+        loop = asyncio.get_running_loop()
+
+        def reload() -> bool:
+            try:
+                picture = self.read()
+            except Exception as error:  # noqa: BLE001  # the reload's boundary: what was shown stays
+                self._log.fault("bug while reading policies", error)
+                return False
+            loop.call_soon_threadsafe(self._shown.swap, picture)
+            return not picture.trouble
+
+        subject = Watched((*self._place.policies, *self._place.manifests), reload)
+        task = asyncio.to_thread(watch, [subject], self._stop, interval_seconds=INTERVAL_SECONDS)
+        try:
+            await task
+        finally:
+            self._stop.set()
+
+    def read(self) -> Picture:
+        """The picture of the files as they are now; for one thread."""
+        report = self._directory.load()
+        faults = [*report.faults, *self._extensions.load(report.configuration)]
+        snapshot = self._snapshot = self._client.snapshot
+        policies = [
+            _policy(item, category, faults)
+            for item in report.read
+            if (category := category_of(item.document)) is not None
+        ]
+        told = {fault for item in policies for fault in item.faults}
+        objects, trouble = _objects(self._place.manifests)
+        violations, more = _violations(snapshot, objects)
+        return Picture(
+            over="files",
+            place=str(self._place),
+            version=f"{snapshot.digest[:16]} (revision {snapshot.revision})",
+            taken=timestamp.now(),
+            policies=tuple(sorted(policies, key=lambda item: (item.category, *item.key))),
+            violations=tuple(violations) if self._place.manifests else None,
+            why_no_violations="" if self._place.manifests else _WHY_NONE,
+            reviewed=len(objects) if self._place.manifests else None,
+            trouble=(*trouble, *more),
+            faults=tuple(str(fault) for fault in faults if fault.message not in told),
+            by_key={item.key: item for item in policies},
+        )
+
+
+def _policy(manifest: Manifest, category: Any, faults: Sequence[PolicyFault]) -> ShownPolicy:
+    own = [
+        fault
+        for fault in faults
+        if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
+    ]
+    state: State = "active"
+    if own:
+        state = "degraded" if all(fault.stays for fault in own) else "error"
+    document = manifest.document
+    return ShownPolicy(
+        category,
+        gvk_of(document).kind,
+        name_of(document),
+        document,
+        state,
+        action=action_of(document) if category == "constraint" else "",
+        severity=severity_of(document),
+        faults=tuple(fault.message for fault in own),
+        place=f"{manifest.file}:{manifest.line}",
+    )
+
+
+def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
+    """The objects to review, and what cannot be read."""
+    objects: list[Manifest] = []
+    trouble: list[str] = []
+    for path in paths:
+        try:
+            files = find_files(path)
+        except OSError as error:
+            trouble.append(f"{path}: {error.strerror}")
+            continue
+        for file in files:
+            try:
+                found = list(expand_lists(read_file(file)))
+            except UnreadableFile as error:
+                trouble.append(str(error))
+            else:
+                objects += [
+                    item
+                    for item in found
+                    if is_object(item.document) and not is_policy(item.document)
+                ]
+    return objects, trouble
+
+
+def _violations(
+    snapshot: Snapshot, objects: Iterable[Manifest]
+) -> tuple[list[ShownViolation], list[str]]:
+    """What the objects violate, as `waddle test` finds it, and what could not be decided."""
+    found: list[ShownViolation] = []
+    trouble: list[str] = []
+    namespaces = dict(snapshot.namespaces)
+    listed = list(objects)
+    for item in listed:
+        if item.gvk.group_kind == ("", "Namespace"):
+            namespaces[name_of(item.document)] = item.document
+    for item in listed:
+        namespace = namespaces.get(namespace_of(item.document))
+        rows, faults = review(snapshot, AugmentedObject(item.document, namespace))
+        found += [
+            ShownViolation(
+                f"{row['kind']}/{row['name']}",
+                row["action"],
+                str(item.document.get("apiVersion", "")),
+                item.gvk.kind,
+                namespace_of(item.document),
+                name_of(item.document),
+                row["message"],
+                row["severity"],
+                f"{item.file}:{item.line}",
+            )
+            for row in rows
+        ]
+        trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
+        if len(found) >= VIOLATIONS_MAX:
+            trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
+            break
+    found.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
+    return found, trouble[:100]

@@ -1,0 +1,56 @@
+"""Who may ask at all: a page of a stranger's must not reach this console by a visitor's browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # with no-referrer a form of our own has no origin
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer. Nothing inline runs or styles, whatever a policy's text holds."""
+
+PROBES: Final = frozenset({"/healthz", "/readyz"})
+"""A kubelet names the Pod's address."""
+
+
+def refusal(
+    method: str, path: str, headers: Mapping[str, str], hosts: Collection[str]
+) -> tuple[int, str] | None:
+    """Why a request is refused, with its code; None where it is not.
+
+    A name that leads here but is none of ours may be an attacker's, whose page then would be of
+    the same origin (DNS rebinding). What changes nothing but costs something must come from here.
+    """
+    if path in PROBES:
+        return None
+    host = headers.get("host", "")
+    if host_name(host) not in hosts:
+        return 421, f"this console does not answer as {host_name(host)!r:.100}; see --allow-host"
+    if method == "POST":
+        origin = headers.get("origin")
+        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
+            origin is not None and urlsplit(origin).netloc != host
+        ):
+            return 403, "a form of another site's"
+    return None
+
+
+def host_name(host: str) -> str:
+    """A Host header without its port, in lower case."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()

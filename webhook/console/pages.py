@@ -1,0 +1,312 @@
+"""What each page says: a picture and a query become a JSON document, which a template then draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.revision import ROLLBACK
+from webhook.api.shapes import object_of
+from webhook.console import violations
+from webhook.console.picture import CATEGORIES, STATES
+from webhook.console.source_text import as_yaml, numbered, sources
+from webhook.console.violations import Search, groups, page_of
+from webhook.constraint.rollout import ABORT, PAUSE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.console.picture import Picture, ShownPolicy, ShownViolation
+
+Query = dict[str, str]
+Document = dict[str, Any]
+
+TOP: Final = 10
+POLICIES_PAGE: Final = 100
+OWN_VIOLATIONS: Final = 50
+"""Violations of a policy on its own page; a link leads to all of them."""
+
+_ORDER: Final = {state: number for number, state in enumerate(STATES)}
+
+
+class NotThere(Exception):
+    """Nothing of this name is known; the text says what was looked for."""
+
+
+def overview(picture: Picture, query: Query) -> Document:
+    """How it all is: replicas, policies by state, violations, what is wrong."""
+    del query
+    states = Counter(item.state for item in picture.policies)
+    found = picture.violations or ()
+    return {
+        "policies": {
+            "total": len(picture.policies),
+            "byState": {state: states[state] for state in STATES},
+            "byCategory": {
+                category: sum(item.category == category for item in picture.policies)
+                for category in CATEGORIES
+            },
+        },
+        "worst": [
+            summary(item)
+            for item in sorted(picture.policies, key=_gravity)[:TOP]
+            if item.state != "active"
+        ],
+        "replicas": _replicas(picture),
+        "violations": _violation_summary(picture, found),
+        "faults": list(picture.faults),
+    }
+
+
+def _replicas(picture: Picture) -> Document | None:
+    if picture.over == "files":
+        return None
+    return {
+        "total": len(picture.members),
+        "ready": sum(item.ready and not item.terminating for item in picture.members),
+        "terminating": sum(item.terminating for item in picture.members),
+    }
+
+
+def _violation_summary(picture: Picture, found: Sequence[ShownViolation]) -> Document | None:
+    if picture.violations is None:
+        return None
+    return {
+        "total": len(found),
+        "reviewed": picture.reviewed,
+        "byAction": dict(Counter(item.action for item in found).most_common()),
+        "byNamespace": groups(found, "namespace")[:TOP],
+        "byPolicy": groups(found, "policy")[:TOP],
+    }
+
+
+def _gravity(item: ShownPolicy) -> tuple[int, str, str, str]:
+    return _ORDER[item.state], item.category, item.kind, item.name
+
+
+def summary(item: ShownPolicy) -> Document:
+    """A policy as a row."""
+    return {
+        "category": item.category,
+        "kind": item.kind,
+        "name": item.name,
+        "state": item.state,
+        "action": item.action,
+        "severity": item.severity,
+        "stage": stage_of(item),
+        "generation": item.generation,
+        "enforcing": item.enforcing,
+        "counted": item.counted,
+        "place": item.place,
+        "faults": list(item.faults),
+    }
+
+
+def stage_of(item: ShownPolicy) -> str:
+    """Where a roll-out stands; empty where there is none."""
+    rollout = object_of(item.rollout)
+    state, action = rollout.get("state"), rollout.get("action")
+    return f"{action}: {state}" if isinstance(state, str) and isinstance(action, str) else ""
+
+
+def policies(picture: Picture, query: Query) -> Document:
+    """All policies, searched, a page at a time."""
+    text, category = query.get("q", "").casefold(), query.get("category", "")
+    state = query.get("state", "")
+    found = [
+        item
+        for item in picture.policies
+        if (not category or item.category == category)
+        and (not state or item.state == state)
+        and (not text or text in f"{item.kind}/{item.name}".casefold())
+    ]
+    found.sort(key=_gravity)
+    rows, position = page_of(found, _number(query), POLICIES_PAGE)
+    return {
+        "policies": [summary(item) for item in rows],
+        "position": position,
+        "query": {"q": query.get("q", ""), "category": category, "state": state},
+    }
+
+
+def policy(picture: Picture, query: Query) -> Document:
+    """One policy: source, parameters, match, violations, replicas, revisions. Raises NotThere."""
+    kind, name = query.get("kind", ""), query.get("name", "")
+    item = picture.policy(kind, name)
+    if item is None:
+        raise NotThere(f"{kind or 'policy'} {name}".strip())
+    spec = object_of(item.document.get("spec"))
+    own = [one for one in picture.violations or () if one.policy == f"{kind}/{name}"]
+    belonging = [
+        summary(one)
+        for one in picture.policies
+        if item.category == "template"
+        and one.category == "constraint"
+        and one.kind.lower() == item.name
+    ]
+    template = next(
+        (
+            one
+            for one in picture.policies
+            if item.category == "constraint"
+            and one.category == "template"
+            and one.name == item.kind.lower()
+        ),
+        None,
+    )
+    return {
+        "policy": summary(item),
+        "sources": sources(item.document, item.faults) if item.category == "template" else [],
+        "manifest": numbered(as_yaml(_shown_manifest(item.document)), {}),
+        "match": as_yaml(spec["match"]) if spec.get("match") else "",
+        "parameters": as_yaml(spec["parameters"]) if spec.get("parameters") else "",
+        "resourceVersion": item.resource_version,
+        "standings": [
+            {
+                "replica": one.replica,
+                "state": one.state,
+                "generation": one.generation,
+                "since": one.since,
+                "reason": one.reason,
+            }
+            for one in item.standings
+        ],
+        "template": summary(template) if template is not None else None,
+        "constraints": belonging,
+        "violations": None
+        if picture.violations is None
+        else {
+            "total": len(own),
+            "rows": [violations.row(one) for one in own[:OWN_VIOLATIONS]],
+        },
+        "rollout": item.rollout,
+        "revisions": [dict(one) for one in item.revisions],
+        "commands": commands(item) if picture.over == "cluster" else [],
+    }
+
+
+def _shown_manifest(document: Mapping[str, Any]) -> Document:
+    """The object without what the API server keeps for itself, and without its status."""
+    metadata = {
+        name: value
+        for name, value in object_of(document.get("metadata")).items()
+        if name != "managedFields"
+    }
+    return {
+        name: (metadata if name == "metadata" else value)
+        for name, value in document.items()
+        if name != "status"
+    }
+
+
+def commands(item: ShownPolicy) -> list[Document]:
+    """What would be typed to roll a policy back, to pause or to abort its roll-out."""
+    what = f"kubectl annotate {item.kind.lower()} {item.name}"
+    found = [
+        {
+            "what": f"roll back to generation {one.get('generation')}",
+            "command": f"{what} {ROLLBACK}={one.get('generation')} --overwrite",
+        }
+        for one in item.revisions
+        if one.get("generation") != item.generation
+    ]
+    if item.rollout is not None:
+        found += [
+            {
+                "what": "pause the roll-out",
+                "command": f"{what} {PAUSE}=true --overwrite",
+            },
+            {
+                "what": "abort the roll-out",
+                "command": f"{what} {ABORT}=true --overwrite",
+            },
+        ]
+    return found
+
+
+def violation_page(picture: Picture, query: Query) -> Document:
+    """Violations searched and grouped, a page at a time."""
+    search = Search.of(query)
+    group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
+    found = search.finds(picture.violations or ())
+    listed: Sequence[Any] = groups(found, group) if group else found
+    rows, position = page_of(listed, _number(query))
+    return {
+        "known": picture.violations is not None,
+        "why": picture.why_no_violations,
+        "rows": list(rows) if group else [violations.row(item) for item in rows],
+        "group": group,
+        "position": position,
+        "violations": len(found),
+        "query": {
+            name: query.get(name, "") for name in ("q", "policy", "namespace", "action", "kind")
+        },
+    }
+
+
+def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
+    """All that a search finds, for files of other formats."""
+    return Search.of(query).finds(picture.violations or ())
+
+
+def resource(picture: Picture, query: Query) -> Document:
+    """All results of one object."""
+    wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
+    found = [item for item in picture.violations or () if item.resource == wanted]
+    api_version, kind, namespace, name = wanted
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "namespace": namespace,
+        "name": name,
+        "rows": [violations.row(item) for item in found],
+        "known": picture.violations is not None,
+        "why": picture.why_no_violations,
+    }
+
+
+def rollouts(picture: Picture, query: Query) -> Document:
+    """Constraints that are rolled out in stages, each with the record of its steps."""
+    del query
+    return {
+        "over": picture.over,
+        "rollouts": [
+            {**summary(item), "rollout": dict(item.rollout)}
+            for item in picture.policies
+            if item.rollout is not None
+        ],
+    }
+
+
+def health(picture: Picture, query: Query) -> Document:
+    """Which replica is behind on what, and how well this console sees."""
+    del query
+    return {
+        "over": picture.over,
+        "replicas": [
+            {
+                "name": one.name,
+                "ready": one.ready,
+                "terminating": one.terminating,
+                "behind": [
+                    {
+                        "kind": item.kind,
+                        "name": item.name,
+                        "state": standing.state,
+                        "reason": standing.reason,
+                    }
+                    for item in picture.policies
+                    for standing in item.standings
+                    if standing.replica == one.name and standing.state != "enforced"
+                ][: violations.PAGE_ROWS],
+            }
+            for one in picture.members
+        ],
+        "kinds": [dict(one) for one in picture.kinds],
+        "faults": list(picture.faults),
+    }
+
+
+def _number(query: Query) -> int:
+    text = query.get("page", "1")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1

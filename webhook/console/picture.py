@@ -1,0 +1,150 @@
+"""What a console shows at one moment: values, made by a source and never changed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Category = Literal["template", "constraint", "mutator", "expansion"]
+State = Literal["active", "degraded", "error", "pending"]
+
+CATEGORIES: Final[tuple[Category, ...]] = ("template", "constraint", "mutator", "expansion")
+STATES: Final[tuple[State, ...]] = ("error", "degraded", "pending", "active")
+"""The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
+one; ``pending``: nobody has said anything of it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStanding:
+    """What one replica does about one policy."""
+
+    replica: str
+    state: str
+    generation: int | None
+    since: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPolicy:
+    """A template, constraint, mutator or ExpansionTemplate, and what is known of it.
+
+    ``action`` is what a constraint does where it is violated, as it is in force. ``faults`` are
+    texts for whoever wrote it. ``place`` is ``file:line``, empty for what a cluster holds.
+    ``revisions`` are earlier specs, the newest first, each with its ``generation``.
+    """
+
+    category: Category
+    kind: str
+    name: str
+    document: Mapping[str, Any] = field(repr=False)
+    state: State
+    action: str = ""
+    severity: str = ""
+    generation: int | None = None
+    resource_version: str = ""
+    faults: tuple[str, ...] = ()
+    place: str = ""
+    standings: tuple[ReplicaStanding, ...] = ()
+    enforcing: int = 0
+    counted: int = 0
+    rollout: Mapping[str, Any] | None = None
+    revisions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind and name: what no two policies share."""
+        return self.kind, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ShownViolation:
+    """What one constraint found in one object. ``place`` is ``file:line``, or empty."""
+
+    policy: str
+    """``Kind/name`` of the constraint."""
+    action: str
+    """``deny``, ``warn`` or ``dryrun``, several with commas; of a report its result."""
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    message: str
+    severity: str = ""
+    place: str = ""
+
+    @property
+    def resource(self) -> tuple[str, str, str, str]:
+        """What violates: API version, kind, namespace and name."""
+        return self.api_version, self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPod:
+    """A replica as a Pod."""
+
+    name: str
+    ready: bool
+    terminating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything that pages show.
+
+    ``version`` is what each page names: a digest of files, or resource versions. ``trouble`` says
+    why what is shown may be old or not all; ``violations`` is None where nothing was looked for,
+    and ``why_no_violations`` then says why.
+    """
+
+    over: str
+    """What it is of: ``files`` or ``cluster``."""
+    place: str
+    version: str
+    taken: str
+    """When, in RFC 3339."""
+    policies: tuple[ShownPolicy, ...] = ()
+    violations: tuple[ShownViolation, ...] | None = None
+    why_no_violations: str = ""
+    reviewed: int | None = None
+    members: tuple[ReplicaPod, ...] = ()
+    digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    trouble: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    """What is wrong with files as a whole, or with objects that are no policies."""
+    kinds: tuple[Mapping[str, Any], ...] = ()
+    """How each kind that is followed is doing."""
+    by_key: Mapping[tuple[str, str], ShownPolicy] = field(default_factory=dict, repr=False)
+
+    def policy(self, kind: str, name: str) -> ShownPolicy | None:
+        """A policy by kind and name."""
+        return self.by_key.get((kind, name))
+
+
+EMPTY: Final = Picture("", "", "", "", trouble=("nothing was read yet",))
+
+
+class Shown:
+    """The picture in force, swapped whole, and who waits for the next one. Used on one loop."""
+
+    def __init__(self) -> None:
+        self.picture = EMPTY
+        self.number = 0
+        self._changed = asyncio.Event()
+
+    def swap(self, picture: Picture) -> None:
+        """Show this from now on, and wake who waits."""
+        self.picture = picture
+        self.number += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def changed(self, seen: int) -> int:
+        """Return once another picture is shown than the one of this number; the new number."""
+        while self.number == seen:
+            await self._changed.wait()
+        return self.number

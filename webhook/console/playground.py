@@ -1,0 +1,200 @@
+"""What somebody typed, tried: reviews by the policies in force, and what is new in another process.
+
+Policies in force have been tried before, so that they review here, within a deadline. What is
+typed is compiled and evaluated in a process that the system ends beyond its bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import marshal
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.admission import InvalidReview, read_review
+from webhook.api.documents import InvalidDocument, read_documents
+from webhook.api.encoding import decode, encode
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
+from webhook.console.review import review
+from webhook.constraint import enforcement
+from webhook.constraint.errors import ReviewError
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.trials.job import LATE, NoWorkerError
+from webhook.trials.process import Worker
+from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.console.picture import Picture
+    from webhook.constraint.snapshot import Snapshot
+
+MODES: Final = ("review", "policy", "rego", "cel")
+TEXT_CHARACTERS_MAX: Final = 256 * 1024
+"""Of what is typed into one field. PyYAML reads some 100 KB a second."""
+
+CPU_SECONDS: Final = 10
+_OBJECTS_MAX: Final = 50
+_WAITING_MAX: Final = 4
+_PROGRAM: Final = "webhook.console.tried"
+
+
+class Busy(Exception):
+    """Others are trying something: ask again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was typed: ``policy`` has templates, Rego or an expression, by the ``mode``."""
+
+    mode: str = "review"
+    policy: str = ""
+    input: str = ""
+    query: str = ""
+
+    @classmethod
+    def of(cls, form: Mapping[str, str]) -> Attempt:
+        """What a form says; lines end as they do in files."""
+        said = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
+        return cls(**{**said, "mode": said["mode"] if said["mode"] in MODES else "review"})
+
+    @property
+    def too_long(self) -> bool:
+        """Whether a field is longer than any may be."""
+        fields = (self.policy, self.input, self.query)
+        return any(len(text) > TEXT_CHARACTERS_MAX for text in fields)
+
+
+class Playground:
+    """Tries one thing at a time; a few may wait."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+        self._worker = Worker(0, _PROGRAM)
+
+    async def attempt(
+        self, said: Attempt, snapshot: Snapshot | None, picture: Picture
+    ) -> dict[str, Any]:
+        """What came of it; an ``error`` where nothing could. Raises :class:`Busy`."""
+        if said.too_long:
+            return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
+        with self._place():
+            async with self._lock:
+                if said.mode == "review":
+                    return await asyncio.to_thread(reviewed, said.input, snapshot)
+                return await asyncio.to_thread(self._ask, said, picture)
+
+    def stop(self) -> None:
+        """End the process."""
+        self._worker.stop()
+
+    @contextlib.contextmanager
+    def _place(self) -> Any:
+        if self._waiting >= _WAITING_MAX:
+            raise Busy
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def _ask(self, said: Attempt, picture: Picture) -> dict[str, Any]:
+        job: dict[str, Any] = {
+            "mode": said.mode,
+            "policy": said.policy,
+            "input": said.input,
+            "query": said.query,
+            "cpuSeconds": CPU_SECONDS,
+            "memoryBytes": MEMORY_BYTES,
+            "patienceSeconds": PATIENCE_SECONDS,
+        }
+        if said.mode == "policy":
+            text = said.policy.lower()
+            job["inForce"] = encode(
+                [
+                    item.document
+                    for item in picture.policies
+                    if item.category == "template" and item.name in text
+                ]
+            )
+        try:
+            ended, written = self._worker.ask(job)
+        except NoWorkerError as error:
+            return {"error": f"nothing could be tried: {error}"}
+        if ended == 0:
+            outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            found: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
+            return found
+        return {"error": _ended(ended)}
+
+
+def _ended(how: int | str) -> str:
+    if how == -signal.SIGXCPU:
+        return f"it was ended: it takes more than {CPU_SECONDS} s of processor time"
+    if how == LATE:
+        return f"it was ended after {PATIENCE_SECONDS:.0f} s"
+    if how == -signal.SIGKILL:
+        return "it was ended, as for want of memory"
+    return f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
+
+
+def reviewed(text: str, snapshot: Snapshot | None) -> dict[str, Any]:
+    """The objects and AdmissionReviews of a text, by the policies in force, as at admission."""
+    if snapshot is None:
+        return {"error": "no policy is known here yet"}
+    try:
+        documents = [item.value for item in read_documents(text)]
+    except InvalidDocument as error:
+        return {"error": str(error)}
+    if not documents:
+        return {
+            "error": "there is nothing to review: an object as YAML or JSON, or an AdmissionReview"
+        }
+    return {
+        "reviews": [_reviewed(item, snapshot) for item in documents[:_OBJECTS_MAX]],
+        "notReviewed": max(0, len(documents) - _OBJECTS_MAX),
+        "constraints": len(snapshot.constraints),
+    }
+
+
+def _reviewed(document: Any, snapshot: Snapshot) -> dict[str, Any]:
+    try:
+        subject, obj = _subject(document, snapshot)
+        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK)
+    except (InvalidReview, ReviewError) as error:
+        return {"object": "", "error": str(error), "violations": [], "notDecided": []}
+    place = namespace_of(obj)
+    name = f"{place}/{name_of(obj)}" if place else name_of(obj)
+    denied = any("deny" in row["action"].split(",") for row in rows)
+    return {
+        "object": f"{gvk_of(obj).kind} {name}",
+        "error": "",
+        "allowed": not denied if not faults or denied else None,
+        "violations": rows,
+        "notDecided": faults,
+    }
+
+
+def _subject(
+    document: Any, snapshot: Snapshot
+) -> tuple[AugmentedObject | AugmentedReview, dict[str, Any]]:
+    """What is reviewed, and the object in it; raises InvalidReview."""
+    if not isinstance(document, dict):
+        raise InvalidReview("an object is expected")
+    if document.get("kind") == "AdmissionReview":
+        request = read_review(document)
+        namespace = _namespace(snapshot, request.namespace)
+        return AugmentedReview(request, namespace), request.object or request.old_object or {}
+    if not gvk_of(document).kind or not isinstance(document.get("apiVersion"), str):
+        raise InvalidReview("an object with apiVersion and kind is expected")
+    # As one that is about to be made.
+    namespace = _namespace(snapshot, namespace_of(document))
+    return AugmentedObject(document, namespace, "CREATE"), document
+
+
+def _namespace(snapshot: Snapshot, name: str) -> dict[str, Any] | None:
+    return object_of(snapshot.namespaces.get(name)) or None

@@ -1,0 +1,186 @@
+"""The process in which a console tries what somebody typed: ``python -m webhook.console.tried``.
+
+Each job has a process of its own with bounds of a processor and memory, as policies have that are
+about to be in force (:mod:`webhook.trials.worker`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.documents import InvalidDocument, read_documents
+from webhook.api.encoding import decode, encode
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.cel.errors import CompileError
+from webhook.cel.errors import EvaluationError as CelError
+from webhook.console.review import review
+from webhook.constraint import constraint
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.policies.expression import evaluate
+from webhook.policies.samples import samples
+from webhook.policies.validation import is_policy, validate
+from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.results import ResultQuery
+from webhook.rego.run.text import to_json
+from webhook.rego.syntax.parser import parse_module
+from webhook.trials.trial import written
+from webhook.trials.worker import serve
+
+if TYPE_CHECKING:
+    from webhook.trials.job import Job
+
+_SECONDS: Final = 2.0
+"""Of one evaluation."""
+
+_SOLUTIONS_MAX: Final = 100
+_REVIEWS_MAX: Final = 50
+_STEPS: Final = 200_000_000
+
+
+class _Unfit(Exception):
+    """What was typed cannot be used; the text says why."""
+
+
+def answer(job: Job) -> bytes:
+    """What comes of a job, an ``error`` or what it found: as JSON, in the outcome of a trial."""
+    try:
+        found = _ANSWERS[job["mode"]](job)
+    except _Unfit as error:
+        found = {"error": str(error)}
+    return written({"found": encode(found)})
+
+
+def _documents(text: str, what: str) -> list[Any]:
+    try:
+        return [item.value for item in read_documents(text)]
+    except InvalidDocument as error:
+        raise _Unfit(f"{what}: {error}") from None
+
+
+def _one(text: str, what: str) -> Any:
+    found = _documents(text, what) if text.strip() else []
+    if len(found) > 1:
+        raise _Unfit(f"{what}: one document is expected, not {len(found)}")
+    return found[0] if found else None
+
+
+def _policies(job: Job) -> dict[str, Any]:
+    """Templates and constraints tried on the objects given, and on samples where there are none."""
+    given = _documents(job["policy"], "policies")
+    policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
+    if not policies:
+        raise _Unfit("policies: there is no template and no constraint among them")
+    objects = [
+        item
+        for item in (*given, *_documents(job["input"], "objects"))
+        if isinstance(item, dict) and not is_policy(item)
+    ]
+    client = Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()])
+    kinds = {
+        gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
+    }
+    own = {name_of(item) for item in policies}
+    in_force = [
+        item
+        for item in decode(job["inForce"])
+        if name_of(item) in kinds and name_of(item) not in own
+    ]
+    problems = [one.document() for one in validate(client, [*in_force, *policies], _SECONDS)]
+    are_samples = not objects
+    if are_samples:
+        objects = _samples(client)
+    for item in objects:
+        try:
+            client.add_data(item)
+        except ConstraintFrameworkError:
+            continue
+    snapshot = client.snapshot
+    reviews = []
+    for item in objects[:_REVIEWS_MAX]:
+        subject = AugmentedObject(item, snapshot.namespaces.get(namespace_of(item)))
+        rows, faults = review(snapshot, subject, seconds=_SECONDS)
+        reviews.append({"object": _shown(item), "violations": rows, "notDecided": faults})
+    return {
+        "problems": problems,
+        "reviews": reviews,
+        "samples": are_samples,
+        "notReviewed": max(0, len(objects) - _REVIEWS_MAX),
+        "constraints": len(snapshot.constraints),
+    }
+
+
+def _samples(client: Client) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for item in client.snapshot.constraints:
+        spec = item.document.get("spec") or {}
+        for one in samples(spec.get("match")):
+            found.setdefault(_shown(one), one)
+    return list(found.values())
+
+
+def _shown(item: dict[str, Any]) -> str:
+    place = namespace_of(item)
+    name = f"{place}/{name_of(item)}" if place else name_of(item)
+    return f"{gvk_of(item).kind} {name}"
+
+
+def _rego(job: Job) -> dict[str, Any]:
+    """A query over one module, with an input."""
+    value = _one(job["input"], "input")
+    try:
+        modules = (
+            [parse_module(job["policy"], "policy.rego", "v1")] if job["policy"].strip() else []
+        )
+        program = compile_modules(modules)
+        query = ResultQuery(program, job["query"] or "data", version="v1")
+    except RegoErrors as error:
+        raise _Unfit(str(error)) from None
+    context = EvaluationContext(time.monotonic() + _SECONDS, _STEPS)
+    try:
+        answers = []
+        for solution in query(UNDEFINED if value is None else value, {}, context):
+            values = {one.text: to_json(one.value) for one in solution.expressions}
+            bound = {name: to_json(item) for name, item in solution.bindings.items()}
+            answers.append({"expressions": values, "bindings": bound})
+            if len(answers) >= _SOLUTIONS_MAX:
+                break
+    except EvaluationError as error:
+        raise _Unfit(str(error)) from None
+    return {"answers": answers}
+
+
+def _cel(job: Job) -> dict[str, Any]:
+    """An expression over an object."""
+    obj = _one(job["input"], "object")
+    if obj is not None and not isinstance(obj, dict):
+        raise _Unfit("object: an object is expected")
+    try:
+        return {"value": evaluate(job["policy"], obj=obj, seconds=_SECONDS)}
+    except CompileError as error:
+        raise _Unfit(str(error)) from None
+    except CelError as error:
+        raise _Unfit(error.text) from None
+
+
+_ANSWERS: Final = {"policy": _policies, "rego": _rego, "cel": _cel}
+
+
+def _prepared(job: Job) -> None:
+    """Nothing: all code that jobs need was read with this module."""
+    del job
+
+
+def main() -> None:
+    """Answer jobs until nobody is there to ask."""
+    serve(answer, _prepared)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""An expression in CEL over objects, with the variables of a review, as templates have them."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import TimeUpError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import Meter
+from webhook.cel.run.texts import shown
+from webhook.cel.run.values import NOTHING, Optional, from_key
+from webhook.constraint.drivers.cel_evaluation import Composed
+from webhook.constraint.drivers.cel_review import any_object, variables_of
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS_MAX: Final = 10.0
+"""An expression within Kubernetes' limits takes a second."""
+
+
+def evaluate(
+    expression: str,
+    *,
+    obj: Any = None,
+    old: Any = None,
+    namespace: Any = None,
+    params: Any = None,
+    seconds: float = SECONDS_MAX,
+) -> Any:
+    """The value of an expression, in JSON's terms.
+
+    An object alone is created, an old object alone is deleted, both are an update. Raises
+    :class:`~webhook.cel.errors.CompileError` and :class:`~webhook.cel.errors.EvaluationError`.
+    """
+    given = variables_of(_request(obj, old, namespace))
+    known = {ANY_OBJECT: any_object(given), PARAMS: params}
+    composed = Composed({}, given, {"spec": {"parameters": params}}, known)
+    environment = admission(dict.fromkeys((PARAMS, ANY_OBJECT), DYN), params=False)
+    compiled = compile_expression(expression, environment)
+    return _plain(compiled.evaluate(composed.env, Meter(look=_for(seconds))))
+
+
+def _for(seconds: float) -> Callable[[], None]:
+    deadline = time.monotonic() + seconds
+
+    def look() -> None:
+        if time.monotonic() > deadline:
+            raise TimeUpError(f"it takes longer than {seconds:g} s")
+
+    return look
+
+
+def _request(obj: Any, old: Any, namespace: Any) -> dict[str, Any]:
+    """The request of a review."""
+    operation = "UPDATE" if obj and old else "DELETE" if old else "CREATE"
+    about = obj or old or {}
+    metadata = about.get("metadata") or {}
+    group, _, version = str(about.get("apiVersion", "")).rpartition("/")
+    return {
+        "operation": operation,
+        "object": obj,
+        "oldObject": old,
+        "namespaceObject": namespace,
+        "name": metadata.get("name", ""),
+        "namespace": metadata.get("namespace", ""),
+        "kind": {"group": group, "version": version, "kind": about.get("kind", "")},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of CEL's in JSON; what JSON lacks as CEL shows it."""
+    if type(value) is Optional:
+        return None if value.value is NOTHING else _plain(value.value)
+    if type(value) is dict:
+        return {shown(from_key(key)): _plain(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_plain(item) for item in value]
+    if type(value) is bytes:
+        return base64.b64encode(value).decode()
+    if value is None or type(value) in {bool, str, int, float}:
+        return value
+    return int(value) if isinstance(value, int) else shown(value)
