@@ -63,6 +63,9 @@ class FileDocument:
 
     value: Any
     line: int
+    repeated: tuple[str, int] | None = None
+    """The first key that a mapping in it names again, and on which line. As for Kubernetes' own
+    tools the last value counts: where two files were joined without ``---``, the first is lost."""
 
 
 def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
@@ -102,7 +105,8 @@ def _documents(text: str, dialect: Dialect) -> Iterator[FileDocument]:
             if "&" in text:
                 _measure(value, line)
             if value is not None and value != {}:
-                yield FileDocument(value, line)
+                yield FileDocument(value, line, loader.repeated)
+            loader.repeated = None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}: " if mark else ""
@@ -203,6 +207,7 @@ class _Loader(_Base):  # type: ignore[misc]  # the C parser where PyYAML was bui
     booleans: dict[str, bool] = _BOOLEANS
     timestamps = False
     depth = 0
+    repeated: tuple[str, int] | None = None
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         # Called on the way into every node: the C parser itself recurses until it crashes.
@@ -226,10 +231,14 @@ class _Loader(_Base):  # type: ignore[misc]  # the C parser where PyYAML was bui
         return _scalar(node.value, self.booleans, timestamps=self.timestamps)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        own = node.value
         self.flatten_mapping(node)
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             name = _key(self.construct_object(key_node, deep=True), key_node)
+            # What a merge brought (another list then) may be said again.
+            if name in result and own is node.value and self.repeated is None:
+                self.repeated = name, key_node.start_mark.line + 1
             result[name] = self.construct_object(value_node, deep=deep)
         return result
 

@@ -100,6 +100,12 @@ def read_sources(paths: Sequence[Path], *, any_value: bool, standard_input: bool
         if not named and is_input(file, inputs):
             _add_once(sources.left_out, file)
         else:
+            if text.repeated is not None:
+                key, line = text.repeated
+                sources.warnings.append(
+                    f'{file}:{line}: "{key}" is said twice, and the last one counts: '
+                    "is there a --- missing?"
+                )
             _sort(sources, text, file, any_value=any_value)
     if not sources.manifests and not sources.documents and not sources.targets:
         raise CannotTest(*_about_files(sources), "no input data identified")

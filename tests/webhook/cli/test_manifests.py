@@ -459,3 +459,20 @@ def test_a_policy_that_asks_the_network_is_refused_where_no_host_is_named(tmp_pa
         run = waddle(command, "-f", path)
         assert run.returncode == 1
         assert "undefined function http.send" in run.stdout + run.stderr
+
+
+def test_what_was_joined_without_a_line_of_dashes_is_told(tmp_path):
+    """The last object alone is left, as for gator and kubectl: nothing said that one was lost."""
+    policies = manifest(tmp_path, template(), constraint(match=PODS))
+    joined = tmp_path / "joined.yaml"
+    joined.write_text(yaml.safe_dump(pod()) + yaml.safe_dump(pod(labels={"owner": "me"})))
+    merged = tmp_path / "merged.yaml"
+    merged.write_text("x: &x {kind: Pod}\n" + "metadata: {name: n}\n<<: *x\nkind: Thing\n")
+
+    for command in ("test", "check"):
+        run = waddle(command, "-f", policies, "-f", joined)
+        twice = [line for line in run.stderr.splitlines() if "said twice" in line]
+        place = f"{joined}:{len(yaml.safe_dump(pod()).splitlines()) + 1}"
+        lost = '"apiVersion" is said twice, and the last one counts: is there a --- missing?'
+        assert twice == [f"{place}: {lost}"]
+    assert "said twice" not in waddle("test", "-f", policies, "-f", merged).stderr
