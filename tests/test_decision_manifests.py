@@ -92,6 +92,16 @@ def test_a_sidecar_outlives_the_server(folder: str, of: str) -> None:
     assert sidecar["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+@pytest.mark.parametrize(
+    "path", sorted(MANIFESTS.glob("*/webhook.yaml")), ids=lambda p: p.parent.name
+)
+def test_no_missing_secret_of_the_decision_log_keeps_a_replica_from_starting(path: Path) -> None:
+    """A server without a certificate decides, and tries again until there is one."""
+    (document,) = documents(path)
+    for volume in document["spec"]["template"]["spec"]["volumes"]:
+        assert volume.get("secret", {"optional": True})["optional"] is True, volume["name"]
+
+
 def test_the_base_exports_nothing() -> None:
     """The decision log is off unless it is chosen."""
     for path in (ROOT / "manifests" / "base").glob("*.yaml"):

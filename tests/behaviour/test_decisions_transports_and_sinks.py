@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pytest
 
+from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, write_policies
 from tests.decisions.process import ROOT, Replica, Sidecar, run_replica
 from tests.decisions.receiver import Receiver
 from tests.patience import PATIENCE_SECONDS
@@ -174,6 +175,30 @@ def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
         replica.kill()
         assert sidecar.metric("received_total") == 0
     assert receiver.records == []
+
+
+def test_a_server_without_its_certificate_decides_and_is_heard_once_it_has_one(
+    tmp_path: Path, receiver: Receiver, authority: Path
+) -> None:
+    """As where the Secret is made after the replicas, or was deleted when they start again."""
+    policies = write_policies(tmp_path / "policies", REQUIRED_LABELS, constraint("owned", "owner"))
+    later = tmp_path / "certificates"
+    config = tmp_path / "decisions.yaml"
+    with grpc_sidecar(tmp_path, receiver, authority) as sidecar:
+        config.write_text(
+            json.dumps({"sidecarURL": sidecar.url, "tls": client_tls(later, "client")})
+        )
+        with Server(policies, f"--decision-log-config={config}") as server:
+            server.ready()
+            assert not server.admit(pod())["allowed"]
+            told = server.wait_for("decisions disconnected")
+            assert str(later / "ca.crt") in told["error"]
+            later.symlink_to(authority)
+            with receiver.changed:
+                assert receiver.changed.wait_for(
+                    lambda: any(record.get("verdict") == "deny" for record in receiver.records),
+                    PATIENCE_SECONDS,
+                )
 
 
 def conversation(

@@ -106,7 +106,7 @@
 - name: decisions-configuration
   configMap: {name: waddle-decisions}
 - name: exporter-client
-  secret: {secretName: {{ $decisions.exporter.clientSecret }}, defaultMode: 0440}
+  secret: {secretName: {{ $decisions.exporter.clientSecret }}, optional: true, defaultMode: 0440}
 {{- end }}
 {{- end }}
 
