@@ -265,7 +265,7 @@ def test_several_forms_at_once(tmp_path, command):
         assert refused.returncode == 64
         assert told in refused.stderr
     unwritten = run("json=none/x")
-    assert unwritten.returncode == 2
+    assert unwritten.returncode == 74
     assert "none/x: No such file or directory" in unwritten.stderr
 
 

@@ -55,7 +55,7 @@ def emit(output: Output, text: str) -> None:
 class CannotWrite(click.ClickException):
     """A file of a report that could not be written: whoever reads it would find none, or another."""
 
-    exit_code = exit_codes.UNKNOWN
+    exit_code = exit_codes.UNWRITTEN
 
 
 class OutputType(click.Choice[str]):
