@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.app.priority import stand_behind
+from webhook.constraint.errors import PassingFault
 from webhook.rego.write.generate import compile_parts
 from webhook.server import submission
+from webhook.server.submission import SubmissionFault
 from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
@@ -104,26 +106,27 @@ class CompileThread:
             max_workers=1, thread_name_prefix="compile", initializer=stand_behind
         )
 
-    def compile(self, document: Mapping[str, Any]) -> Future[str]:
-        """What is wrong with a template or constraint, tried on what is in force; or an empty text."""
+    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
+        """What is wrong with a template or constraint, tried on what is in force."""
         return self._executor.submit(self._check, document)
 
     def stop(self) -> None:
         """Compile nothing more; what is being compiled is not waited for."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _check(self, document: Mapping[str, Any]) -> str:
+    def _check(self, document: Mapping[str, Any]) -> SubmissionFault | None:
         try:
             return self._fault_of(document)
         except RecursionError:
-            return submission.TOO_DEEP
+            return SubmissionFault(submission.TOO_DEEP)
 
-    def _fault_of(self, document: Mapping[str, Any]) -> str:
+    def _fault_of(self, document: Mapping[str, Any]) -> SubmissionFault | None:
         subject = (gvk_of(document).kind, name_of(document))
         for problem in validate_tried(
             self._make_in_force(), [document], self._seconds, self._trials
         ):
             if problem.severity == "error":
                 own = (problem.kind, problem.name) == subject
-                return problem.message if own else str(problem)
-        return ""
+                message = problem.message if own else str(problem)
+                return SubmissionFault(message, is_passing=problem.code == PassingFault.CODE)
+        return None

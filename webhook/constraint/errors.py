@@ -6,7 +6,7 @@ concerned. The sentences in front are those of the constraint framework.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from webhook.constraint.causes import Stage
@@ -55,9 +55,10 @@ class PassingFault(InvalidTemplate):
     """
 
     stage: Stage = "environment"
+    CODE: Final = "environment"
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, "environment")
+        super().__init__(message, self.CODE)
 
 
 class OutOfMemory(PassingFault):

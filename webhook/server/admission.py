@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from webhook.mutation.snapshot import OnError
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations
+    from webhook.server.submission import SubmissionFault
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
@@ -71,7 +72,7 @@ class _Prepared:
     """What was found out before deciding; None where nothing was asked."""
 
     namespace: Future[NamespaceAnswer] | None = None
-    compiled: Future[str] | None = None
+    compiled: Future[SubmissionFault | None] | None = None
     reviewed: Future[Responses] | None = None
     revision: Revision | None = None
     """What it was reviewed by: another may be in force by now."""
@@ -237,7 +238,10 @@ class Admission:
             if not prepared.compiled.done():
                 message = "the template was not compiled in time"
                 return Unanswerable(504, "deadline", message), None
-            refusal = submission.check_compiled(prepared.compiled.result())
+            fault = prepared.compiled.result()
+            if fault is not None and fault.is_passing:
+                return Unanswerable(503, "environment", fault.message), None
+            refusal = submission.check_compiled(fault)
         if refusal is not None:
             return verdict.errored(request.uid, refusal.code, refusal.message), None
         status = "error"

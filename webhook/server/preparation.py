@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.constraint.implied import Reviewing
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.server.submission import SubmissionFault
     from webhook.serving.namespaces import NamespaceAnswer
 
 
@@ -33,8 +34,8 @@ class NamespaceReader(Protocol):
 class TemplateCompiler(Protocol):
     """Compiles templates that are being admitted."""
 
-    def compile(self, document: Mapping[str, Any]) -> Future[str]:
-        """What is wrong with a template's source, or an empty text; called by any thread."""
+    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
+        """What is wrong with a template's source, if anything is; called by any thread."""
 
 
 class SlowReviewer(Protocol):

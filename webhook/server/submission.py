@@ -37,6 +37,14 @@ GROUPS: Final = frozenset(
 """Gatekeeper's list; syncset and connection are not on it."""
 
 
+class SubmissionFault(NamedTuple):
+    """What came of compiling a policy that is being admitted."""
+
+    message: str
+    is_passing: bool = False
+    """Whether the machine kept it from being tried: nothing is known against its text."""
+
+
 TOO_DEEP: Final = "it is nested too deeply for a policy"
 
 
@@ -126,9 +134,9 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     return "" if document is None else checks.missing_engine(document)
 
 
-def check_compiled(fault: str) -> Inadmissible | None:
+def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:
     """Refuse a policy that does not compile, or did not end."""
-    return Inadmissible(422, fault) if fault else None
+    return None if fault is None else Inadmissible(422, fault.message)
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:

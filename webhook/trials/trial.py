@@ -112,7 +112,7 @@ def _tried(job: Job, drivers: list[Driver]) -> Outcome:
         problems = validate(client, decode(job["documents"]), job["seconds"])
     except RecursionError:
         return {}
-    beyond = [problem for problem in problems if problem.code == PassingFault("").code]
+    beyond = [problem for problem in problems if problem.code == PassingFault.CODE]
     return NO_MEMORY if beyond else {}
 
 

@@ -40,8 +40,9 @@ where the source is not large: such a trial may be beside another."""
 LARGE_BYTES: Final = 40_000
 """Documents from which on they are large: a template with a dozen constraints has some 10,000."""
 
-PATIENCE_SECONDS: Final = 60.0
-"""How long a trial may take on a busy machine, where five seconds of a processor are long in coming."""
+PATIENCE_SECONDS: Final = 240.0
+"""How long a trial may take on a busy machine, where five seconds of a processor are long in coming:
+it stands behind all others, and beside four that compute on its core it has a fortieth of that."""
 
 OUTCOMES_MAX: Final = 64
 """Outcomes remembered: that of an admission is asked for again by enforcement, and of a faulty

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, review, thing
+from webhook.app.compilation import CompileThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -16,9 +17,10 @@ from webhook.log import open_log
 from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.preparation import Preparations
+from webhook.server.preparation import Preparations, TemplateCompiler
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.serving.revision import Revision, Serving
+from webhook.trials.trials import Trials
 
 SELECTING = constraint("owned", "owner").replace(
     "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, "
@@ -37,9 +39,15 @@ class Namespaces:
         return self.asked.setdefault(name, Future())
 
 
-def endpoint(reader: Namespaces) -> ReviewEndpoint:
+def _client() -> Client:
+    return Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+
+
+def endpoint(
+    reader: Namespaces | None = None, templates: TemplateCompiler | None = None
+) -> ReviewEndpoint:
     """An endpoint with a policy for Pods in the Namespaces of a team; ``known`` is one."""
-    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client = _client()
     client.add_template(yaml.safe_load(REQUIRED_LABELS))
     client.add_constraint(yaml.safe_load(SELECTING))
     client.set_namespace("known", thing("Namespace", "known", labels={"team": "a"}))
@@ -47,9 +55,8 @@ def endpoint(reader: Namespaces) -> ReviewEndpoint:
     excluded = frozenset({"excluded"}).__contains__
     serving = Serving(Revision(client.snapshot, client, excluded))
     options = AdmissionOptions(own_users=frozenset({"self"}))
-    admission = Admission(
-        serving, options, registry, log, preparations=Preparations(namespaces=reader)
-    )
+    preparations = Preparations(namespaces=reader, templates=templates)
+    admission = Admission(serving, options, registry, log, preparations=preparations)
     return ReviewEndpoint(admission, registry, log, body_max=1_000_000)
 
 
@@ -58,7 +65,14 @@ async def ask(
 ) -> tuple[int, dict[str, Any]]:
     """The status and the answer to a Pod in a Namespace."""
     document = pod() | {"metadata": {"name": "web", "namespace": namespace}}
-    body = json.dumps(review(document, **request)).encode()
+    return await post(asked, review(document, **request), query)
+
+
+async def post(
+    asked: ReviewEndpoint, reviewed: dict[str, Any], query: bytes = b"timeout=30s"
+) -> tuple[int, dict[str, Any]]:
+    """The status and the answer to a review."""
+    body = json.dumps(reviewed).encode()
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -158,5 +172,21 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
             status, _ = await ask(asked, namespace, **request)
             assert status == 200
         assert reader.asked == {}
+
+    run(work())
+
+
+def test_a_template_that_the_machine_kept_from_being_tried_is_for_the_failure_policy() -> None:
+    """Nothing is known against it: neither is it refused, nor let in."""
+
+    async def work() -> None:
+        trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+        trials.stop()
+        templates = CompileThread(_client, trials, 1.0)
+        template = yaml.safe_load(REQUIRED_LABELS)
+        status, found = await post(endpoint(templates=templates), review(template))
+        assert status == 503
+        assert "policy could not be compiled here: this process ends" in found["message"]
+        templates.stop()
 
     run(work())
