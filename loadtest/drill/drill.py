@@ -55,12 +55,16 @@ def server(*flags: str, documents: tuple[str, ...] = ()) -> Iterator[Server]:
 
 
 @contextmanager
-def elsewhere(work: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Carry this out in a process of its own, to its end; behind the others, as from afar."""
+def elsewhere(work: Callable[..., None], *arguments: object) -> Iterator[Callable[[], None]]:
+    """Carry this out in a process of its own, to its end; behind the others, as from afar.
+
+    Gives what waits for that end. The process takes a while to begin, and to start it
+    holds up the threads of this one: who measures times begins within.
+    """
     process = multiprocessing.get_context("spawn").Process(target=_behind, args=(work, *arguments))
     process.start()
     try:
-        yield
+        yield process.join
     finally:
         process.join()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.app.compilation import CompileThread
 from webhook.app.isolation import OWN_NAMESPACES
+from webhook.app.priority import give_precedence
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
 from webhook.constraint.limits import Budget
@@ -16,6 +17,7 @@ from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
+from webhook.server.decoding import Decoding
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
@@ -123,7 +125,7 @@ class AdmissionPort:
             exemptions,
             registry,
             log,
-            body_max=settings.max_body_bytes,
+            decoding=Decoding(body_max=settings.max_body_bytes, begin=give_precedence),
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,

@@ -21,7 +21,7 @@ from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
 from webhook.app.files import Watched
 from webhook.app.isolation import isolation
-from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS
+from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
@@ -102,6 +102,7 @@ def serve(settings: ServeSettings) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     process = Process(settings, lines)
     garbage.running(GC_THRESHOLDS)
+    go_first()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(process.run())
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.fair_queue import FairQueue, Party
+from webhook.app.priority import give_precedence
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
@@ -93,6 +94,7 @@ class SlowReviews:
         return work.future
 
     def _run(self) -> None:
+        give_precedence()
         while True:
             with self._changed:
                 while (taken := self._queue.take()) is None and not self._stopping:

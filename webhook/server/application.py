@@ -9,7 +9,6 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
-from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 from webhook.server.validation import PATH
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.server.decoding import Decoding
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
     from webhook.server.validation import ValidationEndpoint
@@ -45,15 +45,16 @@ def make_application(
     registry: Registry,
     log: Logger,
     *,
-    body_max: int,
+    decoding: Decoding,
     mutate: Decide | None = None,
     validation: ValidationEndpoint | None = None,
     recorder: WholeRecorder | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
-    Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is given; ``recorder`` takes what is not
-    decided by policies, whose decisions ``admit`` records itself.
+    Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
+    given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
+    itself. ``decoding`` is stopped with the application.
     """
 
     def admit_label(
@@ -70,7 +71,6 @@ def make_application(
     others: dict[str, Endpoint] = {}
     if validation is not None:
         others[PATH] = validation
-    decoding = Decoding(body_max=body_max)
     decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
@@ -79,7 +79,6 @@ def make_application(
             decide,
             registry,
             log,
-            body_max=body_max,
             decoding=decoding,
             tell_unread=None if recorder is None else recorder.unread,
         )

@@ -22,6 +22,7 @@ from webhook.api.admission import (
 from webhook.api.footprint import footprint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
 LARGE_BYTES: Final = 64 * 1024
@@ -88,10 +89,19 @@ class Memory:
 class Decoding:
     """One thread that decodes large requests, one after the other."""
 
-    def __init__(self, *, body_max: int, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        body_max: int,
+        memory: Memory | None = None,
+        begin: Callable[[], None] | None = None,
+    ) -> None:
+        """``begin`` is called first by the thread."""
         self.memory = memory or Memory()
-        self._body_max = body_max
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decode")
+        self.body_max = body_max
+        self._executor = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="decode", initializer=begin
+        )
 
     def decode(self, body: bytes | bytearray, until: float) -> Future[Decoded]:
         """The request, by this moment on the monotonic clock."""
@@ -107,7 +117,7 @@ class Decoding:
         except NoRoomError as error:
             return Decoded(None, 0, error.with_traceback(None))
         try:
-            request = decode_review(body, max_bytes=self._body_max, in_pieces=True)
+            request = decode_review(body, max_bytes=self.body_max, in_pieces=True)
         except InvalidReview as error:
             memory.give(size)
             return Decoded(None, 0, error.with_traceback(None))

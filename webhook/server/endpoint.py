@@ -22,7 +22,7 @@ from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
 from webhook.metrics.admission import REFUSED, UNDECIDABLE
 from webhook.server import deadline, verdict
-from webhook.server.decoding import LARGE_BYTES, Decoding, NoRoomError
+from webhook.server.decoding import LARGE_BYTES, NoRoomError
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
 from webhook.server.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.server.decoding import Decoding
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
     from webhook.server.responder import Answer
@@ -79,11 +80,10 @@ class ReviewEndpoint:
         registry: Registry,
         log: Logger,
         *,
-        body_max: int,
-        decoding: Decoding | None = None,
+        decoding: Decoding,
         tell_unread: Callable[[str, str], None] | None = None,
     ) -> None:
-        """``decoding`` is for large requests, and may be shared by endpoints.
+        """``decoding`` is for large requests, knows the largest, and may be shared by endpoints.
 
         ``tell_unread`` takes the UID and the reason of what is refused unread.
         """
@@ -91,9 +91,8 @@ class ReviewEndpoint:
         self._decide = decide
         self._registry = registry
         self._log = log
-        self._body_max = body_max
-        self._decoding = decoding or Decoding(body_max=body_max)
-        self._memory = self._decoding.memory
+        self._decoding = decoding
+        self._memory = decoding.memory
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
         """Answer a request at once; None where something must be waited for.
@@ -175,7 +174,7 @@ class ReviewEndpoint:
                         return 200, JSON_ALONE, _EMPTY
                     if (refusal := self._refusal(scope, body)) is not None:
                         return self._refused(refusal)
-                    request = decode_review(body, max_bytes=self._body_max)
+                    request = decode_review(body, max_bytes=self._decoding.body_max)
                 api_version = request.api_version
                 outcome = self._decide(request, scope["query_string"], _received_at(scope))
             if isinstance(outcome, Pending):

@@ -80,10 +80,10 @@ def run() -> Iterator[Row]:
         with Bystander(running, USUAL_PER_SECOND) as quiet:
             time.sleep(SECONDS)
         with (
+            elsewhere(flood, running.ports["admission"]) as await_end,
             Bystander(running, USUAL_PER_SECOND) as beside,
-            elsewhere(flood, running.ports["admission"]),
         ):
-            pass  # Until the flood is over.
+            await_end()
         opened = sum(event.get("breaker") == "open" for event in running.events)
     ratio = beside.milliseconds(0.99) / quiet.milliseconds(0.99)
     yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")

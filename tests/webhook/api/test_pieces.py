@@ -20,6 +20,7 @@ SCALARS = (1, None, True, 'x,"]{}\\', 1.5, 10**25, "é", -0.0, "", 10**19)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces so small that every way of taking a document apart is gone."""
     monkeypatch.setattr(pieces, "PIECE_BYTES", 20)
+    monkeypatch.setattr(pieces, "_DESCENT_BYTES", 10)
     monkeypatch.setattr(pieces, "_PIECE_DEPTH", 3)
 
 
@@ -62,6 +63,41 @@ def test_what_is_decoded_by_the_piece_is_the_whole(seed: int) -> None:
         assert outcome(decode_in_pieces, changed) == outcome(decode_piece, changed), changed
 
 
+MEMBERS = (1, True, '"},', '"],{', '","', "a", {"a": 1}, {"a": "},"}, ["],"], [], {}, [[1], "b"])
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_wrong_guess_where_a_member_ends_changes_nothing(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        members = chance.choices(MEMBERS, k=chance.randrange(1, 4))
+        made = {"spec": {"items": chance.choices(members, k=30), "after": members}, "b": members}
+        raw = json.dumps(made, indent=chance.choice([None, 1])).encode()
+        assert decode_in_pieces(raw) == made
+        at = chance.randrange(len(raw))
+        broken = raw[:at] + chance.choice([b'"', b"]", b"}", b",", b""]) + raw[at + 1 :]
+        assert outcome(decode_in_pieces, broken) == outcome(decode_piece, broken), broken
+
+
+def test_a_long_list_is_decoded_without_looking_at_each_mark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each costs ten times what it takes to decode it, while other threads ask for the interpreter."""
+    taken: list[int] = []
+
+    def noted(raw: bytes) -> Any:
+        taken.append(len(raw))
+        return decode_piece(raw)
+
+    monkeypatch.setattr(pieces, "decode_piece", noted)
+    containers = [{"name": f"c{n}", "image": f"registry/image-{n}"} for n in range(20_000)]
+    raw = json.dumps({"spec": {"containers": containers}}).encode()
+    assert decode_in_pieces(raw) == {"spec": {"containers": containers}}
+    assert len(taken) < 2 * len(raw) / pieces.PIECE_BYTES
+    assert max(taken) < 2 * pieces.PIECE_BYTES
+
+
 @pytest.mark.parametrize("depth", [1_000, 1_025, 3_000, 10_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")])
 def test_a_document_as_deep_as_gos_decoder_goes_is_decoded_and_encoded(
@@ -95,6 +131,7 @@ def test_texts_longer_than_a_piece_are_decoded_as_the_whole_is(
 ) -> None:
     """In every place of a document, escaped in every way, cut everywhere."""
     monkeypatch.setattr(pieces, "PIECE_BYTES", 20)
+    monkeypatch.setattr(pieces, "_DESCENT_BYTES", 10)
     monkeypatch.setattr(long_texts, "LOOK_BYTES", 12 + seed)
     chance = random.Random(seed)
     for _ in range(100):

@@ -1,13 +1,22 @@
 """Threads that nobody waits for stand behind the others, and so do the processes they start."""
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from webhook.app.priority import BEHIND, stand_behind
+from webhook.app.priority import (
+    BEHIND,
+    PATIENT_NS,
+    PROMPT_NS,
+    give_precedence,
+    go_first,
+    stand_behind,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities here")
 
@@ -32,3 +41,23 @@ def test_a_thread_and_what_it_starts_stand_behind_the_others() -> None:
     thread.join()
     assert found == [min(own + BEHIND, 19)] * 2
     assert niceness() == own
+
+
+@pytest.mark.parametrize(
+    ("say", "expected"),
+    [(go_first, PROMPT_NS), (give_precedence, PATIENT_NS), (stand_behind, PATIENT_NS)],
+)
+def test_who_answers_wakes_at_once_and_who_computes_for_long_leaves_it_the_interpreter(
+    say: Callable[[], None], expected: int
+) -> None:
+    get_timer_slack = 30  # PR_GET_TIMERSLACK of linux/prctl.h
+    found = []
+
+    def run() -> None:
+        say()
+        found.append(ctypes.CDLL(None).prctl(get_timer_slack, 0, 0, 0, 0))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [expected]

@@ -18,6 +18,7 @@ from webhook.log import Log, Logger
 from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
 from webhook.server.connection import Connection
+from webhook.server.decoding import Decoding
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
@@ -83,7 +84,7 @@ def allow(request: AdmissionRequest, query: bytes, received_at: float) -> Admiss
 def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
     """The request passes uvicorn's server and our protocol class, which asks the endpoint."""
     application = make_application(
-        allow, Exemptions(), Registry(), lines.logger, body_max=1_000_000
+        allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
     )
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
@@ -101,7 +102,7 @@ def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
 def test_v1_admit_is_a_route_of_a_starlette_application(lines: Lines) -> None:
     """What must wait, and any other server, finds it there: the answers are the same."""
     application = make_application(
-        allow, Exemptions(), Registry(), lines.logger, body_max=1_000_000
+        allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
     )
     assert isinstance(application, Starlette)
     application.at_once = {}
@@ -125,7 +126,9 @@ def test_a_bug_in_deciding_is_answered_500_and_logged(lines: Lines) -> None:
         raise ZeroDivisionError("secret detail")
 
     registry = Registry()
-    application = make_application(fail, Exemptions(), registry, lines.logger, body_max=1000)
+    application = make_application(
+        fail, Exemptions(), registry, lines.logger, decoding=Decoding(body_max=1000)
+    )
     found = asyncio.run(exchange(application, lines, post("/v1/admit", REVIEW)))
     head, _, body = found[0].partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 500 ")

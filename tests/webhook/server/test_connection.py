@@ -13,6 +13,7 @@ from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
 from webhook.server.connection import Connection
+from webhook.server.decoding import Decoding
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.namespace_label import Exemptions
@@ -63,7 +64,9 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
     lines: list[bytes] = []
     log = Log(lines.append).logger("test")
     hub = Hub(LIMITS, Registry(), log)
-    application = make_application(allow, Exemptions(), Registry(), log, body_max=2048)
+    application = make_application(
+        allow, Exemptions(), Registry(), log, decoding=Decoding(body_max=2048)
+    )
     hub.at_once = application.at_once
 
     async def run() -> bytes:
@@ -180,7 +183,9 @@ def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_bet
     log = Log(lines.append).logger("test")
     size = 1024 * 1024
     hub = Hub(ConnectionLimits(body_bytes_max=2 * size), Registry(), log)
-    application = make_application(allow, Exemptions(), Registry(), log, body_max=2 * size)
+    application = make_application(
+        allow, Exemptions(), Registry(), log, decoding=Decoding(body_max=2 * size)
+    )
     hub.at_once = application.at_once
 
     def connect() -> tuple[Connection, PausedTransport]:

@@ -16,6 +16,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
+from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.preparation import Preparations, TemplateCompiler
 from webhook.serving.namespaces import NamespaceAnswer
@@ -57,7 +58,7 @@ def endpoint(
     options = AdmissionOptions(own_users=frozenset({"self"}))
     preparations = Preparations(namespaces=reader, templates=templates)
     admission = Admission(serving, options, registry, log, preparations=preparations)
-    return ReviewEndpoint(admission, registry, log, body_max=1_000_000)
+    return ReviewEndpoint(admission, registry, log, decoding=Decoding(body_max=1_000_000))
 
 
 async def ask(
