@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.cel_values import UnreadableError, read_type, read_value, same, text_of
+from tests.conformance.cel_values import (
+    UnreadableError,
+    opened,
+    read_type,
+    read_value,
+    same,
+    text_of,
+)
 from webhook.cel.check import types
 from webhook.cel.check.environment import Environment, Overload, functions
 from webhook.cel.check.types import Type
@@ -187,7 +194,8 @@ def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     if wanted.get("text") is not None:
         told = text_of(value)
         return None if told == wanted["text"] else f"{told} instead of {wanted['text']}"
-    if same(value, read_value(wanted["value"])):
+    told = read_value(wanted["value"])
+    if same(value, told) or same(opened(value), told):
         return None
     return f"{value!r} instead of {wanted['value']}"
 

@@ -109,9 +109,22 @@ def same(got: Any, wanted: Any) -> bool:
         )
     if type(got) is float:
         return got == wanted or (math.isnan(got) and math.isnan(wanted))
+    if type(got) is Opaque:
+        return (got.type_name, got.value) == (wanted.type_name, wanted.value)
     if type(got) is Optional:
         return same(got.value, wanted.value)
     return equal(got, wanted)
+
+
+def opened(value: Any) -> Any:
+    """A value as the oracle shows it: of optionals what they hold."""
+    if type(value) is Optional and value.value is not NOTHING:
+        return opened(value.value)
+    if type(value) is list:
+        return [opened(one) for one in value]
+    if type(value) is dict:
+        return {key: opened(one) for key, one in value.items()}
+    return value
 
 
 def text_of(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel import folds
 from webhook.cel.check import types
 from webhook.cel.errors import EvaluationError, LimitError
-from webhook.cel.library.all import invoke
+from webhook.cel.library.all import invoke, narrowed
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
@@ -132,16 +132,38 @@ class _Builder:
         known = self.checked.types.get(node.operand)
         if known is not None and known.name == VARIABLES:
             return _composited(operand, field, tests=node.tests)
+        stored = self.stored(node.operand)
         if node.tests:
-            return lambda env, meter: access.has_field(operand(env, meter), field)
+            return _presence(operand, field, stored)
         if node.optional:
-            return lambda env, meter: access.optional_item(operand(env, meter), field)
+            return _optional(operand, _constant(field), stored)
+        if stored is not None:
+            return _within(operand, _constant(field), stored)
 
         def selected(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1)
             return access.item(operand(env, meter), field)
 
         return selected
+
+    def stored(self, node: Expr) -> Run | None:
+        """Whether an optional that a path leads to was found there, and is no part of the way.
+
+        cel-go looks into an optional at the root of a path, and once it has met a question mark, but
+        not into one that it finds on its way (interpreter/attributes.go, refQualify).
+        """
+        root = stored_in(node)
+        if root is None:
+            return None
+        of = self.build(root)
+        return lambda env, meter: type(of(env, meter)) is not Optional
+
+    def branch(self, node: Expr) -> Run:
+        """One of a conditional."""
+        run = self.build(node)
+        if not may_nest(node, self.checked):
+            return run
+        return lambda env, meter: access.unnested(run(env, meter))
 
     # --- calls --------------------------------------------------------------------------------
 
@@ -150,7 +172,8 @@ class _Builder:
         if function in {"_&&_", "_||_"}:
             return _logic([self.build(arg) for arg in node.args], ends=function == "_||_")
         if function == "_?_:_":
-            return _conditional(*[self.build(arg) for arg in node.args])
+            test, *branches = node.args
+            return _conditional(self.build(test), *[self.branch(one) for one in branches])
         found = self.checked.functions.get(node)
         target = (
             []
@@ -161,6 +184,10 @@ class _Builder:
         if function in _UNARY:
             return _unary(_UNARY[function], args[0])
         if function in {"_[_]", "_[?_]"}:
+            stored = self.stored(node.args[0])
+            if stored is not None:
+                take = _optional if function == "_[?_]" else _within
+                return take(args[0], args[1], stored)
             return _index(_BINARY[function], args[0], args[1])
         if function in _BINARY:
             return _binary(_BINARY[function], args[0], args[1])
@@ -173,9 +200,14 @@ class _Builder:
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
                 return _sum(args[0], zero)
-        name = found or function
-        # What is a member of a range is a function of a text.
-        return _invocation(f".{name}" if name == "ip" and target else name, args)
+        return _invocation(self.called(node, found or function, member=bool(target)), args)
+
+    def called(self, node: Call, name: str, *, member: bool) -> str:
+        """The name in the library of what a call may run."""
+        if name == "ip" and member:
+            return ".ip"  # what is a member of a range is a function of a text
+        only = self.checked.overloads.get(node)
+        return name if only is None else narrowed(name, only.args)
 
     # --- literals -----------------------------------------------------------------------------
 
@@ -250,7 +282,7 @@ class _Builder:
     def opt_map(self, node: OptMap) -> Run:
         target = self.build(node.target)
         (slot,) = self.slot(node.name)
-        body = self.build(node.body)
+        body = self.branch(node.body) if node.flat else self.build(node.body)
         self.scopes.pop()
         flat = node.flat
 
@@ -263,7 +295,7 @@ class _Builder:
                 return NONE
             env[slot] = value.value
             found = body(env, meter)
-            return found if flat else Optional(found)
+            return found if flat else access.unnested(Optional(found))
 
         return mapped
 
@@ -283,6 +315,76 @@ class _Builder:
             return invoke(meter, "@sortByAssociatedKeys", items, keys)
 
         return ordered
+
+
+def stored_in(node: Expr) -> Expr | None:
+    """The root of a path without question marks; None for what is no path, or has some."""
+    of: Expr = node
+    while True:
+        match of:
+            case Select(tests=False, optional=False):
+                of = of.operand
+            case Call(function="_[_]"):
+                of = of.args[0]
+            case Select(optional=True) | Call(function="_[?_]"):
+                return None
+            case _:
+                return None if of is node else of
+
+
+def may_nest(node: Expr, checked: Checked) -> bool:
+    """Whether a branch of a conditional may be an optional in an optional that was computed."""
+    if isinstance(node, Name | Select | Constant) or (
+        isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
+    ):
+        return False
+    of = checked.types[node]
+    if of.name == "optional_type":
+        return of.parts[0].name in {"optional_type", "dyn", "any"} or of.parts[0].free
+    return of.is_wild or of.free
+
+
+def _presence(operand: Run, field: str, stored: Run | None) -> Run:
+    """``has(operand.field)``."""
+
+    def presence(env: dict[Any, Value], meter: Meter) -> Value:
+        value = operand(env, meter)
+        if stored is not None and type(value) is Optional and stored(env, meter):
+            return False
+        return access.has_field(value, field)
+
+    return presence
+
+
+def _within(operand: Run, key: Run, stored: Run) -> Run:
+    """``operand[key]`` on a path that goes on."""
+
+    def within(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)
+        if type(value) is Optional:
+            if stored(env, meter):
+                return access.closed_item(key(env, meter))
+            if value.value is NOTHING:
+                return NONE  # and nobody asks for the key
+        return access.item(value, key(env, meter))
+
+    return within
+
+
+def _optional(operand: Run, key: Run, stored: Run | None) -> Run:
+    """``operand[?key]``."""
+
+    def optional(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)
+        if type(value) is Optional and (
+            value.value is NOTHING or (stored is not None and stored(env, meter))
+        ):
+            return NONE
+        return access.optional_item(value, key(env, meter))
+
+    return optional
 
 
 def _constant(value: Value) -> Run:

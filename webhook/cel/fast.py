@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
-from webhook.cel.exact import VARIABLES
-from webhook.cel.library.all import invoke
+from webhook.cel.exact import VARIABLES, may_nest, stored_in
+from webhook.cel.library.all import invoke, narrowed
 from webhook.cel.library.regex import compiled
 from webhook.cel.run import access, arithmetic, equality, paced
 from webhook.cel.syntax.ast import (
@@ -30,6 +30,7 @@ from webhook.rego.write.expression import Binds, Expression, Kind
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
+    from webhook.cel.check.environment import Overload
     from webhook.cel.folds import Run
     from webhook.cel.syntax.ast import Expr
 
@@ -45,6 +46,9 @@ NAMESPACE: Final[dict[str, Any]] = {
     "condition": access.condition,
     "item": access.item,
     "optional_item": access.optional_item,
+    "unnested": access.unnested,
+    "plain_item": paced.plain_item,
+    "plain_optional_item": paced.plain_optional_item,
     "is_not": arithmetic.is_not,
     "negate": arithmetic.negate,
     "subtract": arithmetic.subtract,
@@ -77,6 +81,9 @@ _OPERATORS: Final = {
     "_>_": "greater",
     "_>=_": "greater_or_equal",
 }
+_JSON: Final = frozenset({".object", ".oldObject", ".params", ".request", ".namespaceObject"})
+"""Variables that are decoded JSON all through."""
+
 _ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 _KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
 
@@ -108,6 +115,11 @@ def fast_form(checked: Checked) -> Run | None:
     exec(code, namespace)  # noqa: S102  # of generated names and repr() alone
     run: Run = namespace["f"]
     return run
+
+
+def _within_path(function: str, operand: Expr) -> str:
+    """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
+    return function if stored_in(operand) is None else f"plain_{function}"
 
 
 def _cost(node: Expr) -> int:
@@ -242,7 +254,7 @@ class _Writer:
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
         if node.optional:
-            return source.call("optional_item", operand, field)
+            return source.call(_within_path("optional_item", node.operand), operand, field)
         return source.item(operand, field.source)
 
     def map_of(self, node: MapOf) -> Expression:
@@ -299,15 +311,22 @@ class _Writer:
         local = self.new()
         self.line(f"if {test.source}:")
         self.indent += 1
-        then = self.value(node.args[1])
+        then = self.branch(node.args[1])
         self.assign(local, then)
         self.indent -= 1
         self.line("else:")
         self.indent += 1
-        other = self.value(node.args[2])
+        other = self.branch(node.args[2])
         self.assign(local, other)
         self.indent -= 1
         return local.of_kind(then.kind) if then.kind is other.kind else local
+
+    def branch(self, node: Expr) -> Expression:
+        """One of a conditional."""
+        value = self.value(node)
+        if may_nest(node, self.checked):
+            return source.call("unnested", value)
+        return value
 
     # --- calls --------------------------------------------------------------------------------
 
@@ -337,12 +356,16 @@ class _Writer:
             return source.call("added", "M", *args, kind=kind)
         if function in _ORDERS and {one.kind for one in args} == {Kind.INT}:
             return source.compare(args[0], function.strip("_"), args[1])
+        if function in {"_[_]", "_[?_]"}:
+            return source.call(_within_path(_OPERATORS[function], nodes[0]), *args)
         if function in _OPERATORS:
             kind = Kind.BOOL if function in _ORDERS else Kind.ANY
             return source.call(_OPERATORS[function], *args, kind=kind)
-        return self.library(found or function, args, nodes)
+        return self.library(found or function, args, nodes, self.checked.overloads.get(node))
 
-    def library(self, name: str, args: list[Expression], nodes: list[Expr]) -> Expression:
+    def library(
+        self, name: str, args: list[Expression], nodes: list[Expr], only: Overload | None
+    ) -> Expression:
         if name == "size":
             return source.call("len", args[0], kind=Kind.INT)
         if name == "dyn":
@@ -360,7 +383,8 @@ class _Writer:
             raise _UnwrittenError
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
-        return source.call("invoke", "M", source.scalar(name), *args, kind=kind)
+        called = name if only is None else narrowed(name, only.args)
+        return source.call("invoke", "M", source.scalar(called), *args, kind=kind)
 
     def equality(self, node: Call, *, negated: bool) -> Expression:
         left, right = self.operands(node.args)
@@ -370,12 +394,25 @@ class _Writer:
         known = (
             right.is_known and not left.is_known and type(right.value) in {str, bool, type(None)}
         )
+        if known and right.kind is Kind.BOOL and not self.is_json(node):
+            known = False
         if known or (left.kind is Kind.STRING and right.kind is Kind.STRING):
             return source.compare(left, operator[negated], right)
         if left.kind is Kind.INT and right.kind is Kind.INT:
             return source.compare(left, ("==", "!=")[negated], right)
         found = source.call("equals", "M", left, right, kind=Kind.BOOL)
         return source.negation(found) if negated else found
+
+    def is_json(self, node: Call) -> bool:
+        """Whether what is compared with a constant is never a value of a library's."""
+        of = next((one for one in node.args if not isinstance(one, Constant)), node)
+        if self.checked.types[of].name == "bool":
+            return True
+        if not isinstance(of, Select):
+            return False
+        while isinstance(of, Select) and of not in self.checked.names:
+            of = of.operand
+        return self.checked.names.get(of) in _JSON
 
     def membership(self, node: Call) -> Expression:
         within = node.args[1]

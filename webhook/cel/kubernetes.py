@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check.environment import Environment
-from webhook.cel.check.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
+from webhook.cel.check.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+)
 from webhook.cel.exact import VARIABLES
 
 if TYPE_CHECKING:
@@ -77,6 +91,24 @@ _MESSAGES: Final[dict[str, dict[str, Type]]] = {
 }
 
 
+_PLAIN: Final = frozenset(
+    {Type("any"), BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, UINT}
+)
+
+
+def as_declared(found: Type) -> Type:
+    """The type that a composed variable of a type is declared with.
+
+    Those of libraries, and optional ones, are declared as dyn: what is done with them is told when it
+    is evaluated (k8s.io/apiserver, admission/plugin/cel/composition.go).
+    """
+    if found in _PLAIN:
+        return found
+    if found.name in {"list", "map"}:
+        return Type(found.name, tuple(as_declared(part) for part in found.parts))
+    return DYN
+
+
 def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
     """The environment of an expression, with the composed variables that it may read.
 
@@ -91,7 +123,8 @@ def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
     }
     if params:
         declared["params"] = DYN
-    return Environment(declared, {**_MESSAGES, VARIABLES: dict(variables)})
+    composed = {name: as_declared(of) for name, of in variables.items()}
+    return Environment(declared, {**_MESSAGES, VARIABLES: composed})
 
 
 def match_conditions(*, params: bool = True) -> Environment:

@@ -1,5 +1,6 @@
-"""Ask both about random expressions for a while: ``python -m tests.differential.cel``.
+"""Ask both about random expressions, and about pairs of forms in places, for a while.
 
+``python -m tests.differential.cel``: three quarters of the time for the former.
 Differences are printed with what shows them, the smallest of each kind; 1 if there is any.
 """
 
@@ -12,7 +13,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import TypeVar
 
+from tests.differential.cel import composition
 from tests.differential.cel.agreement import Question, compare, shown
 from tests.differential.cel.grammar import Grammar
 from tests.differential.cel.oracle import CelOracle
@@ -30,7 +33,10 @@ def questions(seed: int, *, strange: float = 0.06) -> Iterator[Question]:
         yield Question(grammar.expression(chance.choice((1, 2, 2, 3, 3, 4))))
 
 
-def until(asked: Iterator[Question], seconds: float) -> Iterator[Question]:
+_Asked = TypeVar("_Asked")
+
+
+def until(asked: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
     """Those that are asked for so long."""
     deadline = time.monotonic() + seconds
     return itertools.takewhile(lambda _: time.monotonic() < deadline, asked)
@@ -55,9 +61,14 @@ def main(arguments: list[str]) -> int:
         if kinds[kind] <= EACH:
             found.append((len(question.expression), f"{question.expression}\n    {shown(told)}"))
 
+    def told_of_pair(told: str, why: str) -> None:
+        report(Question(told), why)
+
     with CelOracle(build("cel-oracle")) as oracle:
-        asked = until(questions(seed, strange=options.strange), options.seconds)
+        asked = until(questions(seed, strange=options.strange), options.seconds * 0.75)
         compare(oracle, asked, report, counted)
+        pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)
+        composition.compare(oracle, pairs, told_of_pair, counted)
     for _, told in sorted(found):
         print(f"==== {told}")
     for what, count in counted.most_common():

@@ -119,3 +119,58 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
     with pytest.raises(EvaluationError) as told:
         evaluate(source, {"object": document})
     assert told.value.text == error
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        # An operand that is no optional stays what it is, and no other form is run for it.
+        ("int(object.s.orValue(1u))", "no such overload: int(string)"),
+        ("(object.strs + [1]).min()", "no such overload: min(list)"),
+        ("(0.0 / 0.0) > object.s", "NaN values cannot be ordered"),
+        ("timestamp(0).getHours(object.path)", "time: invalid location name"),
+        ("object.percent.format([])", "index 0 out of range"),
+        # An optional in an optional is opened by the conditional that gives it.
+        ("optional.of(1).optMap(v, optional.none()).value()", None),
+        ("[optional.of(1).optMap(v, optional.of(v)).value()][0]", 1),
+        ("(true ? optional.of(optional.none()) : optional.none()).value()", None),
+        # One on the way of a path has no fields.
+        ("[optional.of({'x': 1})][0].?x.orValue(2)", 2),
+        ("has({'o': optional.of({'x': 1})}.o.x)", False),
+        ("{'o': optional.of({'x': 1})}.o.x", "no such key: x"),
+        ("[optional.of({'x': 1})].map(o, o.x)[0].orValue(2)", 1),
+        # What a library gives is equal to its own alone; within lists an error is no difference.
+        ("dyn(quantity('1')) == dyn(1)", "no such overload"),
+        ("dyn(quantity('1')) == 'a'", "no such overload"),
+        ("dyn(quantity('1')) == true", "no such overload"),
+        ("dyn(quantity('1')) != dyn(1)", True),
+        ("dyn(quantity('1')) == null", False),
+        ("dyn([quantity('1')]) == dyn([1])", True),
+        ("dyn(quantity('1')) in [dyn(1)]", False),
+        ("quantity('2') == quantity('1').add(1)", "no such overload"),
+        ("quantity('1').add(1) == quantity('2')", True),
+    ],
+)
+def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(source, found):
+    document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%"}
+    try:
+        told = evaluate(source, {"object": document})
+    except EvaluationError as error:
+        told = error.text
+    assert told == found
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("quantity('1').x", "unexpected failed resolution of 'kubernetes.Quantity'"),
+        ("{}.sortBy(v, v)", "sortBy can only be applied to a list, identifier"),
+        ("'%v'.format([])", "index 0 out of range"),
+        ("'%'.format([])", "unexpected end of string"),
+        ("[type(1)].exists(t, t == int)", "reference to undefined type: t"),
+        ("optional.of(type(1)).optMap(t, 1)", "reference to undefined type: t"),
+    ],
+)
+def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told):
+    with pytest.raises(CompileError, match=told):
+        compile_expression(source, ENVIRONMENT)

@@ -58,6 +58,7 @@ class Checked:
     types: dict[Expr, Type] = field(repr=False)
     names: dict[Expr, str] = field(repr=False)
     functions: dict[Call, str] = field(repr=False)
+    overloads: dict[Call, Overload] = field(repr=False)
 
     @property
     def type(self) -> Type:
@@ -70,7 +71,9 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
     found = {node: checker.mapping.resolved(of, closed=True) for node, of in checker.types.items()}
-    return Checked(parsed, found, checker.names, checker.functions), checker.problems
+    return Checked(
+        parsed, found, checker.names, checker.functions, checker.overloads
+    ), checker.problems
 
 
 class _Checker:
@@ -82,6 +85,7 @@ class _Checker:
         self.types: dict[Expr, Type] = {}
         self.names: dict[Expr, str] = {}
         self.functions: dict[Call, str] = {}
+        self.overloads: dict[Call, Overload] = {}
         self.problems: list[Problem] = []
 
     def report(self, at: int, message: str) -> Type:
@@ -160,6 +164,8 @@ class _Checker:
         else:
             if of.free:
                 self.mapping.fits(DYN, of)
+            elif of.name.startswith("kubernetes."):  # an object type, which no provider knows
+                self.report(node.at, f"unexpected failed resolution of '{of}'")
             elif not of.is_wild:
                 self.report(node.at, f"type '{of}' does not support field selection")
             found = DYN
@@ -176,18 +182,18 @@ class _Checker:
             for candidate in self.environment.candidates(node.function):
                 if candidate in table:
                     self.functions[node] = candidate
-                    return self.resolve(node.at, candidate, args, member=False)
+                    return self.resolve(node.at, candidate, args, member=False, call=node)
             return self.undeclared(node.at, node.function)
         prefix = qualified(node.target)
         if prefix is not None:
             for candidate in self.environment.candidates(f"{prefix}.{node.function}"):
                 if candidate in table:
                     self.functions[node] = candidate
-                    return self.resolve(node.at, candidate, args, member=False)
+                    return self.resolve(node.at, candidate, args, member=False, call=node)
         target = self.check(node.target)
         if node.function not in table:
             return self.undeclared(node.at, node.function)
-        return self.resolve(node.at, node.function, [target, *args], member=True)
+        return self.resolve(node.at, node.function, [target, *args], member=True, call=node)
 
     def logic(self, node: Call, args: list[Type]) -> Type:
         found = BOOL
@@ -199,19 +205,27 @@ class _Checker:
     def mismatch(self, at: int, expected: Type, found: Type) -> Type:
         return self.report(at, f"expected type '{expected}' but found '{found}'")
 
-    def resolve(self, at: int, function: str, args: list[Type], *, member: bool) -> Type:
+    def resolve(
+        self, at: int, function: str, args: list[Type], *, member: bool, call: Call | None = None
+    ) -> Type:
         """The type of a call: of its first overload that fits, or dyn where several differ."""
         found: Type | None = None
+        fitting = 0
         for overload in self.environment.functions[function]:
             if overload.member is not member or len(overload.args) != len(args):
                 continue
             params, result = self.fresh(overload)
             if self.mapping.all_fit(args, params):
                 result = self.mapping.resolved(result)
+                fitting += 1
+                if call is not None:
+                    self.overloads[call] = overload
                 if found is None:
                     found = result
                 elif not found.is_dyn and found != result:
                     found = DYN
+        if call is not None and fitting > 1:
+            del self.overloads[call]
         if found is not None:
             return found
         closed = [self.mapping.resolved(arg, closed=True) for arg in args]

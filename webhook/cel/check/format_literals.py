@@ -39,9 +39,7 @@ def problem_of_format(node: Call, types: dict[Expr, Type]) -> tuple[int, str] | 
         return None
     used = 0
     try:
-        for letter, _ in clauses_of(template.value):
-            if used >= len(args.items):
-                return node.at, f"index {used} out of range"
+        for letter, _ in clauses_of(template.value, len(args.items), early=True):
             bad = _refused(args.items[used], letter.lower(), types)
             if bad is not None:
                 refusal = REFUSALS[letter.lower()].format(types[bad].name)

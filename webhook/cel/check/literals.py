@@ -12,7 +12,7 @@ from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING
-from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, children
+from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Name, OptMap, children
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
@@ -156,10 +156,24 @@ def _is_constant(node: Expr) -> bool:
     return False
 
 
+def _is_lost(node: Name | OptMap, checked: Checked) -> bool:
+    """Whether it is a variable that holds a type: cel-go takes its name for that of a type.
+
+    That of optMap is read even where its body does not.
+    """
+    if isinstance(node, OptMap):
+        held = checked.types[node.target].parts
+        return bool(held) and held[0].name == "type"
+    of = checked.types.get(node)
+    return of is not None and of.name == "type" and checked.names.get(node, ":")[0] != ":"
+
+
 def fault_of_constants(checked: Checked) -> str | None:
     """Why a conversion of a constant, or a constant pattern, has no value."""
     # As cel-go plans it: operands before what they are operands of, from left to right.
     for node, _ in reversed(list(_walk(checked.parsed.root))):
+        if isinstance(node, Name | OptMap) and _is_lost(node, checked):
+            return f"reference to undefined type: {node.name}"
         if not isinstance(node, Call) or not node.args:
             continue
         try:

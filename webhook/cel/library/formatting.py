@@ -184,15 +184,23 @@ _CLAUSES: Final[dict[str, Callable[[int], Callable[[Value], str]]]] = {
 _PRECISION: Final = "could not parse formatting clause: error while parsing precision: "
 
 
-def clauses_of(template: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def clauses_of(
+    template: str, given: int, *, early: bool = False
+) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """The letter of each clause, where it begins and ends, and its precision.
 
-    Raises :class:`~webhook.cel.errors.EvaluationError` for what is none. ``%%`` is left out.
+    Raises :class:`~webhook.cel.errors.EvaluationError` for what is none, and where more than are
+    ``given`` are asked for: before it is read, but for ``%`` at the end of a constant (``early``).
+    ``%%`` is left out.
     """
+    used = 0
     for match in _CLAUSE.finditer(template):
         if match[1]:
             continue
         letter, precision = match[3], match[2]
+        if used >= given and not (early and match[0] == "%"):
+            raise EvaluationError(f"index {used} out of range")
+        used += 1
         if precision == "":
             text = "could not find end of precision specifier"
             if letter:
@@ -219,11 +227,10 @@ def format_(meter: Meter, template: str, args: list[Value]) -> str:
     parts: list[str] = []
     at = 0
     meter.charge(len(template) // 10)
-    for used, (letter, (start, end, precision)) in enumerate(clauses_of(template)):
+    clauses = clauses_of(template, len(args))
+    for used, (letter, (start, end, precision)) in enumerate(clauses):
         parts.append(template[at:start].replace("%%", "%"))
         at = end
-        if used >= len(args):
-            raise EvaluationError(f"index {used} out of range")
         try:
             parts.append(meter.made(_CLAUSES[letter](precision)(args[used])))
         except _FormatError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
-from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, equal
+from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, is_equal
 from webhook.cel.run.values import NONE, Duration, Optional, Uint
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
 def index_of(meter: Meter, items: list[Value], item: Value) -> int:
     """Where an item is found first; -1 where it is not."""
     meter.charge(len(items))
-    return next((at for at, one in enumerate(items) if equal(one, item)), -1)
+    return next((at for at, one in enumerate(items) if is_equal(one, item)), -1)
 
 
 @form("lastIndexOf", list, None, charges=True)
 def last_index_of(meter: Meter, items: list[Value], item: Value) -> int:
     """Where an item is found last."""
     meter.charge(len(items))
-    return next((at for at in range(len(items) - 1, -1, -1) if equal(items[at], item)), -1)
+    return next((at for at in range(len(items) - 1, -1, -1) if is_equal(items[at], item)), -1)
 
 
 @form("first", list)
@@ -157,7 +157,7 @@ def distinct(meter: Meter, items: list[Value]) -> list[Value]:
     found: list[Value] = []
     for item in items:
         meter.charge(len(found) + 1)
-        if not any(equal(item, one) for one in found):
+        if not any(is_equal(item, one) for one in found):
             found.append(item)
     return found
 
@@ -196,7 +196,7 @@ def _by_key(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
 
 
 def _has_all(items: list[Value], wanted: list[Value]) -> bool:
-    return all(any(equal(one, item) for item in items) for one in wanted)
+    return all(any(is_equal(one, item) for item in items) for one in wanted)
 
 
 @form("sets.contains", list, list, charges=True)
@@ -217,4 +217,4 @@ def sets_equivalent(meter: Meter, one: list[Value], other: list[Value]) -> bool:
 def sets_intersects(meter: Meter, one: list[Value], other: list[Value]) -> bool:
     """Whether two lists have an item in common."""
     meter.charge(len(one) * len(other))
-    return any(equal(a, b) for a in one for b in other)
+    return any(is_equal(a, b) for a in one for b in other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
@@ -28,10 +28,14 @@ def of(value: Value) -> Optional:
 @form("optional.ofNonZeroValue", None)
 def of_non_zero(value: Value) -> Optional:
     """A value, unless it is its type's zero."""
-    if value is None or value in (Duration(0), Timestamp(TIME_MIN)):
+    if value is None or (type(value) in _TIMES and value in _ZEROS):
         return NONE
     sized = isinstance(value, (bool, int, float, str, bytes, list, dict))
     return NONE if sized and not value else Optional(value)
+
+
+_TIMES: Final = frozenset({Duration, Timestamp})
+_ZEROS: Final = (Duration(0), Timestamp(TIME_MIN))
 
 
 @form("hasValue", Optional)

@@ -193,10 +193,14 @@ def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
     added = Amount(Fraction(other), "decimal") if isinstance(other, int) else other.value
     form_ = one.form if one.value else added.form  # of nothing the form is the other's
     if not added.value:
-        return quantity(Amount(one.value, form_, one.scale, one.is_large))
+        return _detached(Amount(one.value, form_, one.scale, one.is_large))
     is_large = one.is_large or added.is_large
     scale = min(one.scale, added.scale) if one.value else added.scale
-    return quantity(Amount(one.value + sign * added.value, form_, scale, is_large))
+    return _detached(Amount(one.value + sign * added.value, form_, scale, is_large))
+
+
+def _detached(amount: Amount) -> Opaque:
+    return Opaque(NAME, amount, shown(amount), detached=True)
 
 
 @form("add", NAME, NAME)

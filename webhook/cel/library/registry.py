@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from webhook.cel.errors import EvaluationError
-from webhook.cel.run.values import Opaque, type_name
+from webhook.cel.run.values import TYPES, Opaque, Optional, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from webhook.cel.check.types import Type
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
 
-Operand: TypeAlias = "type | str | None"
-"""A type of Python's, the name of an opaque type, or None for any value."""
+Operand: TypeAlias = "type | str | tuple[Operand] | None"
+"""A type of Python's, the name of an opaque type, or None for any value.
+
+One in a tuple is that of the first item of a list.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,16 @@ class Form:
     def takes(self, args: tuple[Value, ...]) -> bool:
         """Whether operands have its types."""
         for operand, arg in zip(self.operands, args, strict=True):
-            if operand is None or type(arg) is operand:
-                continue
-            if type(arg) is Opaque and arg.type_name == operand:
-                continue
-            return False
+            if operand is not None and type(arg) is not operand and not _is_of(arg, operand):
+                return False
         return True
+
+
+def _is_of(arg: Value, operand: Operand) -> bool:
+    if type(operand) is tuple:  # of a list its first item alone is looked at, as in cel-go
+        part = operand[0]
+        return type(arg) is list and (not arg or type(arg[0]) is part or _is_of(arg[0], part))
+    return type(arg) is operand or (type(arg) is Opaque and arg.type_name == operand)
 
 
 _FORMS: Final[dict[tuple[str, int], list[Form]]] = {}
@@ -80,7 +88,52 @@ def invoke(meter: Meter, name: str, *args: Value) -> Value:
     for one in _FORMS.get((name, len(args)), ()):
         if one.takes(args):
             return one.run(meter, *args) if one.charges else one.run(*args)
-    raise _no_overload(name, args)
+    raise _no_overload(name.partition(_NARROWED)[0], args)
+
+
+_NARROWED: Final = "#"
+"""Behind the name of a function, before the types of the only form that a call may have."""
+
+_BY_NAME: Final[dict[str, Operand]] = {
+    name: of for of, name in TYPES.items() if of not in {dict, Optional}
+}
+
+
+def _operand(of: Type) -> Operand:
+    """What an overload's operand must be when it is run."""
+    if of.name == "list":
+        part = _operand(of.parts[0])
+        return list if part is None else (part,)
+    return _BY_NAME.get(of.name) or (of.name if "." in of.name else None)
+
+
+def narrowed(name: str, operands: Sequence[Type]) -> str:
+    """A name for the form of a function that a checker found to be the only one.
+
+    It is run for no other types, even where the checker took a value for what it is not.
+    """
+    wanted = tuple(map(_operand, operands))
+    key = f"{name}{_NARROWED}{','.join(map(repr, wanted))}"
+    if name in _WHOLE or (key, len(wanted)) in _FORMS:
+        return name if name in _WHOLE else key
+    found = []
+    for one in _FORMS.get((name, len(wanted)), ()):
+        pairs = list(zip(one.operands, wanted, strict=True))
+        if all(_compatible(has, wants) for has, wants in pairs):
+            types = tuple([has if wants is None else wants for has, wants in pairs])
+            found.append(Form(types, one.run, one.charges))
+    _FORMS[key, len(wanted)] = found
+    return key
+
+
+def _compatible(has: Operand, wants: Operand) -> bool:
+    if type(wants) is tuple:
+        return has is list or has is None
+    return has is None or wants is None or has == wants
+
+
+_WHOLE: Final = frozenset({"dyn", "flatten", "size", "type"})
+"""Functions that are one for all types, or that look at theirs themselves."""
 
 
 def is_function(name: str, operands: int) -> bool:

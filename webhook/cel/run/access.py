@@ -106,9 +106,29 @@ def found_item(of: Value, key: Value) -> Value:
         at = _position(key)
         return of[at] if 0 <= at < len(of) else NOTHING
     if type(of) is Optional:
-        return NOTHING if of.value is NOTHING else found_item(of.value, key)
+        # A path is opened once: an optional in an optional has no items.
+        return NOTHING if type(of.value) is Optional else found_item_of(of.value, key)
     checked_key(key)
     return NOTHING
+
+
+def found_item_of(value: Value, key: Value) -> Value:
+    """The same of what an optional holds."""
+    return NOTHING if value is NOTHING else found_item(value, key)
+
+
+def closed_item(key: Value) -> Value:
+    """``of[key]`` of an optional that was found on the way, which has none."""
+    checked_key(key)
+    raise _missing(key)
+
+
+def unnested(value: Value) -> Value:
+    """What a conditional makes of an optional in an optional (cel-go opens it to look into it)."""
+    if type(value) is Optional and type(value.value) is Optional:
+        inner = value.value.value
+        return Optional(None if inner is NOTHING else inner)
+    return value
 
 
 def optional_item(of: Value, key: Value) -> Optional:

@@ -8,6 +8,7 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.run.values import (
     INT_MAX,
     INT_MIN,
+    NOTHING,
     UINT_MAX,
     Duration,
     Opaque,
@@ -28,17 +29,38 @@ _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Whether two values are equal; those of different types are not, but for numbers."""
+    """Whether two values are equal; those of different types are not, but for numbers.
+
+    Raises for a value of a library beside one of another type.
+    """
     of_a, of_b = type(a), type(b)
     if of_a is not of_b:
+        if of_a is Opaque and b is not None and b is not NOTHING:
+            raise EvaluationError(NO_OVERLOAD)
         return of_a in _NUMBERS and of_b in _NUMBERS and _order(a, b) == 0
     if of_a is list:
-        return len(a) == len(b) and all(map(equal, a, b))
+        return len(a) == len(b) and all(map(_not_different, a, b))
     if of_a is dict:
-        return len(a) == len(b) and all(key in b and equal(a[key], b[key]) for key in a)
+        return len(a) == len(b) and all(key in b and _not_different(a[key], b[key]) for key in a)
     if of_a is Optional:
         return equal(a.value, b.value)
     return bool(a == b)
+
+
+def _not_different(a: Value, b: Value) -> bool:
+    """Of items within others: an error is no difference to cel-go."""
+    try:
+        return equal(a, b)
+    except EvaluationError:
+        return True
+
+
+def is_equal(a: Value, b: Value) -> bool:
+    """Of items that are looked for: and it is no equality."""
+    try:
+        return equal(a, b)
+    except EvaluationError:
+        return False
 
 
 def _order(a: Value, b: Value) -> int | None:
@@ -71,6 +93,8 @@ def compared(function: str, a: Value, b: Value) -> int:
     of_a, of_b = type(a), type(b)
     if of_a not in ORDERED:
         raise no_overload(function, a)
+    if of_a is float and a != a:  # noqa: PLR0124  # said before the other operand's type is seen
+        raise EvaluationError("NaN values cannot be ordered")
     if of_a is not of_b and not (of_a in _NUMBERS and of_b in _NUMBERS):
         raise EvaluationError(NO_OVERLOAD)
     if of_a not in _NUMBERS:
@@ -103,13 +127,13 @@ def greater_or_equal(a: Value, b: Value) -> bool:
 
 def not_equal(a: Value, b: Value) -> bool:
     """``a != b``."""
-    return not equal(a, b)
+    return not is_equal(a, b)
 
 
 def is_in(item: Value, of: Value) -> bool:
     """``item in of``."""
     if type(of) is list:
-        return any(equal(item, one) for one in of)
+        return any(is_equal(item, one) for one in of)
     if type(of) is dict:
         return type(item) in KEYS and key_of(item) in of
     raise EvaluationError(NO_OVERLOAD)

@@ -22,6 +22,20 @@ AT_ONCE: Final = 500
 _SIZED: Final = frozenset({str, bytes, list, dict})
 
 
+def plain_item(of: Value, key: Value) -> Value:
+    """``of[key]`` of what is no optional."""
+    if type(of) is Optional:
+        raise EvaluationError("an optional within a path")
+    return access.item(of, key)
+
+
+def plain_optional_item(of: Value, key: Value) -> Optional:
+    """``of[?key]`` of what is no optional."""
+    if type(of) is Optional:
+        raise EvaluationError("an optional within a path")
+    return access.optional_item(of, key)
+
+
 def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
     """What a macro of one variable goes through, each turn at a cost."""
     found = of if type(of) is list else [from_key(key) for key in access.items_of(of)]

@@ -43,6 +43,8 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
         return _numeric_offset(zone)
     if zone in {"", "UTC", "Local"}:
         return 0
+    if zone[0] in "/\\" or ".." in zone:
+        raise EvaluationError("time: invalid location name")
     try:
         found = ZoneInfo(zone)
     except (ValueError, OSError, KeyError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from webhook.cel.errors import EvaluationError
+
 Value: TypeAlias = Any
 """Any value of CEL's."""
 
@@ -80,17 +82,20 @@ NONE: Final = Optional()
 class Opaque:
     """A value of a library: its type's name, and what makes equal ones equal.
 
-    ``shown`` is its text where it has one.
+    ``shown`` is its text where it has one. ``detached`` is one that no equality knows on its right:
+    Kubernetes' sums and differences of quantities are pointers there.
     """
 
     type_name: str
     value: Any
     shown: str = ""
+    detached: bool = False
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Opaque):
-            return NotImplemented
-        return self.type_name == other.type_name and bool(self.value == other.value)
+        """Raises where CEL has no equality: who asks in Python's way asks again in CEL's."""
+        if not isinstance(other, Opaque) or self.type_name != other.type_name or other.detached:
+            raise EvaluationError("no such overload")
+        return bool(self.value == other.value)
 
     def __hash__(self) -> int:
         return hash((self.type_name, self.value))
@@ -114,7 +119,7 @@ def from_key(key: Value) -> Value:
     return key.value if type(key) is BoolKey else key
 
 
-_TYPES: Final[dict[type, str]] = {
+TYPES: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
     Uint: "uint",
@@ -129,10 +134,11 @@ _TYPES: Final[dict[type, str]] = {
     TypeValue: "type",
     Optional: "optional_type",
 }
+"""The names of the types of values that have one of their own."""
 
 
 def type_name(value: Value) -> str:
     """The name of a value's type."""
     if type(value) is Opaque:
         return value.type_name
-    return _TYPES[type(value)]
+    return TYPES[type(value)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.syntax.ast import Constant, Fold, Name, OptMap, Select, SortBy
+from webhook.cel.syntax.ast import Constant, Fold, MapOf, Message, Name, OptMap, Select, SortBy
 
 if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Call, Expr, FoldKind
@@ -90,7 +90,7 @@ def _two(one: Expr, other: Expr) -> tuple[str, str]:
 
 
 def _sort_by(call: Call, target: Expr) -> Expr:
-    if isinstance(target, Constant):
+    if isinstance(target, Constant | MapOf | Message):
         raise MacroError(
             target.at,
             "sortBy can only be applied to a list, identifier, comprehension, call or select "

@@ -1,0 +1,65 @@
+"""A bounded part of all compositions of CEL's forms, and that a difference would be found."""
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differential.cel import composition
+from tests.differential.cel.composition import FORMS, Asked, compare, compositions
+from tests.differential.cel.oracle import CelOracle
+from tests.programs import Programs
+
+# The same questions in every run, so that a failure is a change's; `make fuzz-cel` asks others.
+SEED = 20261122
+PAIRS = 2500
+"""As many as take about 20 s of CPU."""
+
+
+@pytest.fixture(scope="module")
+def oracle(program: Programs) -> Iterator[CelOracle]:
+    """Kubernetes' CEL."""
+    with CelOracle(program("cel-oracle")) as running:
+        yield running
+
+
+def differences(oracle: CelOracle, asked: Iterator[Asked]) -> tuple[list[str], Counter[str]]:
+    """What differs, and what was asked."""
+    found: list[str] = []
+    counted: Counter[str] = Counter()
+    compare(oracle, asked, lambda one, why: found.append(f"{one}: {why}"), counted)
+    return found, counted
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_pairs_of_forms_in_every_place_give_what_kubernetes_gives(oracle: CelOracle) -> None:
+    asked = itertools.islice(compositions(random.Random(SEED)), PAIRS)
+    found, counted = differences(oracle, asked)
+    assert found == []
+    assert counted["value"] > 0.2 * PAIRS
+    assert counted["error"] > 0.2 * PAIRS
+    assert counted["refused"] < 0.2 * PAIRS
+
+
+def test_each_form_is_accepted_somewhere_and_has_a_value() -> None:
+    chance = random.Random(1)
+    for form in FORMS:
+        tried = (composition.operands(chance, form) for _ in range(400))
+        assert any(composition.has_value(composition.written(form, names)) for names in tried), form
+
+
+def test_an_answer_of_another_value_is_a_difference(
+    oracle: CelOracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = composition.answers_there
+
+    def wrong(oracle: CelOracle, asked: list[Asked]) -> list[str]:
+        return [answer.replace("is 3", "is 4") for answer in real(oracle, asked)]
+
+    monkeypatch.setattr(composition, "answers_there", wrong)
+    found, counted = differences(oracle, iter([Asked("object.i + 2"), Asked("object.i + 3")]))
+    assert counted.total() == 2
+    assert found == ["object.i + 2: 'is 3' instead of 'is 4'"]
