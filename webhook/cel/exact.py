@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel import folds
 from webhook.cel.check import types
 from webhook.cel.errors import EvaluationError, LimitError
-from webhook.cel.library.all import invoke, narrowed
+from webhook.cel.library.all import invoke
+from webhook.cel.narrowing import called
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
@@ -206,8 +207,7 @@ class _Builder:
         """The name in the library of what a call may run."""
         if name == "ip" and member:
             return ".ip"  # what is a member of a range is a function of a text
-        only = self.checked.overloads.get(node)
-        return name if only is None else narrowed(name, only.args)
+        return called(name, node, self.checked)
 
     # --- literals -----------------------------------------------------------------------------
 

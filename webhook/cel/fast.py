@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
 from webhook.cel.exact import VARIABLES, may_nest, stored_in
-from webhook.cel.library.all import invoke, narrowed
+from webhook.cel.library.all import invoke
 from webhook.cel.library.regex import compiled
+from webhook.cel.narrowing import called
 from webhook.cel.run import access, arithmetic, equality, paced
 from webhook.cel.syntax.ast import (
     Call,
@@ -30,7 +31,6 @@ from webhook.rego.write.expression import Binds, Expression, Kind
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
-    from webhook.cel.check.environment import Overload
     from webhook.cel.folds import Run
     from webhook.cel.syntax.ast import Expr
 
@@ -361,10 +361,10 @@ class _Writer:
         if function in _OPERATORS:
             kind = Kind.BOOL if function in _ORDERS else Kind.ANY
             return source.call(_OPERATORS[function], *args, kind=kind)
-        return self.library(found or function, args, nodes, self.checked.overloads.get(node))
+        return self.library(node, found or function, args, nodes)
 
     def library(
-        self, name: str, args: list[Expression], nodes: list[Expr], only: Overload | None
+        self, node: Call, name: str, args: list[Expression], nodes: list[Expr]
     ) -> Expression:
         if name == "size":
             return source.call("len", args[0], kind=Kind.INT)
@@ -383,8 +383,8 @@ class _Writer:
             raise _UnwrittenError
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
-        called = name if only is None else narrowed(name, only.args)
-        return source.call("invoke", "M", source.scalar(called), *args, kind=kind)
+        form = called(name, node, self.checked)
+        return source.call("invoke", "M", source.scalar(form), *args, kind=kind)
 
     def equality(self, node: Call, *, negated: bool) -> Expression:
         left, right = self.operands(node.args)
@@ -405,7 +405,7 @@ class _Writer:
 
     def is_json(self, node: Call) -> bool:
         """Whether what is compared with a constant is never a value of a library's."""
-        of = next((one for one in node.args if not isinstance(one, Constant)), node)
+        of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
         if self.checked.types[of].name == "bool":
             return True
         if not isinstance(of, Select):
@@ -439,8 +439,8 @@ class _Writer:
         if node.second is not None:
             second = scope[node.second] = self.new()
             targets += f", {second.source}"
-        called = "items" if node.second is None else "pairs"
-        self.line(f"for {targets} in {called}(M, {range_.source}, {cost}):")
+        goes = "items" if node.second is None else "pairs"
+        self.line(f"for {targets} in {goes}(M, {range_.source}, {cost}):")
         self.scopes.append(scope)
         self.loops += 1
         self.indent += 1

@@ -147,8 +147,7 @@ def _composed(chance: random.Random, first: str, second: str) -> Asked:
         one, two = (written(form, operands(chance, form)) for form in (first, second))
     variables = (("x", one), ("y", two)) if "variables" in place else ()
     for of in ("({})", "dyn({})")[chance.random() < 0.3 :]:
-        parts = {"X": of.format(one), "Y": of.format(two)}
-        text = re.sub(r"\b[XY]\b", lambda at, parts=parts: parts[at[0]], place)
+        text = _substituted(place, {"X": of.format(one), "Y": of.format(two)})
         asked = Asked(text, variables)
         if is_accepted(asked) or chance.random() < 0.1:
             break
@@ -156,7 +155,11 @@ def _composed(chance: random.Random, first: str, second: str) -> Asked:
 
 
 def written(form: str, names: dict[str, str]) -> str:
-    return re.sub(r"\b[AB]\b", lambda at: names[at[0]], form)
+    return _substituted(form, names)
+
+
+def _substituted(text: str, names: dict[str, str]) -> str:
+    return re.sub(r"\b[ABXY]\b", lambda at: names[at[0]], text)
 
 
 def operands(chance: random.Random, form: str) -> dict[str, str]:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from webhook.cel.errors import EvaluationError
-from webhook.cel.run.values import TYPES, Opaque, Optional, type_name
+from webhook.cel.run.values import Opaque, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from webhook.cel.check.types import Type
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
 
@@ -94,25 +93,12 @@ def invoke(meter: Meter, name: str, *args: Value) -> Value:
 _NARROWED: Final = "#"
 """Behind the name of a function, before the types of the only form that a call may have."""
 
-_BY_NAME: Final[dict[str, Operand]] = {
-    name: of for of, name in TYPES.items() if of not in {dict, Optional}
-}
 
-
-def _operand(of: Type) -> Operand:
-    """What an overload's operand must be when it is run."""
-    if of.name == "list":
-        part = _operand(of.parts[0])
-        return list if part is None else (part,)
-    return _BY_NAME.get(of.name) or (of.name if "." in of.name else None)
-
-
-def narrowed(name: str, operands: Sequence[Type]) -> str:
+def narrowed(name: str, wanted: tuple[Operand, ...]) -> str:
     """A name for the form of a function that a checker found to be the only one.
 
     It is run for no other types, even where the checker took a value for what it is not.
     """
-    wanted = tuple(map(_operand, operands))
     key = f"{name}{_NARROWED}{','.join(map(repr, wanted))}"
     if name in _WHOLE or (key, len(wanted)) in _FORMS:
         return name if name in _WHOLE else key
