@@ -147,18 +147,15 @@ def _composed(chance: random.Random, first: str, second: str) -> Asked:
         one, two = (written(form, operands(chance, form)) for form in (first, second))
     variables = (("x", one), ("y", two)) if "variables" in place else ()
     for of in ("({})", "dyn({})")[chance.random() < 0.3 :]:
-        text = _substituted(place, {"X": of.format(one), "Y": of.format(two)})
+        text = written(place, {"X": of.format(one), "Y": of.format(two)})
         asked = Asked(text, variables)
         if is_accepted(asked) or chance.random() < 0.1:
             break
     return asked
 
 
-def written(form: str, names: dict[str, str]) -> str:
-    return _substituted(form, names)
-
-
-def _substituted(text: str, names: dict[str, str]) -> str:
+def written(text: str, names: dict[str, str]) -> str:
+    """A form or a place with what stands for its names."""
     return re.sub(r"\b[ABXY]\b", lambda at: names[at[0]], text)
 
 
