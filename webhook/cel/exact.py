@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel import folds
+from webhook.cel import folds, paths
 from webhook.cel.check import types
 from webhook.cel.errors import EvaluationError, LimitError
 from webhook.cel.library.all import invoke
@@ -135,11 +135,11 @@ class _Builder:
             return _composited(operand, field, tests=node.tests)
         stored = self.stored(node.operand)
         if node.tests:
-            return _presence(operand, field, stored)
+            return paths.presence(operand, field, stored)
         if node.optional:
-            return _optional(operand, _constant(field), stored)
+            return paths.optional(operand, _constant(field), stored)
         if stored is not None:
-            return _within(operand, _constant(field), stored)
+            return paths.within(operand, _constant(field), stored)
 
         def selected(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1)
@@ -153,7 +153,7 @@ class _Builder:
         cel-go looks into an optional at the root of a path, and once it has met a question mark, but
         not into one that it finds on its way (interpreter/attributes.go, refQualify).
         """
-        root = stored_in(node)
+        root = paths.stored_in(node)
         if root is None:
             return None
         of = self.build(root)
@@ -162,7 +162,7 @@ class _Builder:
     def branch(self, node: Expr) -> Run:
         """One of a conditional."""
         run = self.build(node)
-        if not may_nest(node, self.checked):
+        if not paths.may_nest(node, self.checked):
             return run
         return lambda env, meter: access.unnested(run(env, meter))
 
@@ -187,7 +187,7 @@ class _Builder:
         if function in {"_[_]", "_[?_]"}:
             stored = self.stored(node.args[0])
             if stored is not None:
-                take = _optional if function == "_[?_]" else _within
+                take = paths.optional if function == "_[?_]" else paths.within
                 return take(args[0], args[1], stored)
             return _index(_BINARY[function], args[0], args[1])
         if function in _BINARY:
@@ -315,76 +315,6 @@ class _Builder:
             return invoke(meter, "@sortByAssociatedKeys", items, keys)
 
         return ordered
-
-
-def stored_in(node: Expr) -> Expr | None:
-    """The root of a path without question marks; None for what is no path, or has some."""
-    of: Expr = node
-    while True:
-        match of:
-            case Select(tests=False, optional=False):
-                of = of.operand
-            case Call(function="_[_]"):
-                of = of.args[0]
-            case Select(optional=True) | Call(function="_[?_]"):
-                return None
-            case _:
-                return None if of is node else of
-
-
-def may_nest(node: Expr, checked: Checked) -> bool:
-    """Whether a branch of a conditional may be an optional in an optional that was computed."""
-    if isinstance(node, Name | Select | Constant) or (
-        isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
-    ):
-        return False
-    of = checked.types[node]
-    if of.name == "optional_type":
-        return of.parts[0].name in {"optional_type", "dyn", "any"} or of.parts[0].free
-    return of.is_wild or of.free
-
-
-def _presence(operand: Run, field: str, stored: Run | None) -> Run:
-    """``has(operand.field)``."""
-
-    def presence(env: dict[Any, Value], meter: Meter) -> Value:
-        value = operand(env, meter)
-        if stored is not None and type(value) is Optional and stored(env, meter):
-            return False
-        return access.has_field(value, field)
-
-    return presence
-
-
-def _within(operand: Run, key: Run, stored: Run) -> Run:
-    """``operand[key]`` on a path that goes on."""
-
-    def within(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)
-        if type(value) is Optional:
-            if stored(env, meter):
-                return access.closed_item(key(env, meter))
-            if value.value is NOTHING:
-                return NONE  # and nobody asks for the key
-        return access.item(value, key(env, meter))
-
-    return within
-
-
-def _optional(operand: Run, key: Run, stored: Run | None) -> Run:
-    """``operand[?key]``."""
-
-    def optional(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)
-        if type(value) is Optional and (
-            value.value is NOTHING or (stored is not None and stored(env, meter))
-        ):
-            return NONE
-        return access.optional_item(value, key(env, meter))
-
-    return optional
 
 
 def _constant(value: Value) -> Run:

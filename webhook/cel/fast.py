@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
-from webhook.cel.exact import VARIABLES, may_nest, stored_in
+from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import invoke
 from webhook.cel.library.regex import compiled
 from webhook.cel.narrowing import called
+from webhook.cel.paths import may_nest, stored_in
 from webhook.cel.run import access, arithmetic, equality, paced
 from webhook.cel.syntax.ast import (
     Call,

@@ -1,0 +1,86 @@
+"""Paths: fields and items of fields and items, and optionals on the way (interpreter/attributes.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel.run import access
+from webhook.cel.run.values import NONE, NOTHING, Optional
+from webhook.cel.syntax.ast import Call, Constant, Name, Select
+
+if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.folds import Run
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
+
+
+def stored_in(node: Expr) -> Expr | None:
+    """The root of a path without question marks; None for what is no path, or has some."""
+    of: Expr = node
+    while True:
+        match of:
+            case Select(tests=False, optional=False):
+                of = of.operand
+            case Call(function="_[_]"):
+                of = of.args[0]
+            case Select(optional=True) | Call(function="_[?_]"):
+                return None
+            case _:
+                return None if of is node else of
+
+
+def may_nest(node: Expr, checked: Checked) -> bool:
+    """Whether a branch of a conditional may be an optional in an optional that was computed."""
+    if isinstance(node, Name | Select | Constant) or (
+        isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
+    ):
+        return False
+    of = checked.types[node]
+    if of.name == "optional_type":
+        return of.parts[0].name in {"optional_type", "dyn", "any"} or of.parts[0].free
+    return of.is_wild or of.free
+
+
+def presence(operand: Run, field: str, stored: Run | None) -> Run:
+    """``has(operand.field)``."""
+
+    def asked(env: dict[Any, Value], meter: Meter) -> Value:
+        value = operand(env, meter)
+        if stored is not None and type(value) is Optional and stored(env, meter):
+            return False
+        return access.has_field(value, field)
+
+    return asked
+
+
+def within(operand: Run, key: Run, stored: Run) -> Run:
+    """``operand[key]`` on a path that goes on."""
+
+    def selected(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)
+        if type(value) is Optional:
+            if stored(env, meter):
+                return access.closed_item(key(env, meter))
+            if value.value is NOTHING:
+                return NONE  # and nobody asks for the key
+        return access.item(value, key(env, meter))
+
+    return selected
+
+
+def optional(operand: Run, key: Run, stored: Run | None) -> Run:
+    """``operand[?key]``."""
+
+    def selected(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)
+        if type(value) is Optional and (
+            value.value is NOTHING or (stored is not None and stored(env, meter))
+        ):
+            return NONE
+        return access.optional_item(value, key(env, meter))
+
+    return selected
