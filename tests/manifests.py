@@ -58,13 +58,36 @@ def with_components(folder: Path, *components: str) -> Objects:
     return kustomized(folder / "mine")
 
 
-def helmed(*options: str) -> Objects:
+RELEASE_LABELS = {
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/part-of",
+    "app.kubernetes.io/version",
+    "helm.sh/chart",
+}
+"""Of every object of the chart; no selector has one."""
+
+
+def templated(*options: str, release: str = "waddle") -> Objects:
     """The chart as Helm renders it; a Helm without a release's flags knows no newer Kubernetes."""
     rendered = run(
-        program("helm"), "template", "waddle", CHART, "--namespace", NAMESPACE,
+        program("helm"), "template", release, CHART, "--namespace", NAMESPACE,
         "--kube-version", "1.36.0", *options,
     )  # fmt: skip
     return by_identity(rendered)
+
+
+def helmed(*options: str) -> Objects:
+    """What the chart installs, without the labels that tell releases apart."""
+    found = templated("--no-hooks", *options)
+    for (kind, _, name), item in found.items():
+        if kind != "CustomResourceDefinition":
+            labels = item["metadata"]["labels"]
+            assert labels.keys() >= RELEASE_LABELS, (kind, name)
+            item["metadata"]["labels"] = {
+                key: value for key, value in labels.items() if key not in RELEASE_LABELS
+            }
+    return found
 
 
 def pod_of(objects: Objects, name: str = "waddle-webhook") -> Object:

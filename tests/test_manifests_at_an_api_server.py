@@ -38,7 +38,7 @@ from webhook.controllers.conditions import Verdict, merged
 from webhook.settings.reading import read
 
 # Kinds that the test cluster does not serve: the Prometheus operator brings them.
-FOREIGN = {"PrometheusRule", "PodMonitor"}
+FOREIGN = {"PrometheusRule", "PodMonitor", "ServiceMonitor"}
 
 KUSTOMIZATION = "kustomization.yaml"
 
@@ -76,7 +76,7 @@ WHOLE = (
 
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor"),
-    ("components/validate-policy", "components/mutation"),
+    ("components/validate-policy", "components/mutation", "components/service-monitor"),
     ("reports/audit", "reports/admission"),
     ("decisions/sidecar",),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
@@ -128,6 +128,10 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
         "shutdownDelaySeconds": "20",
         "audit.readEverything": "false",
         "audit.replicas": "2",
+        "image.digest": f"sha256:{'a' * 64}",
+        "topologySpreadConstraints[0].topologyKey": "topology.kubernetes.io/zone",
+        "topologySpreadConstraints[0].maxSkew": "1",
+        "topologySpreadConstraints[0].whenUnsatisfiable": "ScheduleAnyway",
     }
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
     options += [

@@ -239,7 +239,7 @@ def _own_users(settings: ServeSettings) -> frozenset[str]:
     return frozenset(
         f"system:serviceaccount:{namespace}:{account}"
         for namespace in namespaces
-        for account in _ACCOUNTS
+        for account in {*_ACCOUNTS, settings.pod_service_account} - {""}
     )
 
 

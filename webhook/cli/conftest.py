@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from webhook import __version__
+from webhook.cli.levels import OPA_LEVEL
 from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
@@ -14,9 +15,6 @@ _COMMANDS: Final = {
     "verify": ("webhook.cli.conftest_verify", "Run the unit tests of policies."),
     "parse": ("webhook.cli.conftest_parse", "Show what policies see of a file."),
 }
-
-OPA_LEVEL: Final = "1.22.0"
-"""The OPA whose Rego this is."""
 
 
 @click.command(name="conftest", cls=Subcommands, listed=_COMMANDS)

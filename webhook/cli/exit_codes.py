@@ -48,6 +48,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "they cannot",
         UNKNOWN: "the check could not be made",
     },
+    "completion": {OK: "printed"},
     "conftest parse": {
         OK: "shown",
         NO: "a file cannot be read: standard error names it and the line",
@@ -108,11 +109,17 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         "read, a policy that cannot be used, no input",
         UNKNOWN: "nothing was checked: no constraint, or nothing to review",
     },
+    "uninstall": {
+        OK: "it is removed, or with nothing said of --yes shown",
+        NO: "it must not be removed now: standard error says why; nothing was",
+        UNKNOWN: "the cluster cannot be asked, or did not remove everything",
+    },
     "verify": {
         OK: "all passed",
         NO: "some failed; or, as with gator, a suite cannot be read",
         UNKNOWN: "no case was found to run",
     },
+    "version": {OK: "printed"},
     "wait": {
         OK: "enforced",
         NO: "not in time",

@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
     "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
+    "completion": ("webhook.cli.completion", "Print a script that completes commands in a shell."),
     "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
     "console": ("webhook.cli.console", "Serve pages that show policies and what they find."),
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
@@ -35,7 +36,9 @@ _COMMANDS: Final = {
     "size": ("webhook.cli.size", "Say how many replicas a load needs."),
     "status": ("webhook.cli.status", "Show which replicas enforce which policies."),
     "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
+    "uninstall": ("webhook.cli.uninstall", "Remove what is left of Waddle in a cluster."),
     "verify": ("webhook.cli.verify", "Run the test suites of policies."),
+    "version": ("webhook.cli.version", "Show the version, and what it is made of."),
     "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
 

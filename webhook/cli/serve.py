@@ -7,14 +7,17 @@ manifests are written so.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook.cli import exit_codes
-from webhook.settings.flags import InvalidFlag, usage
+from webhook.settings.flags import InvalidFlag, flags_of, usage
 from webhook.settings.reading import read
 from webhook.settings.serve import ServeSettings
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _HELP = """Usage: waddle serve --policies DIR [FLAG]...
        waddle serve --kubernetes [FLAG]...
@@ -33,6 +36,17 @@ class ServeCommand(click.Command):
         """Keep the arguments as they are."""
         ctx.params["arguments"] = tuple(args)
         return []
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The flags, which click does not know."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
+
+        del ctx
+        return [
+            CompletionItem(f"--{flag.name}", help=flag.help)
+            for flag in flags_of(ServeSettings)
+            if f"--{flag.name}".startswith(incomplete)
+        ]
 
 
 def run(arguments: tuple[str, ...]) -> None:

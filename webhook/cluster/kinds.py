@@ -32,3 +32,14 @@ WEBHOOK_CONFIGURATIONS: Final = Resource(
     "validatingwebhookconfigurations",
     namespaced=False,
 )
+
+POLICIES: Final = Resource(
+    GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
+POLICY_BINDINGS: Final = Resource(
+    GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)

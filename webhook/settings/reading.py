@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
-    """Settings from argv and the environment (``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID``).
+    """Settings from argv and what the environment says of the Pod.
 
-    Raises :class:`~webhook.settings.flags.InvalidFlag`.
+    That is ``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID`` and ``POD_SERVICE_ACCOUNT``. Raises :class:`~webhook.settings.flags.InvalidFlag`.
     """
     environment = os.environ if environment is None else environment
     foreign = Foreign()
@@ -27,6 +27,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         "pod_name": environment.get("POD_NAME", ""),
         "pod_namespace": environment.get("POD_NAMESPACE", ""),
         "pod_uid": environment.get("POD_UID", ""),
+        "pod_service_account": environment.get("POD_SERVICE_ACCOUNT", ""),
     }
     found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
     if not found.policies and not found.in_cluster and environment.get("KUBERNETES_SERVICE_HOST"):

@@ -438,6 +438,7 @@ class ServeSettings(GenerationSettings):
     pod_name: str = field(default="")
     pod_namespace: str = field(default="")
     pod_uid: str = field(default="")
+    pod_service_account: str = field(default="")
     notices: tuple[str, ...] = field(default=())
     """What the operator should know about flags that were accepted without effect."""
 

@@ -184,6 +184,9 @@ ENDS = [
     ("verify", 2, ["pod.yaml"]),
     ("verify", 2, ["passes.yaml", "--run", "typo"]),
     ("wait", 1, ["K/x", "--timeout", "1ms", *CLUSTER]),
+    ("uninstall", 2, ["--webhooks", "--kubeconfig", "none"]),
+    ("version", 0, []),
+    ("completion", 0, ["bash"]),
     ("wait", 2, ["K/x", "--kubeconfig", "none"]),
     ("wait", 2, ["nonsense"]),
 ]
@@ -197,6 +200,8 @@ ELSEWHERE = {
     ("serve", 0): "tests/behaviour/test_shutdown_loses_no_request.py",
     ("sidecar", 0): "tests/behaviour/test_decisions_sidecar.py",
     ("status", 0): "tests/behaviour/test_status_and_wait.py",
+    ("uninstall", 0): "tests/webhook/cli/test_uninstall.py",
+    ("uninstall", 1): "tests/webhook/cli/test_uninstall.py",
     ("wait", 0): "tests/behaviour/test_status_and_wait.py",
 }
 """What takes a cluster or a signal is shown there."""

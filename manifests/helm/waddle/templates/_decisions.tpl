@@ -27,7 +27,7 @@
 {{- $root := index . 0 }}
 {{- $of := index . 1 }}
 - name: decisions
-  image: "{{ $root.Values.image.repository }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}"
+  image: {{ include "waddle.image" $root | quote }}
   {{- with $root.Values.image.pullPolicy }}
   imagePullPolicy: {{ . }}
   {{- end }}
@@ -52,10 +52,7 @@
   resources:
     {{- toYaml $root.Values.decisions.sidecarResources | nindent 4 }}
   securityContext:
-    allowPrivilegeEscalation: false
-    readOnlyRootFilesystem: true
-    capabilities:
-      drop: [ALL]
+    {{- include "waddle.containerSecurity" $root | nindent 4 }}
   volumeMounts:
     {{- if and $root.Values.decisions.auditReport.enabled (eq $of "audit") }}
     - {name: audit-report, mountPath: /reports}
@@ -85,26 +82,26 @@
 {{- $decisions := $root.Values.decisions }}
 {{- if and $decisions.auditReport.enabled (eq $of "audit") }}
 - name: audit-report
-  persistentVolumeClaim: {claimName: {{ $decisions.auditReport.existingClaim | default "waddle-audit-report" }}}
+  persistentVolumeClaim: {claimName: {{ $decisions.auditReport.existingClaim | default (printf "%s-audit-report" (include "waddle.fullname" $root)) }}}
 - name: audit-report-configuration
-  configMap: {name: waddle-audit-report}
+  configMap: {name: {{ include "waddle.fullname" $root }}-audit-report}
 {{- end }}
 {{- if eq $decisions.mode "sidecar" }}
 - name: decisions-queue
   {{- if $decisions.queue.persistent }}
-  persistentVolumeClaim: {claimName: {{ $decisions.queue.existingClaim | default "waddle-decisions" }}}
+  persistentVolumeClaim: {claimName: {{ $decisions.queue.existingClaim | default (printf "%s-decisions" (include "waddle.fullname" $root)) }}}
   {{- else }}
   emptyDir: {sizeLimit: {{ $decisions.queue.sizeLimit }}}
   {{- end }}
 - name: decisions-socket
   emptyDir: {medium: Memory, sizeLimit: 1Mi}
 - name: decisions-configuration
-  configMap: {name: waddle-decisions}
+  configMap: {name: {{ include "waddle.fullname" $root }}-decisions}
 - name: decisions-sinks
   secret: {secretName: {{ $decisions.sinksSecret }}, optional: true, defaultMode: 0440}
 {{- else if eq $decisions.mode "exporter" }}
 - name: decisions-configuration
-  configMap: {name: waddle-decisions}
+  configMap: {name: {{ include "waddle.fullname" $root }}-decisions}
 - name: exporter-client
   secret: {secretName: {{ $decisions.exporter.clientSecret }}, optional: true, defaultMode: 0440}
 {{- end }}
@@ -116,6 +113,8 @@ kind: PersistentVolumeClaim
 metadata:
   name: {{ .name }}
   namespace: {{ .namespace }}
+  labels:
+    {{- .labels | nindent 4 }}
 spec:
   accessModes: [{{ .mode }}]
   {{- with .storageClassName }}

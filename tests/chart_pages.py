@@ -1,0 +1,232 @@
+"""``python -m tests.chart_pages``: the chart's values.schema.json and README, made of values.yaml.
+
+The comment above a value says what it is for; its default says its type. What more a schema can
+say of a value is in ``BOUNDS``. A value without a comment is an error, so that each is described.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.programs import ROOT
+from webhook.decisions.sinks.sink import TYPES as SINKS
+
+CHART = ROOT / "manifests" / "helm" / "waddle"
+
+Json = dict[str, Any]
+
+FREE = {
+    *("affinity", "nodeSelector", "podAnnotations", "podLabels", "resources", "audit.resources"),
+    *("webhook.annotations", "webhook.objectSelector", "serviceMonitor.labels"),
+    *("decisions.server", "decisions.sidecarResources"),
+    "decisions.exporter.resources",
+}
+"""Objects that are Kubernetes' or another file's: their keys are not the chart's to say."""
+
+QUANTITY = {"type": ["string", "integer"], "pattern": r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$"}
+NAME = {"pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}
+POLICY = {"enum": ["Ignore", "Fail"]}
+SECONDS = {"minimum": 1, "maximum": 30}  # the API server's own bounds
+WORDS = {"items": {"type": "string"}}
+OBJECTS = {"items": {"type": "object"}}
+TEXTS = {"additionalProperties": {"type": "string"}}
+SINK: Json = {
+    "type": "object",
+    "required": ["name", "type"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"},
+        "type": {"enum": sorted(SINKS)},
+        "format": {"enum": ["decision", "gatekeeper"]},
+        "select": {"type": "object"},
+        "settings": {"type": "object"},
+        "batch": {"type": "object"},
+        "deadLetterBytes": {"type": "integer", "minimum": 0},
+    },
+}
+SEGMENT_BYTES = 4 * 1024 * 1024  # a queue holds one file at least
+OPERATIONS = ["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]
+
+BOUNDS: dict[str, Json] = {
+    "fullnameOverride": NAME | {"maxLength": 32},
+    "nameOverride": NAME | {"maxLength": 32},
+    "replicas": {"minimum": 0},
+    "image.digest": {"pattern": "^(sha256:[0-9a-f]{64})?$"},
+    "image.pullPolicy": {"enum": ["", "Always", "IfNotPresent", "Never"]},
+    "image.pullSecrets": OBJECTS,
+    "operations": {
+        "items": {"enum": ["webhook", "status", "generate"]},
+        "minItems": 1,
+        "uniqueItems": True,
+    },
+    "defaultWaitForVAPBGeneration": {"minimum": 0},
+    "vapGenerationMode": {"enum": ["template", "constraint"]},
+    "shutdownDelaySeconds": {"minimum": 0},
+    "shutdownGraceSeconds": {"minimum": 0},
+    "exemptNamespaces": WORDS,
+    "disabledBuiltins": WORDS,
+    "extraArgs": WORDS,
+    "audit.replicas": {"minimum": 0},
+    "audit.intervalSeconds": {"minimum": 0},
+    "audit.constraintViolationsLimit": {"minimum": 0},
+    "audit.chunkSize": {"minimum": 0},
+    "audit.extraArgs": WORDS,
+    "mutation.failurePolicy": POLICY,
+    "mutation.timeoutSeconds": SECONDS,
+    "mutation.reinvocationPolicy": {"enum": ["Never", "IfNeeded"]},
+    "mutation.excludedNamespaces": WORDS,
+    "mutation.matchConditions": OBJECTS,
+    "webhook.failurePolicy": POLICY,
+    "webhook.timeoutSeconds": SECONDS,
+    "webhook.failClosedTimeoutSeconds": SECONDS,
+    "webhook.checkIgnoreFailurePolicy": POLICY,
+    "webhook.operations": {"items": {"enum": OPERATIONS}, "uniqueItems": True, "minItems": 1},
+    "webhook.excludedNamespaces": WORDS,
+    "webhook.matchConditions": OBJECTS,
+    "certificates.existingSecret": NAME,
+    "resourceQuota.pods": {"minimum": 1},
+    "autoscaling.minReplicas": {"minimum": 1},
+    "autoscaling.maxReplicas": {"minimum": 1},
+    "autoscaling.averageCpu": QUANTITY,
+    "serviceMonitor.interval": {"pattern": "^[0-9]+(ms|s|m|h)$"},
+    "decisions.mode": {"enum": ["", "sidecar", "exporter"]},
+    "decisions.format": {"enum": ["decision", "gatekeeper"]},
+    "decisions.sinks": {"items": SINK, "minItems": 1},
+    "decisions.sinksSecret": NAME,
+    "decisions.queue.whenFull": {"enum": ["block", "dropOldest"]},
+    "decisions.queue.maxBytes": {"minimum": SEGMENT_BYTES},
+    "decisions.auditReport.maxRuns": {"minimum": 1},
+    "decisions.exporter.maxBytes": {"minimum": SEGMENT_BYTES},
+    "tolerations": OBJECTS,
+    "topologySpreadConstraints": OBJECTS,
+    **dict.fromkeys(("nodeSelector", "podAnnotations", "podLabels"), TEXTS),
+    **dict.fromkeys(
+        (
+            *("decisions.queue.storage", "decisions.queue.sizeLimit"),
+            *("decisions.auditReport.storage", "decisions.exporter.storage"),
+        ),
+        QUANTITY,
+    ),
+}
+"""What a value must be beyond its default's type, by its path."""
+
+TYPES = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that can be set, or a group of such."""
+
+    path: str
+    default: Any
+    description: str
+    is_group: bool
+
+
+class UndescribedError(Exception):
+    """A value has no comment."""
+
+
+def values(text: str) -> Iterator[Value]:
+    """Every value of a values.yaml in its order, a group before what is in it."""
+    lines = text.splitlines()
+
+    def walk(node: yaml.MappingNode, above: str) -> Iterator[Value]:
+        for key, value in node.value:
+            path = f"{above}{key.value}"
+            group = isinstance(value, yaml.MappingNode) and path not in FREE
+            default = yaml.safe_load(yaml.serialize(value))
+            described = comment_above(lines, key.start_mark.line)
+            if not described and not group:
+                raise UndescribedError(path)
+            yield Value(path, default, described, group)
+            if group:
+                yield from walk(value, f"{path}.")
+
+    root = yaml.compose(text)
+    assert isinstance(root, yaml.MappingNode)
+    yield from walk(root, "")
+
+
+def comment_above(lines: list[str], line: int) -> str:
+    """The comment that ends right above a line, as one text."""
+    found: list[str] = []
+    while line and lines[line - 1].lstrip().startswith("#"):
+        line -= 1
+        found.insert(0, lines[line].lstrip().removeprefix("#").strip())
+    return " ".join(found)
+
+
+def schema(text: str) -> str:
+    """The schema that `helm install`, `upgrade`, `template` and `lint` hold values to."""
+    top = "https://json-schema.org/draft-07/schema#"
+    root: Json = {"$schema": top, "title": "Values of the chart waddle", "type": "object"}
+    root |= {"additionalProperties": False, "properties": {}}
+    # What a chart that has this one as a part may say to it.
+    part = "Of a chart that has this one as a part."
+    root["properties"]["global"] = {"type": "object", "description": part}
+    root["properties"]["enabled"] = {"type": "boolean", "description": part}
+    for value in values(text):
+        *above, name = value.path.split(".")
+        at = root
+        for part in above:
+            at = at["properties"][part]
+        found: Json = {"description": value.description} if value.description else {}
+        found["type"] = TYPES[type(value.default)]
+        if value.is_group:
+            found |= {"additionalProperties": False, "properties": {}}
+        else:
+            found["default"] = value.default
+            found |= BOUNDS.get(value.path, {})
+        at["properties"][name] = found
+    return json.dumps(root, indent=2) + "\n"
+
+
+README = """# Chart of Waddle
+
+<!-- Made by `python -m tests.chart_pages` of values.yaml; a test compares. -->
+
+```console
+$ helm install waddle manifests/helm/waddle --namespace waddle-system --create-namespace --set image.repository=REGISTRY/waddle
+$ helm test waddle --namespace waddle-system
+```
+
+What it makes is what `manifests/base` makes: [operating](../../../docs/operating.md), [removing](../../../docs/removing.md). A value that it does not know, or of another type, fails the install.
+
+| value | default | what it is |
+|---|---|---|
+"""
+
+
+def readme(text: str) -> str:
+    """The page of all values."""
+    rows = []
+    for value in values(text):
+        if not value.is_group:
+            shown = json.dumps(value.default)
+            default = "(see values.yaml)" if len(shown) > 60 else f"`{shown}`"
+            what = value.description
+            if choices := BOUNDS.get(value.path, {}).get("enum"):
+                what += " One of " + ", ".join(f"`{choice}`" for choice in choices if choice) + "."
+            escaped = what.replace("|", "\\|")
+            rows.append(f"| `{value.path}` | {default} | {escaped} |\n")
+    return README + "".join(rows)
+
+
+def pages() -> dict[str, str]:
+    """Each made file by its name."""
+    text = (CHART / "values.yaml").read_text()
+    return {"values.schema.json": schema(text), "README.md": readme(text)}
+
+
+def main() -> None:
+    """Write them."""
+    for name, page in pages().items():
+        (CHART / name).write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The chart: its values are described and checked, its names can be chosen, its hooks are whole."""
+
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import chart_pages
+from tests.manifests import CHART, NAMESPACE, RELEASE_LABELS, Object, helmed, run, templated
+from tests.programs import program
+from webhook.cli.main import waddle
+from webhook.settings.reading import read
+
+VALUES = (CHART / "values.yaml").read_text()
+
+
+# --- values: nothing but Python -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(chart_pages.pages()))
+def test_what_is_made_of_the_values_is_as_it_would_be_made_now(name):
+    assert (CHART / name).read_text() == chart_pages.pages()[name], (
+        "python -m tests.chart_pages makes it anew"
+    )
+
+
+def test_every_bound_is_of_a_value_that_there_is():
+    paths = {value.path: value for value in chart_pages.values(VALUES)}
+    assert paths.keys() >= chart_pages.FREE | chart_pages.BOUNDS.keys()
+
+
+def test_a_value_without_a_comment_is_an_error():
+    with pytest.raises(chart_pages.UndescribedError, match=r"a\.b"):
+        list(chart_pages.values("a:\n  # it\n  c: 1\n\n  b: 2\n"))
+
+
+def test_no_value_is_declared_that_no_template_reads():
+    texts = [file.read_text() for file in (CHART / "templates").rglob("*.*")]
+    leaves = [value.path for value in chart_pages.values(VALUES) if not value.is_group]
+    joined = "\n".join(texts)
+    aliased = joined.replace("$decisions.", ".Values.decisions.")
+    assert [path for path in leaves if f".Values.{path}" not in aliased] == []
+
+
+# --- what Helm makes of them ----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ("webhook.failurePolicy=Ingore", "'/webhook/failurePolicy': value must be one of"),
+        ("mutation.failurePolicy=fail", "'/mutation/failurePolicy': value must be one of"),
+        ("webhook.failurPolicy=Fail", "'/webhook': additional properties 'failurPolicy' not allow"),
+        ("replica=5", "additional properties 'replica' not allowed"),
+        ("replicas=many", "'/replicas': got string, want integer"),
+        ("webhook.timeoutSeconds=31", "'/webhook/timeoutSeconds': maximum: got 31, want 30"),
+        ("operations={webhok}", "'/operations/0': value must be one of"),
+        ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
+    ],
+)
+def test_a_typo_in_a_value_fails_the_install_and_says_where(value, complaint):
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        templated("--set", value)
+    assert complaint in refused.value.stderr
+
+
+EVERYTHING = (
+    "alerts.enabled=true,autoscaling.enabled=true,podMonitor.enabled=true,mutation.enabled=true,"
+    "serviceMonitor.enabled=true,reports.audit=true,reports.admission=true,"
+    "validatePolicy.enabled=true,decisions.mode=sidecar,decisions.auditReport.enabled=true,"
+    "decisions.queue.persistent=true,webhook.failClosed=true"
+)
+TOLERANT = "tolerations[0].operator=Exists,image.pullSecrets[0].name=r,image.pullPolicy=Always"
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize(
+    "values", ["replicas=3", EVERYTHING, "decisions.mode=exporter,alerts.enabled=true", TOLERANT]
+)
+def test_helm_s_own_lint_finds_nothing(values):
+    said = run(program("helm"), "lint", "--strict", CHART, "--set", values)
+    assert "0 chart(s) failed" in said
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize(
+    ("release", "values", "prefix"),
+    [
+        ("r", "fullnameOverride=guard", "guard"),
+        ("r", "nameOverride=guard", "r-guard"),
+        ("my-guard", "nameOverride=guard", "my-guard"),
+        ("r", "", "waddle"),
+    ],
+)
+@pytest.mark.parametrize("more", [EVERYTHING, "decisions.mode=exporter"])
+def test_the_names_of_all_objects_can_be_chosen(release, values, prefix, more):
+    options = ["--set", ",".join(filter(None, (values, more)))]
+    found = templated(*options, release=release)
+    strange = [name for _, _, name in found if name != prefix and not name.startswith(f"{prefix}-")]
+    assert strange == []
+    everywhere = yaml.safe_dump(list(found.values()))
+    webhook = found["Deployment", NAMESPACE, f"{prefix}-webhook"]["spec"]["template"]["spec"]
+    settings = read(webhook["containers"][0]["args"][1:], {"POD_NAME": "p", "POD_NAMESPACE": "n"})
+    named = {
+        ("Service", NAMESPACE, settings.cert_service_name),
+        ("Secret", NAMESPACE, settings.cert_secret_name),
+        ("ServiceAccount", NAMESPACE, webhook["serviceAccountName"]),
+        ("ValidatingWebhookConfiguration", "", settings.validating_webhook_configuration_name),
+    }
+    if settings.mutates:
+        name = settings.mutating_webhook_configuration_name
+        named.add(("MutatingWebhookConfiguration", "", name))
+    assert named <= found.keys()
+    assert everywhere.count(f"system:serviceaccount:{NAMESPACE}:") == everywhere.count(
+        f"system:serviceaccount:{NAMESPACE}:{webhook['serviceAccountName']}"
+    )
+    for what in references(everywhere):
+        assert what in found, f"nothing is named so: {what}"
+
+
+def references(text: str) -> set[tuple[str, str, str]]:
+    """What objects name of each other: roles, accounts, claims, ConfigMaps."""
+    found = set()
+    for item in yaml.safe_load(text):
+        if item["kind"].endswith("Binding"):
+            role, namespace = item["roleRef"], item["metadata"].get("namespace", "")
+            found.add((role["kind"], namespace if role["kind"] == "Role" else "", role["name"]))
+            found |= {("ServiceAccount", NAMESPACE, one["name"]) for one in item["subjects"]}
+        if item["kind"] == "Deployment":
+            for volume in item["spec"]["template"]["spec"].get("volumes") or ():
+                if claim := volume.get("persistentVolumeClaim"):
+                    found.add(("PersistentVolumeClaim", NAMESPACE, claim["claimName"]))
+                if config := volume.get("configMap"):
+                    found.add(("ConfigMap", NAMESPACE, config["name"]))
+    return found - {("ClusterRole", "", "view")}
+
+
+@pytest.mark.usefixtures("program")
+def test_no_selector_has_a_label_that_an_upgrade_changes():
+    for item in templated("--set", EVERYTHING).values():
+        for selector in selectors_of(item):
+            assert not RELEASE_LABELS & selector.keys()
+
+
+def selectors_of(value: Any) -> list[Object]:
+    if isinstance(value, list):
+        return [found for item in value for found in selectors_of(item)]
+    if not isinstance(value, dict):
+        return []
+    here = [value["matchLabels"]] if isinstance(value.get("matchLabels"), dict) else []
+    if isinstance(plain := value.get("selector"), dict) and "matchLabels" not in plain:
+        here.append(plain)
+    return here + [found for item in value.values() for found in selectors_of(item)]
+
+
+@pytest.mark.usefixtures("program")
+def test_replicas_spread_as_told():
+    values = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]'
+    found = helmed("--set-json", f"topologySpreadConstraints={values}")
+    pod = found["Deployment", NAMESPACE, "waddle-webhook"]["spec"]["template"]["spec"]
+    assert pod["topologySpreadConstraints"] == yaml.safe_load(values)
+
+
+@pytest.mark.usefixtures("program")
+def test_the_job_before_an_uninstall_asks_for_what_waddle_understands():
+    found = templated("--set", "fullnameOverride=guard")
+    job = found["Job", NAMESPACE, "guard-uninstall"]
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    command = waddle.get_command(None, container["args"][0])  # type: ignore[arg-type]
+    context = command.make_context("uninstall", container["args"][1:])
+    assert context.params["webhooks"]
+    assert context.params["yes"]
+    assert not context.params["policies"]
+    assert context.params["name"] == "guard"
+    without = templated("--set", "uninstallHook.enabled=false")
+    assert not [name for _, _, name in without if "uninstall" in name]

@@ -1,0 +1,64 @@
+"""Shells complete commands, flags and words by what `waddle completion` prints."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.conformance.gatekeeper import waddle
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_printed(shell):
+    run = waddle("completion", shell)
+    assert run.returncode == 0
+    assert f"_WADDLE_COMPLETE={shell}_complete" in run.stdout
+
+
+def test_another_shell_is_a_usage_error_that_names_those_there_are():
+    run = waddle("completion", "tcsh")
+    assert run.returncode == 64
+    assert "'bash', 'zsh', 'fish'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("waddle ver", {"verify", "version"}),
+        ("waddle rego ", {"check", "eval", "test"}),
+        ("waddle serve --polic", {"--policies"}),
+        ("waddle serve --log-f", {"--log-file", "--log-format"}),
+        ("waddle test --ta", {"--target"}),
+        ("waddle completion ", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_what_is_typed_is_completed(typed, wanted):
+    words = typed.split(" ")
+    environment = {
+        **os.environ,
+        "_WADDLE_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", "from webhook.cli.main import main; main()"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert {line.partition(",")[2] for line in run.stdout.splitlines()} == wanted
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_takes_the_script():
+    script = waddle("completion", "bash").stdout
+    run = subprocess.run(
+        ["bash", "--norc", "-c", f"{script}\ncomplete -p waddle"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "complete -o nosort -F _waddle_completion waddle\n"

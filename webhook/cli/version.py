@@ -1,0 +1,109 @@
+"""``waddle version``: what a report of a fault begins with."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import click
+
+from webhook import __version__
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+from webhook.cli.levels import KUBERNETES_LEVEL, OPA_LEVEL
+from webhook.cli.terminal import write
+
+_DISTRIBUTION: Final = "waddle-admission"
+
+_COMMIT_CHARACTERS: Final = 40
+
+_HELP = """Show what this is: version, commit where it is known, engines, Python.
+
+The commit is known to an image that was built with it, to an installation from a repository,
+and in a checkout.
+"""
+
+
+@click.command("version", help=_HELP + exit_codes.paragraph("version"))
+@output_option(*words.SHORT)
+def command(*, output: str) -> int:
+    """Print it."""
+    found = facts()
+    if output == "json":
+        write(json.dumps(found))
+    else:
+        width = max(map(len, found))
+        for name, value in found.items():
+            write(f"{name.ljust(width)}  {value}")
+    return exit_codes.OK
+
+
+def facts() -> dict[str, str]:
+    """Each fact by its name; a commit only where one is known."""
+    found = {"waddle": __version__}
+    if revision := commit():
+        found["commit"] = revision
+    return found | {
+        "rego": f"OPA {OPA_LEVEL}, v0 and v1",
+        "cel": f"Kubernetes {KUBERNETES_LEVEL}",
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+    }
+
+
+def commit() -> str:
+    """The commit that this was made of; an empty text where nobody knows."""
+    return _of_build() or _of_installation() or _of_checkout(Path(__file__).parents[2])
+
+
+def _of_build() -> str:
+    """Written beside the package when the image was built."""
+    try:
+        text = Path(__file__).parents[1].joinpath("commit").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return text if _is_commit(text) else ""
+
+
+def _of_installation() -> str:
+    """As pip and uv note it of what they install from a repository (PEP 610)."""
+    try:
+        text = metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+        noted = json.loads(text or "{}").get("vcs_info", {}).get("commit_id", "")
+    except (metadata.PackageNotFoundError, ValueError, AttributeError):
+        return ""
+    return noted if _is_commit(noted) else ""
+
+
+def _of_checkout(root: Path) -> str:
+    """The commit that is checked out, read without git; it need not be there."""
+    try:
+        git = root / ".git"
+        if git.is_file():  # a work tree beside others
+            git = root / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if head.startswith("ref: "):
+            head = _of_reference(git, head.removeprefix("ref: "))
+    except (OSError, ValueError):
+        return ""
+    return head if _is_commit(head) else ""
+
+
+def _of_reference(git: Path, name: str) -> str:
+    try:
+        common = git / (git / "commondir").read_text(encoding="utf-8").strip()
+    except OSError:
+        common = git
+    try:
+        return (common / name).read_text(encoding="utf-8").strip()
+    except OSError:
+        packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+
+
+def _is_commit(text: str) -> bool:
+    return len(text) == _COMMIT_CHARACTERS and not set(text) - set("0123456789abcdef")
