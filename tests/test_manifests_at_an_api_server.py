@@ -129,17 +129,12 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
         "audit.readEverything": "false",
         "audit.replicas": "2",
         "image.digest": f"sha256:{'a' * 64}",
-        "topologySpreadConstraints[0].topologyKey": "topology.kubernetes.io/zone",
-        "topologySpreadConstraints[0].maxSkew": "1",
-        "topologySpreadConstraints[0].whenUnsatisfiable": "ScheduleAnyway",
     }
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
-    options += [
-        "--set-string",
-        "podLabels.stage=1",
-        "--set-string",
-        "extraArgs={--log-level=DEBUG}",
-    ]
+    spread = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]'
+    options += ["--set-json", f"topologySpreadConstraints={spread}"]
+    options += ["--set-string", "podLabels.stage=1"]
+    options += ["--set-string", "extraArgs={--log-level=DEBUG}"]
     objects = helmed(*options)
     webhooks = objects["ValidatingWebhookConfiguration", "", CONFIGURATION]["webhooks"]
     excluded = [webhook["namespaceSelector"]["matchExpressions"][-1] for webhook in webhooks]
