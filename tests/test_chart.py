@@ -8,7 +8,6 @@ import yaml
 
 from tests import chart_pages
 from tests.manifests import CHART, NAMESPACE, RELEASE_LABELS, Object, helmed, run, templated
-from tests.programs import program
 from webhook.cli.main import waddle
 from webhook.settings.reading import read
 
@@ -75,11 +74,10 @@ EVERYTHING = (
 TOLERANT = "tolerations[0].operator=Exists,image.pullSecrets[0].name=r,image.pullPolicy=Always"
 
 
-@pytest.mark.usefixtures("program")
 @pytest.mark.parametrize(
     "values", ["replicas=3", EVERYTHING, "decisions.mode=exporter,alerts.enabled=true", TOLERANT]
 )
-def test_helm_s_own_lint_finds_nothing(values):
+def test_helm_s_own_lint_finds_nothing(program, values):
     said = run(program("helm"), "lint", "--strict", CHART, "--set", values)
     assert "0 chart(s) failed" in said
 
