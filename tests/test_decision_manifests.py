@@ -86,6 +86,8 @@ def test_a_sidecar_outlives_the_server(folder: str, of: str) -> None:
     spec = document["spec"]["template"]["spec"]
     (sidecar,) = spec["initContainers"]
     assert sidecar["restartPolicy"] == "Always"
+    if folder == "sidecar":  # a mistake in its configuration must not keep the server from starting
+        assert sidecar["args"][:2] == ["sidecar", "--wait"]
     volumes = {volume["name"] for volume in spec["volumes"]}
     for container in (sidecar, *spec["containers"]):
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes

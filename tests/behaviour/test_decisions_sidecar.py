@@ -436,6 +436,26 @@ def test_a_wrong_configuration_is_refused_with_its_place(
     assert fault in done.stderr
 
 
+def test_a_sidecar_of_a_pod_waits_for_a_configuration_that_can_be_used(tmp_path: Path) -> None:
+    """One that ended at once could keep the server beside it from starting, for a mistyped sink."""
+    sidecar = Sidecar(tmp_path, [{"name": "out", "type": "stdout"}])
+    good = sidecar.config.read_text()
+    sidecar.config.write_text(good.replace("stdout", "pigeon"))
+    try:
+        sidecar.start("--wait")
+        sidecar.await_log("configuration cannot be used")
+        assert "sinks[0].type: expected one of" in sidecar.log.read_text()
+        sidecar.config.write_text(good)
+        sidecar.ready()
+        assert sidecar.stop() == 0
+        sidecar.config.write_text("[")
+        sidecar.start("--wait")
+        sidecar.await_log("did not find expected node content")
+        assert sidecar.stop() == 0
+    finally:
+        sidecar.kill()
+
+
 def test_the_documented_receiver_of_thirty_lines_does_as_it_says(tmp_path: Path) -> None:
     """The program of docs/protocol.md, as it stands there, takes decisions and acknowledges them."""
     text = (ROOT / "docs" / "protocol.md").read_text()

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.decisions.sidecar.settings import SidecarSettings
+    from webhook.log import Logger
+
+LOOK_SECONDS: Final = 2.0
+"""How soon a configuration that was mended is found, with ``--wait``."""
 
 
 @click.command(
@@ -21,8 +34,14 @@ from webhook.cli import exit_codes
     type=click.Path(path_type=Path),
     help="Configuration file; see docs/decisions.md. Repeated: sinks of later files are added.",
 )
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Wait for a configuration that can be used instead of ending: a sidecar that ends at once "
+    "can keep its Pod's other containers from starting.",
+)
 @click.option("--check", is_flag=True, help="Read the configuration, say what is wrong, and exit.")
-def command(config: tuple[Path, ...], *, check: bool) -> None:
+def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     """Run until SIGTERM."""
     # Here and not above: --help and a mistyped option need none of it.
     import asyncio  # noqa: PLC0415
@@ -36,7 +55,10 @@ def command(config: tuple[Path, ...], *, check: bool) -> None:
     try:
         settings = read_settings(load_all(config))
     except ConfigurationError as error:
-        raise click.ClickException(str(error)) from None
+        if check or not wait:
+            raise click.ClickException(str(error)) from None
+        told = log.open_log().logger("sidecar")
+        settings = _wait_for(lambda: read_settings(load_all(config)), told)
     if check:
         click.echo("the configuration is good")
         return
@@ -48,3 +70,24 @@ def command(config: tuple[Path, ...], *, check: bool) -> None:
         asyncio.run(run_sidecar(settings, lines.logger("sidecar")))
     except OSError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
+    """The settings, once they can be read; ends the process when it is told to stop meanwhile."""
+    from webhook.decisions.configuration import ConfigurationError  # noqa: PLC0415  # see command
+
+    # A process that is a container's first ignores what it has no handler for.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
+    told = ""
+    while True:
+        try:
+            settings = read()
+        except ConfigurationError as error:
+            fault = str(error)
+        else:
+            signal.signal(signal.SIGTERM, before)
+            return settings
+        if told != fault:
+            told = fault
+            logger.error("configuration cannot be used", error=told)
+        time.sleep(LOOK_SECONDS)

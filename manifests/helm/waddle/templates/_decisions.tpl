@@ -34,6 +34,7 @@
   restartPolicy: Always
   args:
     - sidecar
+    - --wait
     - --config=/etc/waddle/decisions/sidecar.yaml
     {{- if and $root.Values.decisions.auditReport.enabled (eq $of "audit") }}
     - --config=/etc/waddle/audit-report/sidecar.yaml
