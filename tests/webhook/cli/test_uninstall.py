@@ -1,7 +1,6 @@
 """`waddle uninstall` removes what is ours, in an order in which nothing is held up, and nothing else.
 
-Against an API server that knows objects by their paths; the real one is asked in
-`tests/system/test_installed_by_helm.py`.
+Against an API server that knows objects by their paths.
 """
 
 import json
