@@ -15,6 +15,25 @@ from tests.behaviour.serving import (
     write_policies,
 )
 
+IN_CEL = """
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: incel}
+spec:
+  crd: {spec: {names: {kind: InCel}}}
+  targets:
+    - target: admission.k8s.gatekeeper.sh
+      code:
+        - engine: K8sNativeValidation
+          source: {validations: [{expression: "has(object.metadata.labels.owner)"}]}
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: InCel
+metadata: {name: owned}
+spec:
+  match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}
+"""
+
 FAILING_SERIES = 'waddle_reload_failing{subject="policies"}'
 
 
@@ -204,3 +223,37 @@ def test_a_broken_template_beside_good_ones_delays_readiness_only_if_asked_to(
         server.wait_for("policy cannot be used")
         assert server.get("health", "/readyz").status == 503
         assert server.post(review(pod())).status == 503
+
+
+def test_templates_of_an_engine_that_is_switched_off_do_not_keep_a_server_from_being_ready(
+    tmp_path: Path,
+) -> None:
+    """What it would decide is warned about, as in a cluster: no file will change that."""
+    flag = "--enable-k8s-native-validation=false"
+    with Server(write_policies(tmp_path, IN_CEL), flag) as server:
+        server.ready()
+        assert server.get("health", "/readyz").status == 200
+        assert b"K8sNativeValidation (CEL)" in server.get("health", "/readyz?verbose").body
+        for subject in (pod(), pod(owner="me")):
+            verdict = server.admit(subject)
+            assert verdict["allowed"]
+            (warning,) = verdict["warnings"]
+            assert warning.startswith("[owned] ")
+            assert "K8sNativeValidation (CEL)" in warning
+        assert server.metric("gatekeeper_constraint_templates_with_cel") == 1
+        assert server.metric("waddle_constraints_without_engine") == 1
+        write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
+        server.wait_for("all policies can be used again")
+        assert "warnings" not in server.admit(pod(owner="me"))
+        assert server.admit(pod())["allowed"] is False
+        assert server.metric("gatekeeper_constraint_templates_with_cel") == 0
+        assert server.metric("waddle_constraints_without_engine") == 0
+
+
+def test_templates_with_code_in_cel_are_counted(tmp_path: Path) -> None:
+    documents = [REQUIRED_LABELS, constraint("needs-owner", "owner"), IN_CEL]
+    with Server(write_policies(tmp_path, *documents)) as server:
+        server.ready()
+        assert server.metric("gatekeeper_constraint_templates_with_cel") == 1
+        assert server.metric("waddle_constraints_without_engine") == 0
+        assert server.admit(pod())["allowed"] is False

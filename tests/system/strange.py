@@ -21,7 +21,32 @@ KIND = "Strange"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs"
 SYNC_SETS = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets"
+MUTATIONS = "/apis/mutations.gatekeeper.sh"
+EXPANSIONS = "/apis/expansion.gatekeeper.sh/v1alpha1/expansiontemplate"
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
+
+LOCATIONS = (
+    "data.x",
+    "data.a[b: *].c",
+    "data.a[b: c].d",
+    "metadata.labels.x",
+    "metadata.annotations.x",
+    "",
+    ".",
+    "data.",
+    "a[b",
+    'data."\u202e".x',
+    "data" + ".a" * 400,
+    "data" + "[a: *]" * 60 + ".b",
+)
+"""Of what mutators change; they are for a name that no object has, so that the canaries stay."""
+
+PATH_STATUSES = {
+    "ConstraintTemplatePodStatus": "constrainttemplatepodstatuses",
+    "MutatorPodStatus": "mutatorpodstatuses",
+    "ExpansionTemplatePodStatus": "expansiontemplatepodstatuses",
+    "ConfigPodStatus": "configpodstatuses",
+}
 
 ROLLOUTS = (
     "dryrun quiet=9999999999h",
@@ -163,6 +188,11 @@ class Fuzz:
                 self._sync_set,
                 self._pod_status,
                 self._revision,
+                self._mutator,
+                self._mutator,
+                self._expansion,
+                self._extension_status,
+                self._any_pod_status,
                 self._delete,
             ]
         )
@@ -300,10 +330,108 @@ class Fuzz:
         }
         try_apply(self._api, f"{REVISIONS}/{name}", document)
 
+    def _mutator(self) -> None:
+        kind = self._random.choice(["Assign", "AssignMetadata", "ModifySet", "AssignImage"])
+        name, choose = self._name(), self._random.choice
+        version = "v1alpha1" if kind == "AssignImage" else "v1"
+        shapes: dict[str, dict[str, Any]] = {
+            "Assign": {"assign": {"value": self.value()}},
+            "AssignMetadata": {"assign": {"value": self.value()}},
+            "ModifySet": {"operation": choose(["merge", "prune"]), "values": {"fromList": []}},
+            "AssignImage": {
+                "assignDomain": choose(["x", "a b", "é"]),
+                "assignTag": choose(["", ":x"]),
+            },
+        }
+        parameters = shapes[kind]
+        if kind == "ModifySet":
+            parameters["values"]["fromList"] = [self.value() for _ in range(3)]
+        if self._random.random() < 0.3:
+            test = {"subPath": choose(LOCATIONS), "condition": choose(["MustExist", "x"])}
+            parameters["pathTests"] = [test]
+        if self._random.random() < 0.2:
+            source = {"provider": "x", "dataSource": "ValueAtLocation", "failurePolicy": "Fail"}
+            parameters["assign"] = {"externalData": source}
+        spec: dict[str, Any] = {
+            "location": choose(LOCATIONS),
+            "match": {"name": "nobody", "scope": choose(["*", "Namespaced", "x"])},
+            "parameters": parameters,
+        }
+        if kind != "AssignMetadata":
+            kinds = choose([["ConfigMap"], ["*"], ["Pod", "x" * 300]])
+            spec["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": kinds}]
+        if self._random.random() < 0.3:
+            spec[choose(["location", "match", "parameters", "applyTo"])] = self.value()
+        modes = ["preview", "enforce", "x" * 5_000, "\u202e"]
+        document = {
+            "apiVersion": f"mutations.gatekeeper.sh/{version}",
+            "kind": kind,
+            "metadata": {
+                "name": name,
+                "annotations": {**self._annotations(), "waddle.dev/mode": choose(modes)},
+            },
+            "spec": spec,
+        }
+        try_apply(self._api, f"{MUTATIONS}/{version}/{kind.lower()}/{name}", document)
+
+    def _expansion(self) -> None:
+        name, choose = self._name(), self._random.choice
+        kinds = ["Deployment", "Pod", "Fuzz", "x" * 300]
+        spec: dict[str, Any] = {
+            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": [choose(kinds)]}],
+            "templateSource": choose(["spec.template", "", ".", "a" * 5_000, "spec[a: b]"]),
+            "generatedGVK": {"group": choose(["", "apps"]), "version": "v1", "kind": choose(kinds)},
+            "enforcementAction": choose(["", "deny", "warn", "x"]),
+        }
+        if self._random.random() < 0.3:
+            spec[choose(list(spec))] = self.value()
+        document = {
+            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+            "kind": "ExpansionTemplate",
+            "metadata": {"name": name, "annotations": self._annotations()},
+            "spec": spec,
+        }
+        try_apply(self._api, f"{EXPANSIONS}/{name}", document)
+
+    def _extension_status(self) -> None:
+        paths = [
+            f"{MUTATIONS}/v1/assign",
+            f"{MUTATIONS}/v1/assignmetadata",
+            f"{MUTATIONS}/v1/modifyset",
+            f"{MUTATIONS}/v1alpha1/assignimage",
+            EXPANSIONS,
+            TEMPLATES,
+        ]
+        status = self._random.choice([self.value(), self._random.choice(STATUS_SHAPES)])
+        write_status(self._api, f"{self._random.choice(paths)}/{self._name()}", status)
+
+    def _any_pod_status(self) -> None:
+        kind = self._random.choice(list(PATH_STATUSES))
+        name = self._name()
+        words = ["mutator-kind", "mutator-name", "constrainttemplate-name", "pod"]
+        labels = {
+            f"internal.gatekeeper.sh/{word}": self._random.choice([KIND, "Assign", name])
+            for word in words
+        }
+        document = {
+            "apiVersion": "status.gatekeeper.sh/v1beta1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "status": self._random.choice([{"id": "x", "errors": self.value()}, self.value()]),
+        }
+        try_apply(self._api, f"{STATUSES}/{PATH_STATUSES[kind]}/{name}", document)
+
     def _delete(self) -> None:
         name = self._name()
         path = self._random.choice(
-            [f"{TEMPLATES}/{name}", f"{CONSTRAINTS}/{KIND.lower()}/{name}", f"{CONFIG_MAPS}/{name}"]
+            [
+                f"{TEMPLATES}/{name}",
+                f"{CONSTRAINTS}/{KIND.lower()}/{name}",
+                f"{CONFIG_MAPS}/{name}",
+                f"{MUTATIONS}/v1/assign/{name}",
+                f"{MUTATIONS}/v1/assignmetadata/{name}",
+                f"{EXPANSIONS}/{name}",
+            ]
         )
         try:
             self._api.request("DELETE", path)

@@ -120,9 +120,21 @@ def test_a_replica_without_those_operations_makes_no_crd_and_writes_no_by_pod(
     plane: Plane, trio: list[Replica], start: StartReplica
 ) -> None:
     """As beside a running Gatekeeper: it enforces and writes its own status objects alone."""
-    plain = start("waddle-plain").wait_ready()
+    plain = start("waddle-plain", "--operation=webhook,mutation-status").wait_ready()
     with policy(plane, "Plain", "plain"):
         until(lambda: plain.denies("plain"), "it enforces")
+        path = f"{CONSTRAINTS}/plain/words"
+        until(
+            lambda: (
+                [
+                    entry["operations"]
+                    for entry in plane.by_pod(path)
+                    if entry["id"] == "waddle-plain"
+                ]
+                == [["webhook"]]
+            ),
+            "it claims what it carries out: nobody else copies its mutators' statuses",
+        )
         until(
             lambda: (plain.metric('waddle_api_writes_total{what="status"}') or 0) >= 2,
             "it has written the statuses of template and constraint",

@@ -20,7 +20,8 @@ from tests.system.replicas import (
 from tests.system.strange import CONFIG, KIND, Fuzz, try_apply, write_all
 
 ROUNDS = int(os.environ.get("WADDLE_FUZZ_ROUNDS", "6"))
-WRITES = 15
+OPERATIONS = (*ALL_OPERATIONS, "--operation=mutation-webhook")
+WRITES = 20
 """Objects written in a round."""
 
 CANARY = "Canary"
@@ -47,7 +48,7 @@ def pair(plane: Plane) -> Iterator[list[Replica]]:
     """Two replicas that carry out every operation."""
     with ExitStack() as stack:
         started = [
-            stack.enter_context(Replica(plane, f"waddle-{number}", *ALL_OPERATIONS))
+            stack.enter_context(Replica(plane, f"waddle-{number}", *OPERATIONS))
             for number in range(2)
         ]
         for replica in started:
@@ -76,7 +77,7 @@ def test_what_was_seen_to_stop_replicas_costs_itself_alone(
         if number % 6 == 5:
             follows(plane, pair, f"after {number} ({what})"[:60])
     follows(plane, pair, "after all of it")
-    with Replica(plane, "waddle-late", *ALL_OPERATIONS) as late:
+    with Replica(plane, "waddle-late", *OPERATIONS) as late:
         late.wait_ready()
         follows(plane, [*pair, late], "with one that starts")
     plane.delete_pod("waddle-late")
@@ -97,7 +98,7 @@ def test_random_objects_of_every_kind_stop_no_replica(plane: Plane, pair: list[R
             fuzz.write()
         follows(plane, pair, f"round {number}")
         if number % 3 == 2:
-            with Replica(plane, f"waddle-round-{number}", *ALL_OPERATIONS) as fresh:
+            with Replica(plane, f"waddle-round-{number}", *OPERATIONS) as fresh:
                 fresh.wait_ready()
                 follows(plane, [fresh], f"round {number}, restarted")
             plane.delete_pod(f"waddle-round-{number}")

@@ -218,7 +218,7 @@ class ClusterThread:
                 await asyncio.sleep(backoff.next_seconds())
             else:
                 uid = found["metadata"]["uid"]
-        operations = tuple(sorted(set(settings.operation)))
+        operations = settings.operations_carried_out
         return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:

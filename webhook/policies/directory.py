@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
 from webhook.constraint import constraint, template
-from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
 from webhook.policies.belongings import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policies.manifests import (
     Manifest,
@@ -195,6 +195,10 @@ class PolicyDirectory:
             self._client.remove_data(known.document)
         try:
             change(manifest.document)
+        except MissingEngine as error:
+            # It is read: its constraints warn, until it goes.
+            self._known[manifest.identity] = manifest
+            faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
             stays = known is not None and _kind(manifest) != "data"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))

@@ -115,10 +115,12 @@ class PolicyLoader:
 
     def _good_enough(self, report: PolicyReport) -> bool:
         """Whether to begin serving with this first revision."""
-        if not report.faults:
+        # What an engine would decide that is switched off is warned about: more will not come.
+        faults = [fault for fault in report.faults if not fault.switched_off]
+        if not faults:
             return True
-        shown = "; ".join(str(fault) for fault in report.faults[:FAULTS_SHOWN])
-        more = len(report.faults) - FAULTS_SHOWN
+        shown = "; ".join(str(fault) for fault in faults[:FAULTS_SHOWN])
+        more = len(faults) - FAULTS_SHOWN
         self._state = shown + (f"; and {more} more" if more > 0 else "")
         if self._retries_left != 0:
             self._retries_left -= self._retries_left > 0

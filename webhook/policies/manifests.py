@@ -62,6 +62,8 @@ class PolicyFault:
     """Whether it is about a constraint, or about what may hold some and cannot be read."""
     stays: bool = False
     """Whether something of it was good before, and stays in force."""
+    switched_off: bool = False
+    """Whether nothing is wrong but that the engine of a template's code is switched off."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

@@ -463,6 +463,19 @@ class ServeSettings(GenerationSettings):
         return "webhook" in self.operation or self.mutates
 
     @property
+    def operations_carried_out(self) -> tuple[str, ...]:
+        """Those of ``operation`` that something comes of, in order: what statuses may claim.
+
+        Statuses of mutators are copied with all others, by status, and by nothing else.
+        """
+        found = set(self.operation)
+        if "status" not in found:
+            found.discard("mutation-status")
+        if not self.in_cluster:
+            found -= CLUSTER_OPERATIONS
+        return tuple(sorted(found))
+
+    @property
     def mutates(self) -> bool:
         """Whether objects are mutated."""
         return "mutation-webhook" in self.operation

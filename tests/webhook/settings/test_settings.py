@@ -154,6 +154,27 @@ def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() ->
     assert notice == "--operation=generate,status has no effect without --kubernetes"
 
 
+@pytest.mark.parametrize(
+    ("asked", "carried_out"),
+    [
+        ("webhook", ("webhook",)),
+        ("webhook,mutation-status", ("webhook",)),
+        ("webhook,mutation-status,status", ("mutation-status", "status", "webhook")),
+        ("webhook,mutation-controller", ("mutation-controller", "webhook")),
+        ("generate,webhook,webhook", ("generate", "webhook")),
+    ],
+)
+def test_a_status_claims_the_operations_that_are_carried_out_and_no_others(
+    asked: str, carried_out: tuple[str, ...]
+) -> None:
+    found = read(["--kubernetes", f"--operation={asked}"], POD)
+    assert found.operations_carried_out == carried_out
+
+
+def test_without_a_cluster_no_operation_of_one_is_carried_out() -> None:
+    assert settings("--operation=webhook,status,generate").operations_carried_out == ("webhook",)
+
+
 def test_flags_of_the_audit_are_told_to_be_idle_without_it() -> None:
     (notice,) = settings("--audit-interval=30", "--audit-chunk-size=500").notices
     assert notice == "--audit-interval has no effect without --kubernetes and --operation=audit"
