@@ -79,6 +79,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "something is, or the check could not be made",
         UNKNOWN: "nothing was checked: no constraint, or nothing to review",
     },
+    "migrate gatekeeper": {
+        OK: "everything runs, as it is or as the rows that are told have it",
+        NO: "something is missing",
+        UNKNOWN: "nothing of Gatekeeper was found, or it cannot be read",
+    },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
     "rego check": {OK: "all can be used", NO: "something cannot"},
     "rego eval": {

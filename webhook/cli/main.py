@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
     "expand": ("webhook.cli.expand", "Print what resources would make."),
     "krm": ("webhook.cli.krm", "Validate a ResourceList, as a function of kustomize and kpt."),
+    "migrate": ("webhook.cli.migrate", "Say what of Gatekeeper's policies runs as it is."),
     "mutate": ("webhook.cli.mutate", "Print resources as mutators would leave them."),
     "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report", "Show the top violations of policy reports."),

@@ -1,0 +1,133 @@
+"""What ``waddle migrate gatekeeper`` reads and tells."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
+from webhook.cli import exit_codes
+from webhook.cli.clients import new_client
+from webhook.cli.cluster_access import list_objects
+from webhook.cli.migrate_rules import judge
+from webhook.cli.sources import CannotTest, read_sources
+from webhook.cli.terminal import complain, one_line, styled, write
+from webhook.policies.manifests import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.migrate_rules import Judged
+    from webhook.cluster.client import ClusterClient
+
+GROUPS: Final = (
+    *(("templates.gatekeeper.sh", "v1"), ("constraints.gatekeeper.sh", "v1beta1")),
+    *(("config.gatekeeper.sh", "v1alpha1"), ("syncset.gatekeeper.sh", "v1alpha1")),
+    *(("mutations.gatekeeper.sh", "v1"), ("expansion.gatekeeper.sh", "v1alpha1")),
+    *(("externaldata.gatekeeper.sh", "v1beta1"), ("connection.gatekeeper.sh", "v1alpha1")),
+)
+"""What Gatekeeper serves, each in the version that is read."""
+
+_SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
+_COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
+
+
+def from_files(filenames: Sequence[str]) -> list[Manifest] | None:
+    """What files, folders and standard input hold; None where they cannot be read, which is told."""
+    try:
+        sources = read_sources([Path(name) for name in filenames], any_value=False)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return None
+    for warning in sources.warnings:
+        complain(warning)
+    return sources.manifests
+
+
+def from_cluster(
+    kubeconfig: str | None, context: str | None, namespace: str
+) -> list[Manifest] | None:
+    """What a cluster holds; None where it cannot be asked, which is told."""
+    # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+
+    async def look() -> list[Manifest]:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            return await _read(client, namespace)
+
+    try:
+        return event_loop.run(look())
+    except (ApiError, UnreachableError, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return None
+
+
+async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see above
+    from webhook.cluster.kinds import (  # noqa: PLC0415
+        MUTATING_CONFIGURATIONS,
+        WEBHOOK_CONFIGURATIONS,
+    )
+
+    discovery = Discovery(client)
+    deployments = Resource(
+        GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
+    )
+    found = await list_objects(client, deployments, namespace)
+    for resource in (WEBHOOK_CONFIGURATIONS, MUTATING_CONFIGURATIONS):
+        found += await list_objects(client, resource)
+    for group, version in GROUPS:
+        for resource in await discovery.kinds(group, version):
+            found += await list_objects(client, resource)
+    return [Manifest(item, "", 0) for item in found]
+
+
+def tell(manifests: Sequence[Manifest], output: str) -> int:
+    """Judge and print; the exit code."""
+    judged = judge(manifests, new_client())
+    if not judged:
+        complain("nothing of Gatekeeper is in what was given")
+        return exit_codes.UNKNOWN
+    write(as_json(judged) if output == "json" else as_table(judged))
+    return exit_codes.NO if any(item.grade == "missing" for item in judged) else exit_codes.OK
+
+
+def as_json(judged: Sequence[Judged]) -> str:
+    """Everything, for programs."""
+    return json.dumps(
+        [
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "place": item.place,
+                "grade": item.grade,
+                "notes": [
+                    {"grade": note.grade, "text": note.text, "row": note.row} for note in item.notes
+                ],
+            }
+            for item in judged
+        ]
+    )
+
+
+def as_table(judged: Sequence[Judged]) -> str:
+    """A line for each object, and below it one for each thing that is not as it was."""
+    lines = []
+    for item in judged:
+        grade = styled(_SHOWN[item.grade].ljust(8), fg=_COLOURS[item.grade])
+        place = f" ({item.place})" if item.place else ""
+        lines.append(f"{grade}  {one_line(f'{item.kind}/{item.name}{place}')}")
+        for note in item.notes:
+            row = f" [compatibility.md: {note.row}]" if note.row else ""
+            lines.append(f"          {_SHOWN[note.grade]}: {one_line(note.text)}{row}")
+    counts = Counter(item.grade for item in judged)
+    lines += ["", f"{len(judged)} objects: {counts['same']} run as they are, {counts['differs']} "]
+    lines[-1] += f"run and differ in something, {counts['missing']} need something that is missing"
+    return "\n".join(lines)
