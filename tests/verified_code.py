@@ -30,6 +30,7 @@ ATTRIBUTES: Final = frozenset(
         "keys",
         "left",
         "next_check",
+        "next_look",
         "pay",
         "print_",
         "removeprefix",

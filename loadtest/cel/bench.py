@@ -110,7 +110,8 @@ def ours(case: Case, evaluator: CelEvaluator) -> Callable[[], tuple[float, list[
         while (elapsed := time.perf_counter() - started) < ROUND_SECONDS:
             for _ in range(20):
                 state = evaluator.begin(UNLIMITED, {})
-                found = list(evaluator.evaluate(parameters, review, state))
+                # Another review each time: what is known of the last one is of no use.
+                found = list(evaluator.evaluate(parameters, {**review}, state))
             count += 20
         return elapsed / count * 1e6, [one.msg for one in found]
 

@@ -17,7 +17,7 @@ from webhook.cel.errors import (
     TimeUpError,
 )
 from webhook.cel.exact import exact_form
-from webhook.cel.fast import fast_form
+from webhook.cel.fast import fast_form, tells_errors
 from webhook.cel.syntax.parser import parse
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Expression:
     type: Type
     exact: Run = field(repr=False)
     fast: Run | None = field(default=None, repr=False)
+    tells: bool = False
+    """Whether an error of the fast form is the exact one's: nothing in it makes up for errors."""
 
     def evaluate(self, variables: dict[str, Value], meter: Meter) -> Value:
         """Its value, or :class:`~webhook.cel.errors.EvaluationError`.
@@ -48,6 +50,10 @@ class Expression:
                 return self.fast(variables, meter)
             except TimeUpError:
                 raise
+            except EvaluationError as error:
+                if self.tells and type(error) is EvaluationError:
+                    raise
+                meter.rewind(left)
             except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
                 meter.rewind(left)
         try:
@@ -69,7 +75,8 @@ def _compiled(source: str, environment: Environment) -> Expression:
     fault = fault_of_constants(checked)
     if fault is not None:
         raise InstantiationError(source, fault)
-    return Expression(source, checked.type, exact_form(checked), fast_form(checked))
+    fast = fast_form(checked)
+    return Expression(source, checked.type, exact_form(checked), fast, tells_errors(checked))
 
 
 def unchecked_expression(source: str, environment: Environment) -> Expression:

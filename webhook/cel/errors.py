@@ -16,6 +16,10 @@ class EvaluationError(Exception):
         return str(self.args[0])
 
 
+class UnsureError(Exception):
+    """What the fast form leaves to the exact one."""
+
+
 class LimitError(EvaluationError):
     """An evaluation that was ended for its cost or its time; nothing absorbs it."""
 

@@ -345,7 +345,7 @@ def _variable(name: str) -> Run:
 def _composited(operand: Run, field: str, *, tests: bool) -> Run:
     def composited(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
-        value = operand(env, meter).get(field, meter)
+        value = operand(env, meter)[field]
         return True if tests else value
 
     return composited

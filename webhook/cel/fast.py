@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
 from webhook.cel.exact import VARIABLES
-from webhook.cel.library.all import invoke
+from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
 from webhook.cel.narrowing import called
 from webhook.cel.paths import may_nest, stored_in
@@ -26,6 +26,7 @@ from webhook.cel.syntax.ast import (
     Name,
     Select,
     children,
+    qualified,
 )
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Binds, Expression, Kind
@@ -43,7 +44,6 @@ MAX_INDENT: Final = 60
 
 NAMESPACE: Final[dict[str, Any]] = {
     "__builtins__": {"len": len},
-    "invoke": invoke,
     "condition": access.condition,
     "item": access.item,
     "optional_item": access.optional_item,
@@ -82,6 +82,9 @@ _OPERATORS: Final = {
     "_>_": "greater",
     "_>=_": "greater_or_equal",
 }
+KNOWN: Final = ("anyObject", "params")
+"""Composed variables that are known before anything is evaluated, and decoded JSON all through."""
+
 _JSON: Final = frozenset({".object", ".oldObject", ".params", ".request", ".namespaceObject"})
 """Variables that are decoded JSON all through."""
 
@@ -118,6 +121,25 @@ def fast_form(checked: Checked) -> Run | None:
     return run
 
 
+def tells_errors(checked: Checked) -> bool:
+    """Whether the first error of the fast form is the one that the exact form tells.
+
+    It is where no operand makes up for errors of others, and none is asked after one has erred.
+    """
+    waiting: list[Expr] = [checked.parsed.root]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case Call(function="_&&_" | "_||_"):
+                return False
+            case Fold(kind="map" | "list", test=None):
+                pass
+            case Fold():
+                return False
+        waiting.extend(children(node))
+    return True
+
+
 def _within_path(function: str, operand: Expr) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
     return function if stored_in(operand) is None else f"plain_{function}"
@@ -149,7 +171,8 @@ class _Writer:
             raise _UnwrittenError
         value = self.value(root)
         self.line(f"return {value.source}")
-        head = ["def f(E, M):", f"    M.charge({cost})"]
+        head = ["def f(E, M):", f"    M.left -= {cost}"]
+        head += ["    if M.left < M.next_look:", "        M.check()"]
         head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
         return "\n".join([*head, *self.lines, ""])
 
@@ -244,14 +267,17 @@ class _Writer:
         meaning = self.checked.names.get(node)
         if meaning is not None:
             return self.name(meaning)
-        operand = self.value(node.operand)
         field = source.scalar(node.field)
         if self.checked.types[node.operand].name == VARIABLES:
-            value = source.method(operand, "get", field, "M")
+            if node.field in KNOWN:
+                value = self.name(f".variables.{node.field}")
+            else:
+                value = source.item(self.value(node.operand), field.source)
             if not node.tests:
                 return value
             self.assign(self.new(), value)  # it is there, unless it cannot be computed
             return source.TRUE
+        operand = self.value(node.operand)
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
         if node.optional:
@@ -385,7 +411,10 @@ class _Writer:
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
         form = called(name, node, self.checked)
-        return source.call("invoke", "M", source.scalar(form), *args, kind=kind)
+        if name == "string" and form == name and args[0].kind is Kind.STRING:
+            return args[0]
+        called_as = self.constant_named(direct(form, len(args)))
+        return source.call(called_as.source, "M", *args, kind=kind)
 
     def equality(self, node: Call, *, negated: bool) -> Expression:
         left, right = self.operands(node.args)
@@ -411,6 +440,9 @@ class _Writer:
             return True
         if not isinstance(of, Select):
             return False
+        path = qualified(of) or ""
+        if path.startswith(tuple(f"variables.{name}." for name in KNOWN)):
+            return True
         while isinstance(of, Select) and of not in self.checked.names:
             of = of.operand
         return self.checked.names.get(of) in _JSON

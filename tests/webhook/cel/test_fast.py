@@ -45,6 +45,12 @@ def compared(expression, variables):
         return False
     try:
         found = expression.fast(dict(variables), Meter())
+    except EvaluationError as error:
+        if expression.tells:
+            with pytest.raises(EvaluationError) as told:
+                expression.exact(dict(variables), Meter())
+            assert told.value.text == error.text, expression.source
+        return False
     except Exception:  # noqa: BLE001  # whatever it is
         return False
     try:

@@ -213,3 +213,32 @@ def test_an_evaluation_that_takes_longer_than_its_budget_is_left_undecided():
     messages, undecided = found(one(EXPENSIVE), limits=limits)
     assert messages == []
     assert undecided == ["evaluation exceeded its budget of 1 ms"]
+
+
+def test_reviews_that_take_turns_see_each_its_own_object():
+    subject = client(one("object.spec.n == 1", messageExpression="string(object.spec.n)")).snapshot
+    told = [
+        [one.msg for one in subject.review(AugmentedObject(pod(n=n))).results]
+        for n in (1, 2, 1, 3, 2)
+    ]
+    assert told == [[], ["2"], [], ["3"], ["2"]]
+
+
+def test_a_variable_that_errs_is_computed_once_and_absorbed_wherever_it_is_read():
+    source = {
+        "variables": [
+            {"name": "bad", "expression": "object.spec.missing.x"},
+            {"name": "worse", "expression": "[variables.bad, variables.bad]"},
+        ],
+        "validations": [
+            {"expression": "variables.bad == 1 || object.spec.n == 1"},
+            {"expression": "size(variables.worse) == 2 || object.spec.n == 1"},
+            {"expression": "size(variables.worse) == 2"},
+        ],
+    }
+    (message,), _ = found(source)
+    assert message == (
+        "expression 'size(variables.worse) == 2' resulted in error: composited variable "
+        '"worse" fails to evaluate: composited variable "bad" fails to evaluate: '
+        "no such key: missing"
+    )

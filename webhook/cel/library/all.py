@@ -13,7 +13,7 @@ from webhook.cel.library import (
     strings,
     urls,
 )
-from webhook.cel.library.registry import form, invoke, is_function, narrowed
+from webhook.cel.library.registry import direct, form, invoke, is_function, narrowed
 from webhook.cel.run.conversions import CONVERSIONS
 
 MODULES = (
@@ -34,4 +34,4 @@ MODULES = (
 for _name, _conversion in CONVERSIONS.items():
     form(_name, None)(_conversion)
 
-__all__ = ["invoke", "is_function", "narrowed"]
+__all__ = ["direct", "invoke", "is_function", "narrowed"]

@@ -122,6 +122,29 @@ _WHOLE: Final = frozenset({"dyn", "flatten", "size", "type"})
 """Functions that are one for all types, or that look at theirs themselves."""
 
 
+def direct(name: str, operands: int) -> Callable[..., Value]:
+    """What computes a function, looked up before it is called: of the meter and its operands."""
+    forms = tuple(_FORMS.get((name, operands), ()))
+    first = forms[0] if forms else None
+    if first is None or first.charges or operands != 1 or len(forms) > 1:
+
+        def general(meter: Meter, *args: Value) -> Value:
+            for one in forms:
+                if one.takes(args):
+                    return one.run(meter, *args) if one.charges else one.run(*args)
+            raise _no_overload(name.partition(_NARROWED)[0], args)
+
+        return general
+    (operand,), run = first.operands, first.run
+
+    def single(_meter: Meter, arg: Value) -> Value:
+        if operand is None or type(arg) is operand or _is_of(arg, operand):
+            return run(arg)
+        raise _no_overload(name.partition(_NARROWED)[0], (arg,))
+
+    return single
+
+
 def is_function(name: str, operands: int) -> bool:
     """Whether there is a function of so many operands."""
     return (name, operands) in _FORMS

@@ -44,6 +44,8 @@ def equal(a: Value, b: Value) -> bool:
         return len(a) == len(b) and all(key in b and _not_different(a[key], b[key]) for key in a)
     if of_a is Optional:
         return equal(a.value, b.value)
+    if of_a is Opaque and (a.type_name != b.type_name or b.detached):
+        raise EvaluationError(NO_OVERLOAD)
     return bool(a == b)
 
 

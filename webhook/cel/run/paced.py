@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.errors import EvaluationError
+from webhook.cel.errors import EvaluationError, UnsureError
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.values import NOTHING, Optional, from_key
@@ -25,21 +25,28 @@ _SIZED: Final = frozenset({str, bytes, list, dict})
 def plain_item(of: Value, key: Value) -> Value:
     """``of[key]`` of what is no optional."""
     if type(of) is Optional:
-        raise EvaluationError("an optional within a path")
+        raise UnsureError
     return access.item(of, key)
 
 
 def plain_optional_item(of: Value, key: Value) -> Optional:
     """``of[?key]`` of what is no optional."""
     if type(of) is Optional:
-        raise EvaluationError("an optional within a path")
+        raise UnsureError
     return access.optional_item(of, key)
 
 
 def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
     """What a macro of one variable goes through, each turn at a cost."""
-    found = of if type(of) is list else [from_key(key) for key in access.items_of(of)]
-    return _paid(meter, found, cost)
+    if type(of) is list:
+        count = len(of)
+        if count > AT_ONCE:
+            return _one_by_one(meter, of, cost)
+        meter.left -= count * cost
+        if meter.left < meter.next_look:
+            meter.check()
+        return of
+    return _paid(meter, [from_key(key) for key in access.items_of(of)], cost)
 
 
 def pairs(meter: Meter, of: Value, cost: int) -> Iterable[tuple[Value, Value]]:
@@ -64,7 +71,10 @@ def equals(meter: Meter, a: Value, b: Value) -> bool:
     """``a == b`` of anything."""
     if type(a) in _SIZED:
         meter.charge(len(a) // 10)
-    return equality.equal(a, b)
+    try:
+        return equality.equal(a, b)
+    except EvaluationError:
+        raise UnsureError from None  # an inequality is none
 
 
 def member(meter: Meter, item: Value, of: Value) -> bool:
@@ -83,7 +93,7 @@ def added(meter: Meter, a: Value, b: Value) -> Value:
 def or_value(of: Value, other: Value) -> Value:
     """``of.orValue(other)``, for another that is known."""
     if type(of) is not Optional:
-        raise EvaluationError("no such overload: orValue")
+        raise UnsureError
     return other if of.value is NOTHING else of.value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from webhook.cel.errors import EvaluationError
+from webhook.cel.errors import UnsureError
 
 Value: TypeAlias = Any
 """Any value of CEL's."""
@@ -94,7 +94,7 @@ class Opaque:
     def __eq__(self, other: object) -> bool:
         """Raises where CEL has no equality: who asks in Python's way asks again in CEL's."""
         if not isinstance(other, Opaque) or self.type_name != other.type_name or other.detached:
-            raise EvaluationError("no such overload")
+            raise UnsureError
         return bool(self.value == other.value)
 
     def __hash__(self) -> int:

@@ -14,6 +14,7 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
+from webhook.cel.fast import KNOWN
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.constraint.driver import DriverViolation
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from webhook.cel.engine import Expression
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
+
+_UNPAID: Final = Meter(0)
+"""Pays for nothing: who evaluates gives a meter first."""
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
 """Of what a messageExpression gives (pkg/apis/cel/config.go)."""
@@ -120,7 +124,8 @@ class CelEvaluator:
     ) -> list[DriverViolation]:
         known = {ANY_OBJECT: any_object(given), PARAMS: parameters}
         # Nothing of the constraint but its parameters: equal ones are evaluated once.
-        composed = Composed(self._variables, given, {"spec": {"parameters": parameters}}, known)
+        params = {"spec": {"parameters": parameters}}
+        composed = Composed(self._variables, given, params, known)
         if self._conditions:
             # The namespace is not given to match conditions.
             within = {**composed.env, "namespaceObject": None}
@@ -141,6 +146,9 @@ def conditions_hold(
     Raises :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults, meter = [], Meter(MATCH_CONDITIONS_COST, look)
+    composed = env.get("variables")
+    if composed is not None:
+        composed.meter = meter
     for condition in conditions:
         try:
             if condition.evaluate(env, meter) is not True:
@@ -162,7 +170,7 @@ def violations(
 ) -> list[str]:
     """What the validations that fail say, and where a policy ``fails`` the errors of the others."""
     found = []
-    meter = Meter(EXPRESSION_COST, look)
+    composed.meter = meter = Meter(EXPRESSION_COST, look)
     for one in validations:
         try:
             holds = one.expression.evaluate(composed.env, meter)
@@ -198,10 +206,13 @@ def _message(one: CompiledValidation, composed: Composed, meter: Meter) -> str:
     return message or one.message.strip() or f"failed expression: {one.expression.source.strip()}"
 
 
-class Composed:
-    """The field ``variables``: each is computed when it is read first, and its error kept, too."""
+class Composed(dict[str, Any]):
+    """The field ``variables``: each is computed when it is read first, and its error kept, too.
 
-    __slots__ = ("_found", "_given", "_variables", "env")
+    ``meter`` pays for what is computed.
+    """
+
+    __slots__ = ("_errors", "_variables", "env", "meter")
 
     def __init__(
         self,
@@ -211,28 +222,38 @@ class Composed:
         known: dict[str, Any] | None = None,
     ) -> None:
         """``params`` is what variables may read under that name; ``known`` are computed already."""
-        self.env = {**given, "variables": self}
+        super().__init__(known or {})
+        # No other expression than a variable's has a name for the parameters' resource.
+        self.env = {**given, "variables": self, "params": params}
+        for name in KNOWN:
+            if name in self:
+                self.env[f"variables.{name}"] = self[name]
         self._variables = variables
-        self._given = {**self.env, "params": params}
-        self._found: dict[str, Any] = {} if known is None else known
+        self._errors: dict[str, EvaluationError] = {}
+        self.meter: Meter = _UNPAID
 
-    def get(self, name: str, meter: Meter) -> Any:
-        """The value of a variable."""
+    def __missing__(self, name: str) -> Any:
+        """The value of a variable that is read for the first time."""
+        error = self._errors.get(name)
+        if error is not None:
+            raise error
         try:
-            found = self._found[name]
-        except KeyError:
-            found = self._found[name] = self._compute(name, meter)
-        if type(found) is EvaluationError:
-            raise found
-        return found
-
-    def _compute(self, name: str, meter: Meter) -> Any:
-        try:
-            return self._variables[name].evaluate(self._given, meter)
+            found = self[name] = self._variables[name].evaluate(self.env, self.meter)
         except LimitError:
             raise
-        except EvaluationError as error:
-            return EvaluationError(f'composited variable "{name}" fails to evaluate: {error.text}')
+        except EvaluationError as fault:
+            text = f'composited variable "{name}" fails to evaluate: {fault.text}'
+            error = self._errors[name] = EvaluationError(text)
+            raise error from None
+        return found
+
+    def keys(self) -> Any:
+        """None: which there are is known before any is asked for."""
+        raise TypeError("variables are no map")
+
+
+_last: tuple[Any, dict[str, Any]] = (None, {})
+"""The review that was seen last and its variables: templates take their turns with it."""
 
 
 class _Shared:
@@ -246,8 +267,13 @@ class _Shared:
 
     def variables(self, review: dict[str, Any]) -> dict[str, Any]:
         """The variables of the review."""
+        global _last  # noqa: PLW0603  # one reference, swapped whole
         if self._variables is None:
-            self._variables = variables_of(review)
+            seen, variables = _last
+            if seen is not review:
+                variables = variables_of(review)
+                _last = (review, variables)
+            self._variables = variables
         return self._variables
 
 
