@@ -52,14 +52,14 @@ def compared(expression, variables):
     """Fail unless the fast form gives what the exact one gives, or nothing; whether it gave something."""
     if expression.fast is None:
         return False
+    told = None
+    found = None
     try:
         found = expression.fast(dict(variables), Meter())
     except EvaluationError as error:
-        told = error.text
+        told = str(error.text)
     except Exception:  # noqa: BLE001  # whatever it is
         return False
-    else:
-        told = None
     if told is not None:
         assert not expression.tells or told == error_of(expression, variables), expression.source
         return False
