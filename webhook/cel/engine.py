@@ -17,7 +17,8 @@ from webhook.cel.errors import (
     TimeUpError,
 )
 from webhook.cel.exact import exact_form
-from webhook.cel.fast import fast_form, tells_errors
+from webhook.cel.fast import fast_form
+from webhook.cel.syntax.ast import Call, Fold, children
 from webhook.cel.syntax.parser import parse
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,26 @@ def _compiled(source: str, environment: Environment) -> Expression:
     if fault is not None:
         raise InstantiationError(source, fault)
     fast = fast_form(checked)
-    return Expression(source, checked.type, exact_form(checked), fast, tells_errors(checked))
+    return Expression(source, checked.type, exact_form(checked), fast, _tells_errors(checked))
+
+
+def _tells_errors(checked: Checked) -> bool:
+    """Whether the first error of the fast form is the one that the exact form tells.
+
+    It is where no operand makes up for errors of others, and none is asked after one has erred.
+    """
+    waiting: list[Expr] = [checked.parsed.root]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case Call(function="_&&_" | "_||_"):
+                return False
+            case Fold(kind="map" | "list", test=None):
+                pass
+            case Fold():
+                return False
+        waiting.extend(children(node))
+    return True
 
 
 def unchecked_expression(source: str, environment: Environment) -> Expression:

@@ -121,25 +121,6 @@ def fast_form(checked: Checked) -> Run | None:
     return run
 
 
-def tells_errors(checked: Checked) -> bool:
-    """Whether the first error of the fast form is the one that the exact form tells.
-
-    It is where no operand makes up for errors of others, and none is asked after one has erred.
-    """
-    waiting: list[Expr] = [checked.parsed.root]
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case Call(function="_&&_" | "_||_"):
-                return False
-            case Fold(kind="map" | "list", test=None):
-                pass
-            case Fold():
-                return False
-        waiting.extend(children(node))
-    return True
-
-
 def _within_path(function: str, operand: Expr) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
     return function if stored_in(operand) is None else f"plain_{function}"
