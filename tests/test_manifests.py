@@ -22,6 +22,7 @@ from tests.manifests import (
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
+from webhook.cli.console import command
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
@@ -107,6 +108,33 @@ def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     assert settings.mutates
     name = settings.mutating_webhook_configuration_name
     assert ("MutatingWebhookConfiguration", "", name) in objects
+
+
+def test_the_chart_renders_what_the_component_of_the_console_adds(tmp_path):
+    objects = with_components(tmp_path, "components/console")
+    options = ("--include-crds", "--set", "console.enabled=true")
+
+    assert helmed(*options) == without_namespace(objects)
+    (container,) = pod_of(objects, "waddle-console")["spec"]["containers"]
+    assert container["args"][0] == "console"
+    with command.make_context("console", container["args"][1:]) as context:
+        assert (context.params["kubernetes"], context.params["namespace"]) == (True, NAMESPACE)
+        (port,) = container["ports"]
+        assert context.params["port"] == port["containerPort"]
+
+
+def test_the_console_reads_and_no_secret(tmp_path):
+    objects = with_components(tmp_path, "components/console")
+    rules = [
+        rule
+        for kind, _, name in objects
+        if kind in ("Role", "ClusterRole") and name == "waddle-console"
+        for rule in objects[kind, NAMESPACE if kind == "Role" else "", name]["rules"]
+    ]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+    core = {resource for rule in rules if "" in rule["apiGroups"] for resource in rule["resources"]}
+    assert core == {"namespaces", "pods"}
+    assert not [rule for rule in rules if "*" in rule["apiGroups"]]
 
 
 PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.cluster_access import cluster_options
 
 _HELP = """Serve pages that show policies, what they find, and a place to try them.
 
@@ -16,6 +17,11 @@ Over files, on this machine:
 \b
   waddle console --policies policies/
   waddle console --policies policies/ --manifests manifests/
+
+Over a cluster, from a laptop or as a Deployment of its own:
+
+\b
+  waddle console --kubeconfig ~/.kube/config
 
 Nothing is written and nothing is decided here: admissions are answered by `waddle serve`.
 Every page is JSON, too, with ?format=json.
@@ -39,6 +45,12 @@ _PATH = click.Path(exists=True, path_type=Path)
     type=_PATH,
     help="A file or folder of objects, which are reviewed by the policies. Repeatable.",
 )
+@click.option(
+    "--kubernetes",
+    is_flag=True,
+    help="Follow a cluster: that of the pod, of $KUBECONFIG, or of the user's kubeconfig.",
+)
+@cluster_options
 @click.option(
     "--decisions",
     metavar="PATH",

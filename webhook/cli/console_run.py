@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +12,8 @@ from webhook.cli.clients import new_client
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import complain
+from webhook.cluster import event_loop
+from webhook.cluster.credentials import CredentialsError
 from webhook.console.application import ConsoleOptions
 from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
@@ -25,20 +25,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.picture import ShownViolation
+    from webhook.console.process import RunningSource
 
 
-def run(
+def run(  # noqa: PLR0913  # one for each option of the command
     *,
     policies: tuple[Path, ...],
     manifests: tuple[Path, ...],
+    kubernetes: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
     decisions: Path | None,
     host: str,
     port: int,
     hosts: tuple[str, ...],
 ) -> int:
     """Serve until a signal; the exit code."""
-    if not policies:
-        raise click.UsageError("--policies says which files to show")
+    over_cluster = kubernetes or kubeconfig is not None or context is not None
+    if over_cluster == bool(policies):
+        raise click.UsageError(
+            "either --policies says which files to show, or --kubernetes a cluster"
+        )
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -47,17 +55,29 @@ def run(
     lines = log.open_log()
     log.adopt_standard_logging(lines)
     garbage.running()
+    logger = lines.logger("console")
+
+    def source(shown: Shown) -> RunningSource:
+        if policies:
+            return FilesSource(Place(policies, manifests), new_client(), shown, logger)
+        # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
+        from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
+        from webhook.console.cluster import ClusterSource  # noqa: PLC0415
+
+        credentials = load_credentials(kubeconfig, context=context)
+        return ClusterSource(credentials, namespace, new_client, shown, logger)
+
     options = ConsoleOptions(decisions, frozenset({*LOOPBACK, *hosts}), sarif)
 
     async def main() -> None:
         shown = Shown()
-        source = FilesSource(
-            Place(policies, manifests), new_client(), shown, lines.logger("console")
-        )
-        await serve(listening, source, shown, options, lines.logger("console"))
+        await serve(listening, source(shown), shown, options, logger)
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main())
+    try:
+        event_loop.run(main())
+    except CredentialsError as error:
+        complain(str(error))
+        return exit_codes.NO
     return exit_codes.OK
 
 

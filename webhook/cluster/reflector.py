@@ -111,6 +111,8 @@ class ReflectorStatistics:
     absent: bool = False
     last_error: str = ""
     last_event_at: float = field(default=0.0)
+    resource_version: str = ""
+    """Where the watch stands."""
 
 
 TOLD_SECONDS: Final = 60.0
@@ -160,6 +162,7 @@ class Reflector:
     def statistics(self) -> ReflectorStatistics:
         """The counts, with the number of objects as it is now."""
         self._statistics.objects = len(self.store)
+        self._statistics.resource_version = self._resource_version
         return self._statistics
 
     async def wait_synced(self) -> None:

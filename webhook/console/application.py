@@ -54,7 +54,7 @@ class Source(Protocol):
     """Where policies in force come from."""
 
     def snapshot(self) -> Snapshot | None:
-        """The policies in force, compiled; None where there are none yet. Any thread may ask."""
+        """The policies in force, compiled; None where there are none yet. One thread at a time asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Console:
         if request.method == "POST":
             try:
                 outcome = await self.playground.attempt(
-                    said, self.source.snapshot(), self.shown.picture
+                    said, self.source.snapshot, self.shown.picture
                 )
             except Busy:
                 raise HTTPException(503, "others are trying something: ask again soon") from None

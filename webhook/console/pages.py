@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.revision import ROLLBACK
+from webhook.api.revision import ROLLBACK, InvalidRevision
 from webhook.api.shapes import object_of
 from webhook.console import violations
 from webhook.console.picture import CATEGORIES, STATES
@@ -16,6 +17,7 @@ from webhook.constraint.rollout import ABORT, PAUSE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.api.revision import PolicyRevision
     from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 
 Query = dict[str, str]
@@ -62,9 +64,9 @@ def _replicas(picture: Picture) -> Document | None:
     if picture.over == "files":
         return None
     return {
-        "total": len(picture.members),
-        "ready": sum(item.ready and not item.terminating for item in picture.members),
-        "terminating": sum(item.terminating for item in picture.members),
+        "total": len(picture.pods),
+        "ready": sum(item.ready and not item.terminating for item in picture.pods),
+        "terminating": sum(item.terminating for item in picture.pods),
     }
 
 
@@ -180,9 +182,26 @@ def policy(picture: Picture, query: Query) -> Document:
             "rows": [violations.row(one) for one in own[:OWN_VIOLATIONS]],
         },
         "rollout": item.rollout,
-        "revisions": [dict(one) for one in item.revisions],
+        "revisions": [_revision(item, one) for one in item.revisions],
         "commands": commands(item) if picture.over == "cluster" else [],
     }
+
+
+def _revision(item: ShownPolicy, kept: PolicyRevision) -> Document:
+    """A kept generation, and what the present one says otherwise."""
+    found = {"generation": kept.generation, "created": kept.created, "digest": kept.digest}
+    try:
+        before = kept.document(item.document).get("spec")
+    except InvalidRevision as error:
+        return {**found, "difference": "", "error": str(error)}
+    lines = unified_diff(
+        as_yaml(before).splitlines(),
+        as_yaml(item.document.get("spec")).splitlines(),
+        f"generation {kept.generation}",
+        f"generation {item.generation}",
+        lineterm="",
+    )
+    return {**found, "difference": "\n".join(lines), "error": ""}
 
 
 def _shown_manifest(document: Mapping[str, Any]) -> Document:
@@ -204,11 +223,11 @@ def commands(item: ShownPolicy) -> list[Document]:
     what = f"kubectl annotate {item.kind.lower()} {item.name}"
     found = [
         {
-            "what": f"roll back to generation {one.get('generation')}",
-            "command": f"{what} {ROLLBACK}={one.get('generation')} --overwrite",
+            "what": f"roll back to generation {one.generation}",
+            "command": f"{what} {ROLLBACK}={one.generation} --overwrite",
         }
         for one in item.revisions
-        if one.get("generation") != item.generation
+        if one.generation != item.generation
     ]
     if item.rollout is not None:
         found += [
@@ -300,7 +319,7 @@ def health(picture: Picture, query: Query) -> Document:
                     if standing.replica == one.name and standing.state != "enforced"
                 ][: violations.PAGE_ROWS],
             }
-            for one in picture.members
+            for one in picture.pods
         ],
         "kinds": [dict(one) for one in picture.kinds],
         "faults": list(picture.faults),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.api.revision import PolicyRevision
+
 Category = Literal["template", "constraint", "mutator", "expansion"]
 State = Literal["active", "degraded", "error", "pending"]
 
@@ -35,7 +37,7 @@ class ShownPolicy:
 
     ``action`` is what a constraint does where it is violated, as it is in force. ``faults`` are
     texts for whoever wrote it. ``place`` is ``file:line``, empty for what a cluster holds.
-    ``revisions`` are earlier specs, the newest first, each with its ``generation``.
+    ``revisions`` are generations that are kept, the newest first.
     """
 
     category: Category
@@ -53,7 +55,7 @@ class ShownPolicy:
     enforcing: int = 0
     counted: int = 0
     rollout: Mapping[str, Any] | None = None
-    revisions: tuple[Mapping[str, Any], ...] = ()
+    revisions: tuple[PolicyRevision, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -111,8 +113,7 @@ class Picture:
     violations: tuple[ShownViolation, ...] | None = None
     why_no_violations: str = ""
     reviewed: int | None = None
-    members: tuple[ReplicaPod, ...] = ()
-    digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pods: tuple[ReplicaPod, ...] = ()
     trouble: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     """What is wrong with files as a whole, or with objects that are no policies."""

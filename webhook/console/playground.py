@@ -27,7 +27,7 @@ from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.console.picture import Picture
     from webhook.constraint.snapshot import Snapshot
@@ -77,15 +77,18 @@ class Playground:
         self._worker = Worker(0, _PROGRAM)
 
     async def attempt(
-        self, said: Attempt, snapshot: Snapshot | None, picture: Picture
+        self, said: Attempt, snapshot: Callable[[], Snapshot | None], picture: Picture
     ) -> dict[str, Any]:
-        """What came of it; an ``error`` where nothing could. Raises :class:`Busy`."""
+        """What came of it; an ``error`` where nothing could. Raises :class:`Busy`.
+
+        ``snapshot`` gives the policies in force, and may compile them: it is asked on a thread.
+        """
         if said.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
         with self._place():
             async with self._lock:
                 if said.mode == "review":
-                    return await asyncio.to_thread(reviewed, said.input, snapshot)
+                    return await asyncio.to_thread(lambda: reviewed(said.input, snapshot()))
                 return await asyncio.to_thread(self._ask, said, picture)
 
     def stop(self) -> None:

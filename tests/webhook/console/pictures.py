@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from webhook.api.revision import PolicyRevision
 from webhook.console.picture import (
     Category,
     Picture,
@@ -93,7 +94,7 @@ def hostile_picture() -> Picture:
             severity=text,
             standings=(ReplicaStanding(text, text, 1, text, text),),
             rollout={"state": text, "action": text, "steps": [{"action": text, "since": text}]},
-            revisions=({"generation": 1, "note": text, "difference": text},),
+            revisions=(PolicyRevision(text, "u", 1, text, text, "", text),),
         )
         for text in HOSTILE
     ]
@@ -105,6 +106,6 @@ def hostile_picture() -> Picture:
         version=SCRIPT,
         trouble=HOSTILE,
         faults=HOSTILE,
-        members=tuple(ReplicaPod(text, ready=True, terminating=False) for text in HOSTILE),
+        pods=tuple(ReplicaPod(text, ready=True, terminating=False) for text in HOSTILE),
         kinds=({"kind": SCRIPT, "objects": 1, "state": SCRIPT},),
     )

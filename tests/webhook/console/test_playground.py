@@ -46,7 +46,7 @@ def attempt() -> Iterator[Try]:
 
     def try_(mode: str, shown: Picture | None = None, **said: str) -> dict[str, Any]:
         form = {"mode": mode, **said}
-        return asyncio.run(playground.attempt(Attempt.of(form), None, shown or picture()))
+        return asyncio.run(playground.attempt(Attempt.of(form), lambda: None, shown or picture()))
 
     yield try_
     playground.stop()
@@ -121,7 +121,7 @@ def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
 
     async def _told(playground: Playground, said: Attempt) -> Any:
         try:
-            return await playground.attempt(said, None, picture())
+            return await playground.attempt(said, lambda: None, picture())
         except Busy:
             return "busy"
 

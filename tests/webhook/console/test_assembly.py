@@ -1,0 +1,182 @@
+"""A picture of a cluster, made of objects as anybody may have written them."""
+
+from typing import Any
+
+import pytest
+
+from tests.webhook.console.pictures import HOSTILE, SCRIPT
+from webhook.api import pod_status
+from webhook.api.pod_status import Pod, StatusError
+from webhook.api.revision import digest_of, revision_object
+from webhook.console import pages
+from webhook.console.assembly import (
+    FROM_STATUSES,
+    NOWHERE,
+    ClusterObjects,
+    kept_report,
+    newest,
+    picture_of,
+)
+
+KIND = "RequiredLabel"
+
+
+def policy(name: str = "owner", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"u-{name}", "generation": 2, "resourceVersion": "7"}
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": KIND,
+        "metadata": {**metadata, **fields.pop("metadata", {})},
+        "spec": {"parameters": {"label": "new"}},
+        **fields,
+    }
+
+
+def pod(name: str, *, ready: bool = True) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    return {
+        "metadata": {"name": name, "uid": f"u-{name}"},
+        "status": {"phase": "Running", "conditions": [condition]},
+    }
+
+
+def said(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
+    options.setdefault("enforced", True)
+    options.setdefault("additions", {"activeGeneration": 2, "since": "2026-01-01T00:00:00Z"})
+    replica = Pod(name, "waddle-system", f"u-{name}", ("webhook",))
+    return pod_status.pod_status(replica, pod_status.constraint_subject(document), **options)
+
+
+def shown(*statuses: dict[str, Any], document: dict[str, Any] | None = None) -> Any:
+    [found] = picture_of(
+        ClusterObjects([document or policy()], statuses, [pod("a"), pod("b")])
+    ).policies
+    return found
+
+
+def test_a_policy_is_active_once_every_replica_enforces_it():
+    document = policy()
+    assert shown().state == "pending"
+    found = shown(said("a", document), said("b", document))
+    assert (found.state, found.enforcing, found.counted) == ("active", 2, 2)
+    behind = shown(said("a", document))
+    assert (behind.state, behind.enforcing) == ("degraded", 1)
+    assert [one.reason for one in behind.standings] == ["", "no status yet"]
+
+
+def test_a_policy_that_a_replica_cannot_use_is_an_error_or_degraded_where_an_older_one_is_in_force():
+    document = policy()
+    errors = [StatusError("", SCRIPT)]
+    older = {"activeGeneration": 1}
+    bad = said("a", document, errors=errors, enforced=False, additions={"activeGeneration": 0})
+    kept = said("a", document, errors=errors, additions=older)
+    good = said("b", document)
+    assert shown(bad, good).state == "error"
+    assert shown(kept, good).state == "degraded"
+    assert shown(kept, good).faults == (SCRIPT,)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "text",
+        7,
+        [],
+        {"rollout": "x"},
+        {"rollout": {"steps": [1], "state": {}}},
+        {"violations": "x"},
+        {"totalViolations": 1, "violations": [1, {"name": 7, "kind": []}]},
+    ],
+)
+def test_a_status_of_any_shape_costs_nobody_the_picture(status: Any):
+    found = picture_of(ClusterObjects([policy(status=status), policy("other")]))
+    assert len(found.policies) == 2
+    for view in (pages.policies, pages.rollouts, pages.health, pages.violation_page):
+        view(found, {})
+
+
+def test_a_roll_out_is_shown_with_the_action_of_its_stage():
+    annotations = {"waddle.dev/rollout": "dryrun after=24h, warn"}
+    record = {
+        "observedGeneration": 2,
+        "state": "Progressing",
+        "action": "dryrun",
+        "steps": [{"action": "dryrun", "since": "2026-01-01T00:00:00Z"}],
+    }
+    document = policy(metadata={"annotations": annotations}, status={"rollout": record})
+    picture = picture_of(ClusterObjects([document]))
+    assert picture.policies[0].action == "dryrun"
+    [row] = pages.rollouts(picture, {})["rollouts"]
+    assert (row["stage"], row["rollout"]["steps"]) == ("dryrun: Progressing", record["steps"])
+    told = pages.policy(picture, {"kind": KIND, "name": "owner"})
+    assert "waddle.dev/rollout-pause" in str(told["commands"])
+
+
+def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
+    before = policy(metadata={"generation": 1}, spec={"parameters": {"label": "old"}})
+    kept = [revision_object(item, digest_of(item)) for item in (before, policy())]
+    spoiled = {"metadata": {"name": "spoiled"}, "spec": {}}
+    picture = picture_of(ClusterObjects([policy()], revisions=[*kept, spoiled]))
+    told = pages.policy(picture, {"kind": KIND, "name": "owner"})
+    assert [one["generation"] for one in told["revisions"]] == [2, 1]
+    assert told["revisions"][0]["difference"] == ""
+    assert "-  label: old\n+  label: new" in told["revisions"][1]["difference"]
+    assert told["commands"] == [
+        {
+            "what": "roll back to generation 1",
+            "command": "kubectl annotate requiredlabel owner waddle.dev/rollback-to=1 --overwrite",
+        }
+    ]
+    assert "spoiled" in picture.faults[0]
+
+
+def report(name: str, *results: dict[str, Any], source: str = "waddle") -> dict[str, Any]:
+    scope = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": name, "uid": name}
+    return {
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "labels": {"a": "b"}},
+        "scope": scope,
+        "results": [{"policy": KIND, "rule": "owner", "source": source, **one} for one in results],
+    }
+
+
+def test_what_is_wrong_in_reports_of_ours_is_shown_and_nothing_else_is_kept():
+    documents = [
+        report(
+            text,
+            {"result": "fail", "message": text, "properties": {"action": "deny"}},
+            {"result": "pass"},
+        )
+        for text in HOSTILE
+    ]
+    documents.append(report("other", {"result": "fail"}, source="kyverno"))
+    kept = [kept_report(one) for one in documents]
+    assert set(kept[0]["metadata"]) == {"name", "namespace", "uid"}
+    picture = picture_of(ClusterObjects([policy()], reports=kept))
+    assert picture.violations is not None
+    assert {one.name for one in picture.violations} == set(HOSTILE)
+    assert {one.policy for one in picture.violations} == {f"{KIND}/owner"}
+
+
+def test_without_reports_violations_are_those_in_statuses_and_that_is_said():
+    item = {
+        "enforcementAction": "deny",
+        "group": "apps",
+        "version": "v1",
+        "kind": "Deployment",
+        "namespace": "shop",
+        "name": "web",
+        "message": "no",
+    }
+    document = policy(status={"totalViolations": 21, "violations": [item]})
+    picture = picture_of(ClusterObjects([document]))
+    assert picture.violations is not None
+    assert picture.violations[0].resource == ("apps/v1", "Deployment", "shop", "web")
+    assert picture.trouble == (FROM_STATUSES,)
+    nothing = picture_of(ClusterObjects([policy()]))
+    assert (nothing.violations, nothing.why_no_violations) == (None, NOWHERE)
+
+
+def test_the_newest_of_resource_versions_is_named():
+    assert newest(["9", "10", ""]) == "10"
+    assert newest([]) == ""
+    assert newest(["b", "a", "9"]) == "9, a, b"

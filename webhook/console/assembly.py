@@ -1,0 +1,229 @@
+"""A picture of a cluster, made of its objects: pure, whatever anybody wrote into them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of, text
+from webhook.api.revision import InvalidRevision, read_revision
+from webhook.api.shapes import integer_of, object_of, objects_of, status_of
+from webhook.console.picture import (
+    Picture,
+    ReplicaPod,
+    ReplicaStanding,
+    ShownPolicy,
+    ShownViolation,
+)
+from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.constraint.rollout import read_record, stage_of
+from webhook.controllers.convergence import by_subject, converge, subject_for
+from webhook.replicas.pods import replica
+from webhook.reports.known import results_by_subject
+from webhook.reports.report import of_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.revision import PolicyRevision
+    from webhook.console.picture import State
+    from webhook.controllers.convergence import Convergence
+
+    Object = dict[str, Any]
+
+BAD: Final = frozenset({"fail", "warn", "error"})
+ROWS: Final = "rows"
+"""The field of what is kept of a report."""
+
+FROM_STATUSES: Final = (
+    "violations are those in the statuses of constraints, which hold the first few of each: "
+    "the cluster serves no policy reports"
+)
+NOWHERE: Final = "no audit has told of any, and the cluster serves no policy reports"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """What is known of a cluster at one moment. ``reports`` is None where none are served."""
+
+    policies: Sequence[Object] = ()
+    statuses: Sequence[Object] = ()
+    pods: Sequence[Object] = ()
+    revisions: Sequence[Object] = ()
+    reports: Sequence[Object] | None = None
+    kinds: Sequence[Mapping[str, Any]] = ()
+    trouble: Sequence[str] = ()
+    version: str = ""
+    place: str = ""
+    taken: str = ""
+
+
+def picture_of(found: ClusterObjects) -> Picture:
+    """The picture of these objects."""
+    replicas = sorted(
+        (one for one in map(replica, found.pods) if not one.finished), key=lambda one: one.name
+    )
+    statuses = by_subject(found.statuses)
+    revisions, spoiled = _revisions(found.revisions)
+    policies = []
+    for document in found.policies:
+        category = category_of(document)
+        if category is None:
+            continue
+        converged = converge(document, statuses.get(subject_for(document), ()), replicas)
+        policies.append(_policy(document, category, converged, revisions))
+    policies.sort(key=lambda item: (item.category, *item.key))
+    violations, trouble, why = _violations(found)
+    return Picture(
+        over="cluster",
+        place=found.place,
+        version=found.version,
+        taken=found.taken,
+        policies=tuple(policies),
+        violations=violations,
+        why_no_violations=why,
+        pods=tuple(ReplicaPod(one.name, one.ready, one.terminating) for one in replicas),
+        trouble=(*found.trouble, *trouble),
+        faults=tuple(spoiled),
+        kinds=tuple(found.kinds),
+        by_key={item.key: item for item in policies},
+    )
+
+
+def _policy(
+    document: Object,
+    category: Any,
+    converged: Convergence,
+    revisions: Mapping[str, Sequence[PolicyRevision]],
+) -> ShownPolicy:
+    metadata = object_of(document["metadata"])
+    counted = converged.counted
+    record = read_record(document.get("status")) if category == "constraint" else None
+    return ShownPolicy(
+        category,
+        gvk_of(document).kind,
+        name_of(document),
+        document,
+        _state(converged),
+        action=(stage_of(document) or action_of(document)) if category == "constraint" else "",
+        severity=severity_of(document),
+        generation=integer_of(metadata.get("generation")),
+        resource_version=text(metadata, "resourceVersion"),
+        faults=tuple(
+            dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason)
+        ),
+        standings=tuple(
+            ReplicaStanding(
+                one.replica.name, one.state, one.active_generation, one.since, one.reason
+            )
+            for one in converged.standings
+        ),
+        enforcing=sum(one.state == "enforced" for one in counted),
+        counted=len(counted),
+        rollout=None if record is None else record.document(),
+        revisions=tuple(revisions.get(text(metadata, "uid"), ())),
+    )
+
+
+def _state(converged: Convergence) -> State:
+    states = [one.state for one in converged.counted]
+    if converged.is_deleted or not states or all(one == "missing" for one in states):
+        return "pending"
+    if all(one in {"enforced", "previewed"} for one in states):
+        return "active"
+    wrong = [one for one in converged.counted if one.state in {"error", "unenforced"}]
+    if wrong and not all((one.active_generation or 0) > 0 for one in wrong):
+        return "error"
+    return "degraded"
+
+
+def _revisions(
+    objects: Iterable[Object],
+) -> tuple[dict[str, list[PolicyRevision]], list[str]]:
+    """Kept revisions by the UID of what they are of, the newest first; and what is none."""
+    found: dict[str, list[PolicyRevision]] = {}
+    spoiled = []
+    for item in objects:
+        try:
+            revision = read_revision(item)
+        except InvalidRevision as error:
+            spoiled.append(str(error))
+        else:
+            found.setdefault(revision.uid, []).append(revision)
+    for listed in found.values():
+        listed.sort(key=lambda one: -one.generation)
+    return found, spoiled
+
+
+def _violations(
+    found: ClusterObjects,
+) -> tuple[tuple[ShownViolation, ...] | None, tuple[str, ...], str]:
+    """Violations of reports, else of statuses; what is missing of them; why there are none."""
+    if found.reports is not None:
+        rows = [row for report in found.reports for row in report[ROWS]]
+        rows.sort(key=_order)
+        return tuple(rows), (), ""
+    constraints = [one for one in found.policies if category_of(one) == "constraint"]
+    if not any("totalViolations" in status_of(one) for one in constraints):
+        return None, (), NOWHERE
+    rows = [row for one in constraints for row in _in_status(one)]
+    rows.sort(key=_order)
+    return tuple(rows), (FROM_STATUSES,), ""
+
+
+def _order(item: ShownViolation) -> tuple[str, str, str, str, str]:
+    return item.policy, item.namespace, item.kind, item.name, item.message
+
+
+def _in_status(document: Object) -> Iterable[ShownViolation]:
+    policy = sys.intern(f"{gvk_of(document).kind}/{name_of(document)}")
+    severity = severity_of(document)
+    for item in objects_of(status_of(document).get("violations")):
+        group, version = text(item, "group"), text(item, "version")
+        yield ShownViolation(
+            policy,
+            text(item, "enforcementAction"),
+            f"{group}/{version}" if group else version,
+            text(item, "kind"),
+            text(item, "namespace"),
+            text(item, "name"),
+            text(item, "message"),
+            severity,
+        )
+
+
+def kept_report(document: Object) -> Object:
+    """What is kept of a report: its identity, and what is wrong as rows, in little memory."""
+    metadata = document["metadata"]
+    rows = tuple(
+        ShownViolation(
+            sys.intern(f"{finding.policy}/{finding.rule}" if finding.rule else finding.policy),
+            sys.intern(finding.action or finding.verdict),
+            sys.intern(subject.gvk.group_version),
+            sys.intern(subject.gvk.kind),
+            sys.intern(subject.namespace),
+            subject.name,
+            sys.intern(finding.message),
+            sys.intern(finding.severity),
+        )
+        for subject, findings in results_by_subject(of_source(document))
+        for finding in findings
+        if finding.verdict in BAD
+    )
+    kept = {
+        name: metadata[name]
+        for name in ("name", "namespace", "uid", "resourceVersion")
+        if name in metadata
+    }
+    if "namespace" in kept:
+        kept["namespace"] = sys.intern(kept["namespace"])
+    return {"metadata": kept, ROWS: rows}
+
+
+def newest(versions: Iterable[str]) -> str:
+    """The greatest of resource versions, as the API server counts them; of others all."""
+    known = [one for one in versions if one]
+    if all(one.isascii() and one.isdigit() for one in known):
+        return str(max(map(int, known), default=""))
+    return ", ".join(sorted(set(known)))

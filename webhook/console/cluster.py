@@ -1,0 +1,282 @@
+"""A picture of a cluster, followed by watches that this process has to itself.
+
+Nobody leads: each console watches what it shows. What it may not read is missing, and said to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import timestamp
+from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.api.revision import GROUP, KIND, VERSION
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.discovery import Discovery
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import NAMESPACE, PODS
+from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.console.assembly import ClusterObjects, kept_report, newest, picture_of
+from webhook.console.sorts import category_of
+from webhook.constraint import constraint, template
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.template import kind_of
+from webhook.controllers import extension_kinds
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.replicas.pods import WEBHOOK_PODS
+from webhook.reports.report_api import APIS
+from webhook.watch.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.cluster.credentials import Credentials
+    from webhook.cluster.reflector import ReflectorStatistics
+    from webhook.cluster.store import Change, Key, Object
+    from webhook.console.picture import Shown
+    from webhook.constraint.client import Client
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.log import Logger
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+TEMPLATES: Final = GroupVersionKind(template.GROUP, "v1", template.KIND)
+REVISIONS: Final = GroupVersionKind(GROUP, VERSION, KIND)
+STATUSES: Final = tuple(status_resource(kind).gvk for kind in STATUS_KINDS)
+FIXED: Final = (TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES, PODS.gvk, NAMESPACE)
+
+SETTLE_SECONDS: Final = 0.5
+"""What changes together is one picture."""
+
+SHARE: Final = 10
+"""How much longer than a picture takes nothing is drawn: while an audit writes, pages must answer."""
+
+LOOK_SECONDS: Final = 5.0
+"""Between two questions whether the API server is there."""
+
+ANSWER_SECONDS: Final = 5.0
+
+
+class _Reports:
+    """The reports of one kind, as they are kept here."""
+
+    def __init__(self, client: ClusterClient, resource: Any, changed: asyncio.Event) -> None:
+        self.gvk = resource.gvk
+        self._changed = changed
+        self.reflector = Reflector(client, resource, self, transform=kept_report)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """They are in the store; the picture is to be made anew."""
+        del changes
+        self._changed.set()
+
+    def synced(self) -> None:
+        """All are known."""
+        self._changed.set()
+
+
+class ClusterSource:
+    """Follows a cluster on the loop that calls it."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        namespace: str,
+        make_client: Callable[[], Client],
+        shown: Shown,
+        log: Logger,
+    ) -> None:
+        """``namespace`` is the one that Waddle runs in; ``make_client`` gives an empty client."""
+        self._credentials = credentials
+        self._namespace = namespace
+        self._client = make_client()
+        self._shown = shown
+        self._log = log
+        self._objects: dict[GroupVersionKind, dict[Key, Object]] = {}
+        self._changed = asyncio.Event()
+        self._unreachable = ""
+        self._told_waiting: list[str] = []
+        self._reports: list[_Reports] = []
+        self._manager: Manager | None = None
+        self._compiled: set[tuple[str, str]] = set()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with ClusterClient(self._credentials, log=self._log) as client:
+            selections = {gvk: ObjectSelection(self._namespace) for gvk in STATUSES} | {
+                PODS.gvk: ObjectSelection(self._namespace, labels=WEBHOOK_PODS)
+            }
+            self._manager = Manager(client, Discovery(client), selections=selections)
+            self._reports = [
+                _Reports(client, resource, self._changed)
+                for api in APIS.values()
+                for resource in api.resources
+            ]
+            registrar = self._manager.registrar("console")
+            registrar.replace_watch(FIXED)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._manager.run(), name="watches")
+                for one in self._reports:
+                    tasks.create_task(one.reflector.run(), name=f"watch {one.gvk}")
+                tasks.create_task(self._take(registrar), name="changes")
+                tasks.create_task(self._ask(client), name="is it there")
+                await self._draw()
+
+    # --- what is known ------------------------------------------------------------------------
+
+    async def _take(self, registrar: Registrar) -> None:
+        while True:
+            event = await registrar.next()
+            self._note(event)
+            if event.gvk == TEMPLATES:
+                registrar.replace_watch((*FIXED, *self._constraint_kinds()))
+            self._changed.set()
+
+    def _note(self, event: Event) -> None:
+        known = self._objects.setdefault(event.gvk, {})
+        if event.key is None:
+            return
+        if event.kind == "set" and event.object is not None:
+            known[event.key] = event.object
+        else:
+            known.pop(event.key, None)
+
+    def _constraint_kinds(self) -> list[GroupVersionKind]:
+        kinds = {kind_of(item) for item in self._objects.get(TEMPLATES, {}).values()}
+        return [
+            GroupVersionKind(constraint.GROUP, constraint.STORED_VERSION, kind)
+            for kind in kinds
+            if kind
+        ]
+
+    async def _ask(self, client: ClusterClient) -> None:
+        """Notice that the API server is gone before any watch does."""
+        since = ""
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await client.request("GET", "/version")
+                unreachable, since = "", ""
+            except (ApiError, UnreachableError, TimeoutError) as error:
+                since = since or timestamp.now()
+                why = str(error) or f"no answer within {ANSWER_SECONDS:g} s"
+                unreachable = f"the API server cannot be asked since {since}: {why}"
+            waiting = self._waiting(self._statistics())
+            if (unreachable, waiting) != (self._unreachable, self._told_waiting):
+                self._unreachable = unreachable
+                self._changed.set()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _draw(self) -> None:
+        took = 0.0
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(max(SETTLE_SECONDS, SHARE * took))
+            self._changed.clear()
+            began = time.monotonic()
+            try:
+                picture = picture_of(self._found())
+            except Exception as error:  # noqa: BLE001  # the picture's boundary: the one before stays
+                self._log.fault("bug while making a picture", error)
+            else:
+                self._shown.swap(picture)
+            took = time.monotonic() - began
+
+    def _found(self) -> ClusterObjects:
+        statistics = self._statistics()
+        served = [
+            one
+            for one in self._reports
+            if one.reflector.statistics().synced and not one.reflector.statistics().absent
+        ]
+        trouble = [self._unreachable] if self._unreachable else []
+        waiting = self._told_waiting = self._waiting(statistics)
+        if waiting:
+            trouble.append(f"not known yet, or not to be read here: {', '.join(waiting)}")
+        groups = {gvk: list(found.values()) for gvk, found in self._objects.items()}
+        return ClusterObjects(
+            policies=[
+                item
+                for gvk, listed in groups.items()
+                if gvk not in STATUSES
+                for item in listed
+                if category_of(item) is not None
+            ],
+            statuses=[item for gvk in STATUSES for item in groups.get(gvk, ())],
+            pods=groups.get(PODS.gvk, ()),
+            revisions=groups.get(REVISIONS, ()),
+            reports=[item for one in served for item in one.reflector.store] if served else None,
+            kinds=[_row(gvk, one) for gvk, one in sorted(statistics.items())],
+            trouble=trouble,
+            version=newest(one.resource_version for one in statistics.values()),
+            place=self._credentials.server,
+            taken=timestamp.now(),
+        )
+
+    def _statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
+        assert self._manager is not None
+        found = self._manager.statistics()
+        return found | {one.gvk: one.reflector.statistics() for one in self._reports}
+
+    def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
+        """The kinds of which it is not known yet what there is."""
+        return sorted(str(gvk) for gvk in FIXED if not _is_told(statistics.get(gvk)))
+
+    # --- policies in force, for the playground ------------------------------------------------
+
+    def snapshot(self) -> Snapshot | None:
+        """The policies compiled, those that have changed since the last time; by one thread at a time.
+
+        None of a replica's own state is asked: what is compiled is what the cluster holds.
+        """
+        picture = self._shown.picture
+        documents = {
+            item.key: item
+            for item in picture.policies
+            if item.category in {"template", "constraint"}
+        }
+        for kind, name in self._compiled - documents.keys():
+            if kind == template.KIND:
+                self._client.remove_template(name)
+            else:
+                self._client.remove_constraint(kind, name)
+        add = {"template": self._client.add_template, "constraint": self._client.add_constraint}
+        for category in ("template", "constraint"):
+            for item in documents.values():
+                if item.category == category:
+                    try:
+                        add[category](item.document)
+                    except ConstraintFrameworkError:
+                        continue  # Its state says what is wrong.
+        self._compiled = set(documents)
+        for namespace in list(self._objects.get(NAMESPACE, {}).values()):
+            self._client.set_namespace(name_of(namespace), namespace)
+        return self._client.snapshot
+
+
+def _is_told(statistics: ReflectorStatistics | None) -> bool:
+    """Whether it is known of a kind what there is, or that it is not served."""
+    if statistics is None:
+        return False
+    return statistics.synced or (statistics.absent and bool(statistics.last_error))
+
+
+def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics) -> dict[str, Any]:
+    """How a kind is followed, as JSON."""
+    if statistics.absent:
+        state = f"not served{f': {statistics.last_error}' if statistics.last_error else ''}"
+    elif not statistics.synced:
+        state = (
+            f"not known yet: {statistics.last_error}" if statistics.last_error else "not known yet"
+        )
+    else:
+        state = f"followed, at {statistics.resource_version or '?'}"
+    seconds = time.monotonic() - statistics.last_event_at if statistics.synced else None
+    return {
+        "kind": str(gvk),
+        "objects": statistics.objects,
+        "state": state,
+        "resourceVersion": statistics.resource_version,
+        "secondsSinceLastWord": None if seconds is None else round(seconds),
+    }
