@@ -21,7 +21,7 @@ Json = dict[str, Any]
 FREE = {
     *("affinity", "nodeSelector", "podAnnotations", "podLabels", "resources", "audit.resources"),
     *("webhook.annotations", "webhook.objectSelector", "serviceMonitor.labels"),
-    *("decisions.server", "decisions.sidecarResources"),
+    *("dashboards.labels", "decisions.server", "decisions.sidecarResources"),
     "decisions.exporter.resources",
 }
 """Objects that are Kubernetes' or another file's: their keys are not the chart's to say."""
@@ -102,7 +102,7 @@ BOUNDS: dict[str, Json] = {
     "decisions.exporter.maxBytes": {"minimum": SEGMENT_BYTES},
     "tolerations": OBJECTS,
     "topologySpreadConstraints": OBJECTS,
-    **dict.fromkeys(("nodeSelector", "podAnnotations", "podLabels"), TEXTS),
+    **dict.fromkeys(("dashboards.labels", "nodeSelector", "podAnnotations", "podLabels"), TEXTS),
     **dict.fromkeys(
         (
             *("decisions.queue.storage", "decisions.queue.sizeLimit"),

@@ -79,6 +79,13 @@ def test_the_chart_renders_what_the_component_of_a_service_monitor_adds(tmp_path
     assert helmed(*options) == without_namespace(objects)
 
 
+def test_the_chart_renders_what_the_component_of_dashboards_adds(tmp_path):
+    objects = with_components(tmp_path, "dashboards")
+    options = ("--include-crds", "--set", "dashboards.enabled=true")
+
+    assert read_texts(helmed(*options)) == read_texts(without_namespace(objects))
+
+
 def test_the_chart_renders_what_the_components_of_reports_add(tmp_path):
     objects = with_components(tmp_path, "reports/audit", "reports/admission")
     options = ("--include-crds", "--set", "reports.audit=true,reports.admission=true")

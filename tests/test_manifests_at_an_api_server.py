@@ -77,7 +77,7 @@ WHOLE = (
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
-    ("reports/audit", "reports/admission"),
+    ("reports/audit", "reports/admission", "dashboards"),
     ("decisions/sidecar",),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
     ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
