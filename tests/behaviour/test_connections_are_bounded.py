@@ -21,6 +21,7 @@ from tests.behaviour.serving import (
     thing,
     write_policies,
 )
+from tests.patience import PATIENCE_SECONDS
 from webhook.server.acceptor import HANDSHAKES_MAX
 
 HEAD = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -189,6 +190,20 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served(tmp_path:
         await_true(lambda: server.metric("waddle_connections") == 1)
         assert server.post(review(pod())).status == 200
         second.close()
+
+
+@pytest.mark.parametrize(("port", "path"), [("health", "/readyz"), ("metrics", "/metrics")])
+def test_who_holds_connections_open_keeps_no_probe_from_its_answer(
+    strict: Server, port: str, path: str
+) -> None:
+    """A kubelet that gets none starts the replica anew."""
+    with ExitStack() as stack:
+        for _ in range(150):
+            held = socket.create_connection(("127.0.0.1", strict.ports[port]), PATIENCE_SECONDS)
+            stack.enter_context(held)
+            held.sendall(b"GET /he")
+        for _ in range(3):
+            assert strict.get(port, path).status == 200
 
 
 def test_requests_beyond_those_in_flight_are_refused_at_once_with_429(strict: Server) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PROBE_LIMITS = ConnectionLimits(
     connections_max=100,
+    newest_first=True,
     header_bytes_max=16 * 1024,
     body_bytes_max=1024,
     waiting_bytes_max=64 * 1024,

@@ -97,6 +97,8 @@ class Acceptor:
         hub = self._hub
         handshakes = hub.handshakes
         full = len(hub.connections) + len(handshakes) >= hub.limits.connections_max
+        if full and hub.makes_room():
+            full = False
         if handshakes and (full or len(handshakes) >= HANDSHAKES_MAX):
             self._give_up(next(iter(handshakes.values())))
         elif full:

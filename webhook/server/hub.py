@@ -174,6 +174,18 @@ class Hub:
         self.connections.add(connection)
         return True
 
+    def makes_room(self) -> bool:
+        """Whether another connection has been given up for a new one."""
+        if not self.limits.newest_first:
+            return False
+        # Where a request is under way there is no deadline: its client is not waited for.
+        longest = min(self.connections, key=lambda member: member.deadline, default=None)
+        if longest is None or longest.deadline == math.inf:
+            return False
+        self.left(longest)
+        longest.abort("too_many_connections")
+        return True
+
     def left(self, connection: Member) -> None:
         """Forget a connection."""
         self.connections.discard(connection)

@@ -54,6 +54,9 @@ class ConnectionLimits:
     """Bounds for the connections of one port."""
 
     connections_max: int = 2000
+    newest_first: bool = False
+    """Whether one more ends the connection that would be ended soonest for what its client does not
+    send; else the new one is closed. For probes: who asks does so at once, and must be answered."""
     header_bytes_max: int = 64 * 1024
     body_bytes_max: int = BODY_BYTES_MAX
     waiting_bytes_max: int = 64 * 1024 * 1024
