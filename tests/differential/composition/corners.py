@@ -52,6 +52,9 @@ RULES: Final = (
             ('v == {"a": 1, "b": 2}', 'v == {"a": 1, "b": 3}'),
             ("v == [1, 2]", "v == [1, 3]"),
             ('v == [i, "a"]', 'v == [i, "b"]'),
+            ('v == {"a": false, "b": "a"}', 'v == {"a": false, "b": "c"}'),
+            ('w := {"a": i, "b": v}; w.b == 1', 'w := {"a": i, "b": i}; w.b == 1'),
+            ("w := [e | e := v[_]]; is_array(w)", "w := {e | e := v[_]}; is_array(w)"),
             ("count(v, 2)", "count(v, 1)"),
             ("count(v, n); n > 1", "count(v)"),
         )
@@ -170,6 +173,8 @@ RULES: Final = (
     "@ := x if { k := `a`; x := {k: 1, `a`: 2} }",
     "@ := x if { some k in [`a`]; some l in [`a`, `b`]; l != `b`; x := {`a`: 2, k: 1, l: 3} }",
     "@ contains x if { x := input.parameters.vs[4][_] }",
+    "@ contains [i, x] if { EACH; x := input.parameters.vs[4][v] }",
+    "@ contains [i, x] if { EACH; x := input.parameters.vs[13][v] }",
     "@ contains x if { input.parameters.vs[21][x] }",
     "@ contains x if { input.parameters.vs[22][x] }",
     "@ contains [x, y] if { x := object.get(input, `parameters`, {}).vs[13]; y := x }",
@@ -178,6 +183,10 @@ RULES: Final = (
     "@ := [x | x := @d]\n@d := [input.parameters.vs[4], input.review.one]",
     "@ := [x | x := @d]\n@d := [y | y := @f(input.parameters.vs[4])]\n@f(y) := [y, input.review.one]",
     "@ := [x | x := @d]\n@d := 1 if { every y in input.parameters.vs { y != input.review.a } } else := 2",
+    (
+        "@ := [x | x := @d]\n@d := 1 if { every y in input.parameters.vs { y != 7.5; input.review.one != 7 } } "
+        "else := 2"
+    ),
     "@ := [x | x := @d]\n@d := 1 if { every y in input.review.xs { y != input.parameters.vs[14] } } else := 2",
     (
         "@ := [x | x := @d]\n@d := 1 if { {input.parameters.vs[4] == 1} and {input.review.one == 1} } else := 2"
@@ -187,6 +196,52 @@ RULES: Final = (
     ),
     "@ := [x | x := @d]\n@d := input.parameters.vs[input.review.one]",
     "@ := x if { x := @d with input.parameters.vs as [1, 2] with data.d.a as 2 }\n@d := [input.parameters.vs, data.d.a]",
+    # Sums and counts beside numbers of every other kind, and truths.
+    "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; x := v + 1; y := w + 1; x < y }",
+    "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; x := count(v); x == w }",
+    "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; x := v - 1; x == w }",
+    "@ contains [i, x] if { EACH; x := replace(v, input.review.a, `b`) }",
+    "@ contains [i, x] if { EACH; x := replace(v, `a`, input.review.k) }",
+    # What is known to be a string is neither gone through nor taken apart.
+    *(
+        f"@ contains [i, x] if {{ EACH; startswith(v, `a`); {rest} }}"
+        for rest in (
+            "x := v[_]",
+            "v[x]",
+            "[x] = v",
+            "x := v.a",
+            "x := v.a.b",
+            "x := v[input.review.k]",
+        )
+    ),
+    # What equals what is known is of its kind, and of no other.
+    "@ contains [i, j, is_string(w), is_array(w)] if { EACH; some j, w in input.parameters.vs; l := [e | e := v[_]]; l = w }",
+    "@ contains [i, j, is_string(w), is_array(w)] if { EACH; some j, w in input.parameters.vs; s := upper(v); s = w }",
+    "@ contains [i, x, is_string(x)] if { EACH; x := [v] == [input.review.a] }",
+    # What is made of what is known is of the kind that it is said to be.
+    *(
+        f"@ contains [i, x, is_string(x), is_array(x), x < 2] if {{ EACH; {made} }}"
+        for made in (
+            "x := count(v) - 1",
+            "x := count(v) + 1",
+            'x := count({"a": v})',
+            "s := upper(v); x := trim_prefix(s, `A`)",
+            "s := upper(v); x := trim_suffix(s, `B`)",
+            "s := {e | e := v[_]}; x := s - {1}",
+            "x := regex.match(`^a`, v)",
+            "l := [e | e := v[_]]; x := sprintf(`<%v>`, [l])",
+            "l := {e | e := v[_]}; x := sprintf(`<%v>`, [l])",
+        )
+    ),
+    # A path of an operand, and of an item, that many bodies read.
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(x) := y if { some y in [1]; x.a != 7; x.a != 8 }",
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(x) := y if { some y in [1]; x.a.b != 7; x.a.b != 8 }",
+    "\n".join(f"@ contains [i, {n}] if {{ EACH; v.a != {n}; v.a != `x{n}` }}" for n in range(9)),
+    # Tests of what is known to be a string give truths.
+    *(
+        f"@ contains [i, x, is_string(x), is_boolean(x)] if {{ EACH; s := upper(v); x := {test} }}"
+        for test in ("startswith(s, `A`)", "endswith(s, `A`)", "contains(s, `A`)", "is_number(v)")
+    ),
     # What is called like the parameters and is none.
     "@ := object.get(object.get(input, `review`, {}), `one`, 0)",
     "@ := [x | some v in [{`parameters`: 1}, {}]; x := object.get(v, `parameters`, 0)]",
@@ -271,6 +326,7 @@ RULES: Final = (
     f"@ contains [i, f] if {{ EACH; f := @f(v) }}\n@f(v) := w18 if {{ {_NESTED}; w18 == `a` }}",
     f"@ contains i if {{ EACH; not @f(v) }}\n@f(v) if {{ {_NESTED}; w18 == 1 }}",
     f"@ contains i if {{ EACH; not {{ {_NESTED}; w18 == 1 }} }}",
+    f"@ contains i if {{ EACH; {_NESTED}; every q in [w18] {{ some z in [1, w18]; z == q }} }}",
     f"@ contains i if {{ EACH; every x in [v, `a`] {{ {_NESTED}; w18 == x }} }}",
     f"@ contains [i, c] if {{ EACH; c := {{w18 | {_NESTED}}} }}",
     f"@ contains i if {{ EACH; not 1 in {{w18 | {_NESTED}}} }}",
@@ -303,6 +359,7 @@ COLLECTIONS: Final = (
     *("v", "[v, v]", "{v, 1}", '{"a": v, "b": v}', "{v: 1, `z`: 2}", "{input.review.k: v}"),
     *("[e | e := v[_]]", "{e | e := v[_]}", "{e: 1 | e := v[_]}", "{k: e | e := v[k]}"),
     *("split(v, ``)", "object.keys(v)", "object.union(v, {`a`: 1})", "array.concat(v, [1])"),
+    *("[1.5, 0.5]", "[null, null]", "[{1}, {2}]", "{`a`: 1.5, `b`: 2.5}"),
     *("input.review.xs", "input.review.s", "data.d", "members", "fields", "deep", "found"),
     *(items for items in CONSTANTS.values() if items != "[]"),
 )

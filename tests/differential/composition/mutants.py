@@ -232,9 +232,6 @@ def _tried(mutant: Mutant, questions: Sequence[Question], unit_tests: Sequence[s
     if mutant.module in BEFORE_WRITING:
         questions = checked_again(questions[:CHECKED_AGAIN])
     fate, killer = _asked(questions)
-    if fate is Fate.UNTOLD:
-        # No code shows it: tests about code would not either.
-        unit_tests = [test for test in unit_tests if test in (OF_EXPRESSIONS, OF_WHAT_IS_KNOWN)]
     if fate is not Fate.KILLED and unit_tests and _fails(unit_tests):
         fate = Fate.KILLED
     return f"{fate.name}:{killer}"

@@ -71,6 +71,7 @@ OPERANDS: dict[str, Expression] = {
     "number": scalar(3),
     "negative": scalar(-3),
     "huge": scalar(10**30),
+    "hugely negative": scalar(-(10**30)),
     "call": call("g", name("a")),
     "name": name("a"),
     "object": dict_of([(name("a"), name("b"))]),

@@ -62,7 +62,7 @@ WRITTEN = {
     ),
     "what is trimmed at its end is one": (
         "endswith(trim_suffix(v, `a`), `b`) }",
-        "is not U and v.endswith('b')",
+        "v.removesuffix('a') if type(v) is str else c0(S, L[0], v, 'a')) is not U and v.endswith('b')",
     ),
     "a text made of values is a string": (
         "endswith(sprintf(`%v`, [v]), `b`) }",
