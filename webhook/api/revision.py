@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.revision_outcome import Outcome, read_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,12 @@ class PolicyRevision:
     created: str
     encoding: str
     content: str
+    outcome: Outcome | None = None
+
+    @property
+    def may_be_enforced(self) -> bool:
+        """Whether nobody has found that it cannot be, or is still about to find out."""
+        return self.outcome is None or self.outcome.verdict == "passed"
 
     def document(self, subject: Mapping[str, Any]) -> Json:
         """The subject as it was at this generation; raises :class:`InvalidRevision`."""
@@ -115,7 +122,9 @@ def name_of(document: Mapping[str, Any], digest: str) -> str:
     return f"{stem[:NAME_STEM_MAX].rstrip('-.')}-{generation}-{_hash(identity)}"
 
 
-def revision_object(document: Mapping[str, Any], digest: str) -> Json:
+def revision_object(
+    document: Mapping[str, Any], digest: str, outcome: Outcome | None = None
+) -> Json:
     """The PolicyRevision of a template or constraint as it is now."""
     metadata = document["metadata"]
     owner = {
@@ -140,6 +149,7 @@ def revision_object(document: Mapping[str, Any], digest: str) -> Json:
             "encoding": encoding,
             "content": content,
         },
+        **({} if outcome is None else {"status": {"outcome": outcome.document()}}),
     }
 
 
@@ -156,6 +166,7 @@ def read_revision(item: Mapping[str, Any]) -> PolicyRevision:
             created=metadata.get("creationTimestamp", ""),
             encoding=spec.get("encoding", ""),
             content=spec["content"],
+            outcome=read_outcome(item),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRevision(f"{KIND} {metadata['name']} cannot be read: {error!r}") from None

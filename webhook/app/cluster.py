@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.client import Client
+    from webhook.controllers.prevalidation import Trier
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.events.admissions import AdmissionEvents
     from webhook.log import Logger
@@ -57,13 +58,15 @@ class ClusterThread:
         certificate: CertificateLoader | None,
         *,
         record: RecordEvent,
+        trier: Trier,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
         ``make_client`` gives an empty client for each beginning; ``record`` takes
-        events for the decision log.
+        events for the decision log; ``trier`` says how what is new is tried.
         """
         self._record = record
+        self._trier = trier
         self._settings = settings
         self._make_client = make_client
         self._serving = serving
@@ -198,6 +201,7 @@ class ClusterThread:
             record=self._record,
             certificate_writes=None if self._certificate is None else self._certificate.writes,
             generation=generation_options(self._settings),
+            trier=self._trier,
         )
         self._following = following
         try:

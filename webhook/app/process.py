@@ -332,6 +332,7 @@ class Process:
         # Only with a cluster: an import that nobody asked for would cost memory and start-up.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
+        from webhook.controllers.prevalidation import Trier  # noqa: PLC0415
 
         try:
             return ClusterThread(
@@ -342,6 +343,7 @@ class Process:
                 lines.logger("cluster"),
                 self._certificate,
                 record=self._record_event,
+                trier=Trier(self._trials, self._settings.evaluation_budget_seconds),
             )
         except CredentialsError as error:
             raise StartupError(str(error)) from None

@@ -125,7 +125,7 @@ class Playground:
                 ]
             )
         try:
-            ended, written = self._worker.ask(job)
+            ended, written, _ = self._worker.ask(job)
         except NoWorkerError as error:
             return {"error": f"nothing could be tried: {error}"}
         if ended == 0:

@@ -22,6 +22,8 @@ from webhook.controllers.crd_waits import CrdWaits
 from webhook.controllers.discovery import ClusterDiscovery
 from webhook.controllers.generation_keeper import GenerationKeeper
 from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.outcome_records import OutcomeRecords
+from webhook.controllers.prevalidation import Prevalidation
 from webhook.controllers.publication import ClusterPolicies
 from webhook.controllers.reconciler import constraint_gvk
 from webhook.controllers.revision_keeper import REVISIONS, RevisionKeeper
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.controllers.generation_scope import GenerationOptions
     from webhook.controllers.generation_statuses import Statuses
     from webhook.controllers.observed import PolicyKey
+    from webhook.controllers.prevalidation import Trier
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -102,10 +105,12 @@ class Following:
         record: RecordEvent,
         certificate_writes: Callable[[], tuple[int, int]] | None,
         generation: GenerationOptions,
+        trier: Trier | None = None,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
         ``certificate_writes`` gives those to Secret and configuration, and how many failed.
+        With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
         """
         self._tell = tell
         self._certificate_writes = certificate_writes
@@ -153,6 +158,21 @@ class Following:
             revisions=self._revisions,
             spoiled=spoiled,
         )
+        self._records: OutcomeRecords | None = None
+        self._prevalidation: Prevalidation | None = None
+        if trier is not None and self._revisions is not None and self._aggregation is not None:
+            self._records = OutcomeRecords(client, self._revisions, log)
+            self._prevalidation = Prevalidation(
+                policy_client,
+                self._policies,
+                pod,
+                trier,
+                revisions=self._revisions,
+                records=self._records,
+                writers=self._aggregation.writers,
+                release=self._released,
+                spoiled=spoiled,
+            )
         self._generation = (
             GenerationKeeper(
                 client,
@@ -210,9 +230,9 @@ class Following:
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
                 await self._load_revisions(self._revisions)
-            tasks.create_task(
-                self._take(self._policy_watches, reconciler.take_policy, POLICY_SECONDS)
-            )
+            if self._prevalidation is not None:
+                tasks.create_task(self._prevalidation.run())
+            tasks.create_task(self._take(self._policy_watches, self._take_policy, POLICY_SECONDS))
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
 
     async def _load_revisions(self, revisions: RevisionKeeper) -> None:
@@ -242,6 +262,16 @@ class Following:
                 take(await registrar.next())
             self._publish()
             taken = time.monotonic()
+
+    def _take_policy(self, event: Event) -> None:
+        """Apply a change of policy, unless it is to be tried before."""
+        if self._prevalidation is None or not self._prevalidation.holds(event):
+            self._policies.reconciler.take_policy(event)
+
+    def _released(self, event: Event) -> None:
+        """It is known what comes of a change."""
+        self._policies.reconciler.take_policy(event)
+        self._publish()
 
     def _publish(self) -> None:
         """Put what was taken into service; only then say so, and write what follows from it."""
@@ -321,6 +351,9 @@ class Following:
             found["vap"] = self._generation.writes
         if self._revisions is not None:
             found["revision"] = (self._revisions.writes, self._revisions.failures)
+        if self._records is not None:
+            writes, failures = found["revision"]
+            found["revision"] = writes + self._records.writes, failures + self._records.failures
         if self._certificate_writes is not None:
             found["certificate"] = self._certificate_writes()
         return found

@@ -158,6 +158,15 @@ class PolicyController:
         self._templates[name] = replace(known, error=None, missing=())
         self._apply_template(name)
 
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this of an object has not been applied, and is not what is in force."""
+        state = self._known(group).get(name)
+        if state is None:
+            return True
+        if same_policy(state.document, document):
+            return False
+        return state.in_force is None or state.in_force.digest != digest
+
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
         """Take a constraint as it is now; None when it is gone."""
         known = self._constraints.setdefault(kind, {})

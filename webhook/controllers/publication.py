@@ -107,6 +107,10 @@ class ClusterPolicies:
         self._news: list[tuple[str, Mapping[str, Any]]] = []
         """What came into force and is not logged yet: the log comes after all that follows from it."""
 
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this of a template or constraint is another than what is in force."""
+        return self._policy.is_new(group, name, document, digest)
+
     def publish(self) -> bool:
         """Put what has been taken into service; whether statuses may have changed."""
         if self.is_serving:

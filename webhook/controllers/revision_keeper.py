@@ -15,6 +15,7 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import __version__
 from webhook.api import revision
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
@@ -62,6 +63,9 @@ PROBE_SECONDS: Final = 0.5
 """How often it is asked, at the start, whether the kind is served at all."""
 
 
+_PASSED: Final = {"status": {"outcome": {"verdict": "passed", "message": ""}}}
+"""Of a generation that is in force."""
+
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -99,14 +103,39 @@ class RevisionKeeper:
         self._queue: WorkQueue[PolicyKey] = WorkQueue()
         self._since: dict[PolicyKey, float] = {}
         self._refused_until = 0.0
+        self.listener: Callable[[str], None] = _nobody
+        """Told the name of each revision that came, changed or went."""
         self.writes = 0
         self.failures = 0
 
     # --- what is kept --------------------------------------------------------------------------
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """The revisions of an object."""
-        return self._by_uid.get(uid, {}).values()
+        """The revisions of an object that may be enforced."""
+        return [item for item in self._by_uid.get(uid, {}).values() if item.may_be_enforced]
+
+    def named(self, uid: str, name: str) -> PolicyRevision | None:
+        """A revision of an object, whatever came of it."""
+        return self._by_uid.get(uid, {}).get(name)
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
+
+        Only of this version of Waddle: another may take less.
+        """
+        found = self._by_uid.get(document["metadata"].get("uid", ""))
+        if not found or all(item.may_be_enforced for item in found.values()):
+            return ""
+        item = found.get(revision.name_of(document, digest))
+        outcome = None if item is None else item.outcome
+        if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
+            return ""
+        return f"{outcome.message} (tried by {outcome.pod})"
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all that are kept are known."""
+        return self._reflector.statistics().synced
 
     @property
     def count(self) -> int:
@@ -132,6 +161,7 @@ class RevisionKeeper:
             self._by_uid.setdefault(found.uid, {})[found.name] = found
         else:
             self._forget(found)
+        self.listener(found.name)
         if key in self._wanted:
             self._queue.add(key, SETTLED_SECONDS)
         return key
@@ -223,8 +253,9 @@ class RevisionKeeper:
         """Keep what is in force of an object, drop what is beyond the limit, if it is our turn."""
         in_force = self._wanted.get(key)
         wanted = None if in_force is None else self._lacking(in_force)
+        misjudged = "" if in_force is None else self._misjudged(in_force)
         beyond = [] if in_force is None or wanted is not None else self._beyond(in_force)
-        if wanted is None and not beyond:
+        if wanted is None and not misjudged and not beyond:
             self._since.pop(key, None)
             return
         now = time.monotonic()
@@ -236,7 +267,10 @@ class RevisionKeeper:
         try:
             if wanted is not None:
                 self.writes += 1
-                self._take(await self._client.create(REVISIONS, wanted))
+                self.take(await self._client.create(REVISIONS, wanted))
+            if misjudged:
+                self.writes += 1
+                self.take(await self._client.merge(REVISIONS, misjudged, "", _PASSED))
             for item in beyond:
                 self.writes += 1
                 await self._client.delete(REVISIONS, item.name)
@@ -256,11 +290,35 @@ class RevisionKeeper:
             return None
         return revision_object(in_force.document, in_force.digest)
 
-    def _beyond(self, in_force: InForce) -> list[PolicyRevision]:
-        kept = self.of(in_force.document["metadata"].get("uid", ""))
-        return surplus(kept, in_force, rollback_of(in_force.document), self._limit)
+    def _misjudged(self, in_force: InForce) -> str:
+        """The revision of what is in force, where whoever tried it did not come to that end."""
+        uid = in_force.document["metadata"].get("uid", "")
+        name = revision.name_of(in_force.document, in_force.digest)
+        found = None if in_force.revision else self.named(uid, name)
+        return "" if found is None or found.may_be_enforced else name
 
-    def _take(self, made: Json) -> None:
+    def _beyond(self, in_force: InForce) -> list[PolicyRevision]:
+        uid = in_force.document["metadata"].get("uid", "")
+        beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
+        return beyond + [one for one in self._faulty(uid) if one.generation < in_force.generation]
+
+    def _faulty(self, uid: str) -> list[PolicyRevision]:
+        """The revisions that nobody may enforce, the newest last."""
+        found = self._by_uid.get(uid, {}).values()
+        faulty = [item for item in found if not item.may_be_enforced]
+        return sorted(faulty, key=lambda item: item.generation)
+
+    async def drop_faulty(self, uid: str) -> None:
+        """Of generations that cannot be enforced keep the newest alone, for its outcome.
+
+        Raises ApiError, UnreachableError.
+        """
+        for item in self._faulty(uid)[:-1]:
+            self.writes += 1
+            await self._client.delete(REVISIONS, item.name)
+            self._forget(item)
+
+    def take(self, made: Json) -> None:
         """What was made counts before the watch tells of it."""
         found = read_revision(made)
         self._by_uid.setdefault(found.uid, {})[found.name] = found
@@ -288,7 +346,12 @@ def _slim(item: Json) -> Json:
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
-    return {"metadata": metadata, "spec": spec | {"subject": subject}}
+    status = {"outcome": object_of(object_of(item.get("status")).get("outcome"))}
+    return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
+
+
+def _nobody(_: str) -> None:
+    """Nobody is told."""
 
 
 def _key_of(subject: Mapping[str, Any]) -> PolicyKey:

@@ -27,7 +27,10 @@ class Revisions(Protocol):
     """Where the kept revisions are."""
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """Those of an object, in any order."""
+        """Those of an object that may be enforced, in any order."""
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation cannot be enforced, if somebody found so; otherwise an empty text."""
 
 
 class NoRevisions:
@@ -37,6 +40,11 @@ class NoRevisions:
         """None."""
         del uid
         return ()
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """None is known."""
+        del document, digest
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

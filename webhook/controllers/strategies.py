@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from webhook.api.pod_status import StatusError
 from webhook.constraint.errors import (
+    CompileError,
     ConstraintFrameworkError,
     InvalidConstraint,
     InvalidTemplate,
@@ -55,6 +56,9 @@ class Strategy(Protocol):
         self, state: State, attempt: InForce
     ) -> tuple[State, ConstraintFrameworkError | None]:
         """The state with this in force or withheld; or why it cannot be, and what was learned."""
+
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """What another replica found beyond the bounds of a trial, as a refusal."""
 
     def kept(self, state: State) -> State:
         """The state where nothing could be put in force: what was stays, if it can."""
@@ -110,6 +114,10 @@ class TemplateStrategy:
         return replace(
             state, in_force=in_force, missing=absent, requirements=requirements, crd=crd
         ), None
+
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """As the trial itself would have told it."""
+        return CompileError(why)
 
     def kept(self, state: State) -> State:
         """What was in force stays, unless its data is gone."""
@@ -169,6 +177,10 @@ class ConstraintStrategy:
             return state, refusal
         return replace(state, in_force=attempt, action=action), None
 
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """A fault of the constraint: its parameters make it so."""
+        return InvalidConstraint(why)
+
     def kept(self, state: State) -> State:
         """As it is."""
         return state
@@ -212,7 +224,10 @@ def _attempted(
             fault = fault or StatusError(MISSING_REVISION, str(attempt))
             continue
         try:
-            state, refusal = strategy.attempt(state, attempt)
+            if why := revisions.refusal(attempt.document, attempt.digest):
+                refusal: ConstraintFrameworkError | None = strategy.beyond_bounds(why)
+            else:
+                state, refusal = strategy.attempt(state, attempt)
         except Exception as error:  # noqa: BLE001  # the object's boundary, as above
             refusal, is_foreseen = _unforeseen(state, strategy, spoiled, error), False
         if refusal is None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
 
+OVERRUN: Final = "overrun"
+"""Code of what does not end in its budget."""
+
 TRIAL_SECONDS: Final = 2.0
 """For all trials of a call: an admission waits for them."""
 
@@ -137,7 +140,7 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
             told.add(str(error))
             if error.overrun:
                 message = f"does not end within its budget {shown}: {error}"
-                yield Problem(item.kind, item.name, "error", "overrun", message)
+                yield Problem(item.kind, item.name, "error", OVERRUN, message)
                 return
             message = f"fails {shown}: {error}"
             yield Problem(item.kind, item.name, "warning", "evaluation", message)

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 Job = dict[str, Any]
 """Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and what to
-try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation."""
+try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation and the code that is
+``known`` of their sources."""
 
 Outcome = dict[str, Any]
-"""An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources."""
+"""An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources;
+of documents the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and time."""
 
 LATE: Final = "late"
 """How a trial ended that took longer than it was waited for; otherwise it is the process's code."""

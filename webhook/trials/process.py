@@ -70,8 +70,11 @@ class Worker:
             self.stop()
             raise NoWorkerError(f"the process ended as it began, with {code}")
 
-    def ask(self, job: Job) -> tuple[int | str, bytes]:
-        """How the process of a trial ended, and what it wrote; raises :class:`NoWorkerError`."""
+    def ask(self, job: Job) -> tuple[int | str, bytes, tuple[float, int]]:
+        """How the process of a trial ended, what it wrote, and its seconds of a processor and bytes.
+
+        Raises :class:`NoWorkerError`.
+        """
         self.start()
         assert self._socket is not None
         try:
@@ -88,8 +91,8 @@ class Worker:
         if answer is None:
             self.stop()
             raise NoWorkerError("the process that tries policies ended")
-        ended, written = marshal.loads(answer)  # noqa: S302  # from our own process
-        return ended, written
+        ended, written, took = marshal.loads(answer)  # noqa: S302  # from our own process
+        return ended, written, took
 
     def stop(self) -> None:
         """End it, and what it has begun."""

@@ -21,6 +21,8 @@ from webhook.rego.code_cache import to_bytes
 from webhook.trials.job import digest_of, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.constraint.driver import Driver, Evaluator
     from webhook.rego.write.generate import Generated
     from webhook.trials.job import Job, Outcome
@@ -62,7 +64,11 @@ class _Kept:
 class _Recorded:
     """The driver for Rego, with the code of what it compiled."""
 
-    def __init__(self, disabled_builtins: list[str]) -> None:
+    def __init__(
+        self, disabled_builtins: list[str], known: Mapping[bytes, tuple[str, bytes]]
+    ) -> None:
+        """``known`` is code that was compiled before."""
+        self._known = known
         self._kept = _Kept()
         self._driver = RegoDriver(disabled_builtins=disabled_builtins, cache=self._kept)
         self.codes: dict[bytes, tuple[str, bytes]] = {}
@@ -74,8 +80,10 @@ class _Recorded:
 
     def compile(self, template: Template, code: Code) -> Evaluator:
         """Compile, and keep the code by the digest of its source."""
-        evaluator = self._driver.compile(template, code)
         text = text_of(code)
+        if text is not None and (known := self._known.get(digest_of(text))) is not None:
+            return self._driver.load(template, code, *known)
+        evaluator = self._driver.compile(template, code)
         if text is not None and self._kept.taken is not None:
             self.codes[digest_of(text)] = self._kept.taken
         return evaluator
@@ -86,7 +94,7 @@ def carry_out(job: Job) -> Outcome:
 
     An outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled.
     """
-    rego = _Recorded(job["disabledBuiltins"])
+    rego = _Recorded(job["disabledBuiltins"], job.get("known", {}))
     try:
         if "documents" in job:
             drivers: list[Driver] = [CelDriver(), rego] if job["cel"] else [rego]
@@ -106,14 +114,19 @@ def carry_out(job: Job) -> Outcome:
 
 
 def _tried(job: Job, drivers: list[Driver]) -> Outcome:
-    """What only a process with bounds can find out; the rest is told by whoever asked, as ever."""
+    """What only a process with bounds can find out, and the other faults of these policies.
+
+    Who asked for an admission finds the latter again, who knows what is in force.
+    """
     client = Client(targets=[AdmissionTarget()], drivers=drivers)
     try:
         problems = validate(client, decode(job["documents"]), job["seconds"])
     except RecursionError:
         return {}
-    beyond = [problem for problem in problems if problem.code == PassingFault.CODE]
-    return NO_MEMORY if beyond else {}
+    if any(problem.code == PassingFault.CODE for problem in problems):
+        return NO_MEMORY
+    errors = [problem for problem in problems if problem.severity == "error"]
+    return {"problems": [(one.kind, one.name, one.code, one.message) for one in errors]}
 
 
 def written(outcome: Outcome) -> bytes:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import signal
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of, name_of
 from webhook.backoff import Backoff
+from webhook.constraint import template
 from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault
+from webhook.constraint.template import read_template
 from webhook.metrics.policies import TRIALS
+from webhook.policies.validation import OVERRUN
 from webhook.trials.job import LATE, NO_PROCESS, NoWorkerError, digest_of, digest_of_all, text_of
 
 if TYPE_CHECKING:
@@ -60,6 +65,24 @@ class Tell(Protocol):
 
     def __call__(self, message: str, /, *, error: str) -> object:
         """Tell it."""
+
+
+Verdict: TypeAlias = Literal["passed", "refused", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a policy: whether it may be enforced, is at fault, or went beyond its bounds.
+
+    A message may say of what has passed that it does not end on a sample, which evaluations do at
+    their budgets. Memory is that of the whole process.
+    """
+
+    verdict: Verdict
+    message: str
+    cpu_seconds: float
+    memory_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +181,39 @@ class Trials:
         Raises InvalidTemplate where that is beyond the bounds, and a PassingFault as above. What
         else is wrong with them is for the caller to find, who knows what is in force.
         """
+        outcome = self._of_documents(documents, seconds)
+        if outcome is not None:
+            _refuse(outcome)
+
+    def found_out(
+        self,
+        document: Mapping[str, Any],
+        documents: Sequence[Mapping[str, Any]],
+        seconds: float,
+    ) -> Tried | None:
+        """What comes of a policy that is tried as one of ``documents``, as above.
+
+        None where the machine kept it from being tried.
+        """
+        outcome = self._of_documents(documents, seconds)
+        if outcome is None or outcome.get("stage") == "environment":
+            return None
+        cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
+        verdict: Verdict = "passed"
+        message = outcome.get("error", "")
+        if message:
+            verdict = "ended"
+        else:
+            subject = gvk_of(document).kind, name_of(document)
+            for kind, name, code, text in outcome.get("problems", ()):
+                if (kind, name) == subject:
+                    verdict, message = "passed" if code == OVERRUN else "refused", text
+        return Tried(verdict, message, cpu_seconds, memory_bytes, clock_seconds)
+
+    def _of_documents(
+        self, documents: Sequence[Mapping[str, Any]], seconds: float
+    ) -> Outcome | None:
+        """The outcome; None where no process could be had."""
         text = encode(list(documents))
         job = {"documents": text, "seconds": seconds, "cel": self._tries_cel}
         at = digest_of_all(documents)
@@ -165,15 +221,28 @@ class Trials:
         with lane.lock:
             outcome = self._outcomes.get(at)
             if outcome is None:
-                outcome = self._asked(job, lane)
+                outcome = self._asked(job | {"known": self._known(documents)}, lane)
                 if outcome is None:
-                    return
+                    return None
                 for source in outcome.get("codes", ()):
-                    self._remember(source, outcome)
-                if "error" in outcome:
-                    # Whoever sent it will send it again.
-                    self._remember(at, outcome)
-            _refuse(outcome)
+                    self._remember(source, {"codes": outcome["codes"]})
+                # Whoever sent it will send it again; what is admitted is about to be enforced.
+                self._remember(at, outcome)
+            return outcome
+
+    def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
+        """What is remembered of the code of templates among these."""
+        found = {}
+        for document in documents:
+            if gvk_of(document).kind != template.KIND:
+                continue
+            with contextlib.suppress(InvalidTemplate):
+                for code in read_template(document).code:
+                    text = text_of(code)
+                    compiled = None if text is None else self._codes.get(digest_of(text))
+                    if text is not None and compiled is not None:
+                        found[digest_of(text)] = compiled.key, compiled.body
+        return found
 
     def warm(self) -> None:
         """Begin the process, so that the first trial need not wait for it."""
@@ -215,7 +284,8 @@ class Trials:
             if worker is None:
                 return None
             try:
-                ended, written = worker.ask(
+                began = time.monotonic()
+                ended, written, took = worker.ask(
                     {**job, **self._bounds, "memoryBytes": lane.memory_bytes}
                 )
             except NoWorkerError as error:
@@ -233,7 +303,7 @@ class Trials:
                 ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose
             )
             self._count(_name_of(outcome))
-            return outcome
+            return outcome | {"took": (*took, time.monotonic() - began)}
         self._count("environment")
         self._tell("a policy could not be tried", error=gone)
         return _environment(gone)
@@ -273,6 +343,11 @@ class Trials:
     def _count(self, outcome: str) -> None:
         if self._registry is not None:
             self._registry.count(TRIALS, outcome)
+
+
+def is_large(document: Mapping[str, Any]) -> bool:
+    """Whether a policy is larger than people write them."""
+    return len(encode(document)) >= LARGE_BYTES
 
 
 def _refuse(outcome: Outcome) -> None:

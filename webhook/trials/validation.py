@@ -35,7 +35,7 @@ def validate_tried(
     snapshot = client.snapshot
     for group in _by_template(documents).values():
         try:
-            trials.documents(_with_belongings(group, snapshot), seconds)
+            trials.documents(with_belongings(group, snapshot), seconds)
         except InvalidTemplate as error:
             problems += [
                 Problem(gvk_of(one).kind, name_of(one), "error", error.code, str(error))
@@ -59,7 +59,7 @@ def _template_of(document: Document) -> str:
     return gvk.kind.lower() if gvk.group == constraint.GROUP else name_of(document)
 
 
-def _with_belongings(group: list[Document], snapshot: Snapshot) -> list[Document]:
+def with_belongings(group: list[Document], snapshot: Snapshot) -> list[Document]:
     """With the template in force of a constraint, or the constraints in force of a template."""
     name = _template_of(group[0])
     entry = next((one for one in snapshot.entries if one.template.name == name), None)

@@ -96,15 +96,18 @@ def _has_cel(job: Job) -> bool:
 
 def _answered(
     job: Job, asking: socket.socket, answer: Callable[[Job], bytes]
-) -> tuple[int | str, bytes]:
-    """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it), and what it wrote."""
+) -> tuple[int | str, bytes, tuple[float, int]]:
+    """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it), and what it wrote.
+
+    Then what it took: seconds of a processor, and bytes of memory, this process's among them.
+    """
     reading, writing = os.pipe()
     try:
         child = os.fork()
     except OSError:
         os.close(reading)
         os.close(writing)
-        return NO_PROCESS, b""
+        return NO_PROCESS, b"", (0.0, 0)
     if child == 0:
         os.close(reading)
         asking.close()
@@ -114,8 +117,9 @@ def _answered(
     os.close(reading)
     if is_late:
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return (LATE if is_late else os.waitstatus_to_exitcode(status)), found
+    _, status, usage = os.wait4(child, 0)
+    took = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    return (LATE if is_late else os.waitstatus_to_exitcode(status)), found, took
 
 
 def _read(source: int, patience_seconds: float) -> tuple[bytes, bool]:

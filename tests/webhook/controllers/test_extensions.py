@@ -1,5 +1,6 @@
 """Mutators and ExpansionTemplates of a cluster as one replica takes them in."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.webhook.mutation.documents import assign, label
@@ -27,6 +28,11 @@ class Kept:
     def of(self, uid: str) -> list[PolicyRevision]:
         """Those of an object."""
         return [item for item in self._revisions if item.uid == uid]
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """None is known."""
+        del document, digest
+        return ""
 
 
 def controller(

@@ -39,6 +39,11 @@ class Kept:
         """Those of an object."""
         return [item for item in self.revisions if item.uid == uid]
 
+    def refusal(self, document, digest):
+        """None is known."""
+        del document, digest
+        return ""
+
 
 def bench(*documents, **options):
     return Bench(revisions=Kept(*documents), **options)

@@ -1,0 +1,217 @@
+"""What is new is tried by one replica, in a process with bounds, before any of them enforces it."""
+
+import contextlib
+import copy
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.patience import until
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.replicas import (
+    CRD_PATH,
+    CRDS,
+    TEMPLATES,
+    Plane,
+    Replica,
+    constraint,
+    template,
+)
+from webhook.api.revision import digest_of, name_of
+
+REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
+ENDED = 'waddle_policy_trials_total{outcome="ended"}'
+
+LARGE = "package large\n" + "\n".join(
+    f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}'
+    for i in range(18_000)
+)
+"""1.3 MB, which takes 9 s of a processor, of 5 that a process has that tries it."""
+
+
+def outcomes(plane: Plane, name: str) -> dict[int, dict[str, Any]]:
+    """The outcomes of an object's generations."""
+    return {
+        item["spec"]["generation"]: item.get("status", {}).get("outcome", {})
+        for item in plane.api.request("GET", REVISIONS)["items"]
+        if item["spec"]["subject"]["name"] == name
+    }
+
+
+def verdicts(plane: Plane, name: str) -> dict[int, str]:
+    """What they are, in a word."""
+    return {number: found.get("verdict", "") for number, found in outcomes(plane, name).items()}
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has begun."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def end_trials(replicas: list[Replica]) -> set[int]:
+    """End what tries policies now as the system does at the bound of processor time.
+
+    A busy machine would be long in giving them as much. Gives the processes.
+    """
+    workers = [worker for replica in replicas for worker in children(replica.process.pid)]
+    found = {trial for worker in workers for trial in children(worker)}
+    for trial in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(trial, signal.SIGXCPU)
+    return found
+
+
+def test_what_is_enforced_has_its_outcome_in_its_revision_already(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """Of a template and of constraints: whoever denies has read or written it."""
+    plane.put_template(template("Tried"))
+    plane.put_constraint(constraint("words", "first", "Tried"))
+    until(lambda: any(replica.denies("first") for replica in trio), "one denies")
+    assert verdicts(plane, "tried") == {1: "passed"}
+    assert verdicts(plane, "words")[1] == "passed"
+    found = outcomes(plane, "tried")[1]
+    assert found["triedBy"]["pod"] in {replica.name for replica in trio}
+    assert found["memoryBytes"] > 1 << 20
+    until(lambda: all(replica.denies("first") for replica in trio), "all deny")
+    plane.put_constraint(constraint("words", "second", "Tried"))
+    until(lambda: any(replica.denies("second") for replica in trio), "one denies what is new")
+    assert verdicts(plane, "words")[2] == "passed"
+    plane.delete_template("tried")
+
+
+def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
+    plane: Plane, trio: list[Replica], start: StartReplica
+) -> None:
+    """Nor by one that starts later; each says who tried it, and what was in force stays."""
+    made = plane.put_template(template("Large"))
+    plane.put_constraint(constraint("words", "large", "Large"))
+    until(lambda: all(replica.denies("large") for replica in trio), "all deny")
+    before = [(replica.metric(ENDED) or 0) for replica in trio]
+
+    hostile = plane.put_template(template("Large", LARGE))
+    path = f"{TEMPLATES}/large"
+
+    def messages() -> set[str]:
+        entries = plane.by_pod(path)
+        return {
+            error["message"]
+            for entry in entries
+            if entry["observedGeneration"] == 2
+            for error in entry.get("errors", ())
+        }
+
+    until(lambda: verdicts(plane, "large").get(2) == "trying", "one says that it is at it")
+    ended: set[int] = set()
+
+    def is_ended() -> bool:
+        ended.update(end_trials(trio))
+        return verdicts(plane, "large")[2] == "ended"
+
+    until(is_ended, "its outcome stands")
+    until(
+        lambda: [one["observedGeneration"] for one in plane.by_pod(path)] == [2, 2, 2],
+        "all have seen it",
+    )
+    assert len(ended) == 1
+    found = outcomes(plane, "large")[2]
+    assert len(messages()) == 1
+    (message,) = messages()
+    assert "policy is too large: it takes more than" in message
+    assert message.endswith(f"(tried by {found['triedBy']['pod']})")
+    after = [(replica.metric(ENDED) or 0) for replica in trio]
+    assert sum(after) - sum(before) == 1
+    assert all(replica.denies("large") for replica in trio)
+
+    later = start("later", "--operation=webhook", "--operation=status").wait_ready()
+    assert later.denies("large")
+    assert not later.metric(ENDED)
+    # What could not be enforced is dropped with the next that can.
+    plane.put_template(template("Large", template("Large")["spec"]["targets"][0]["rego"] + "\n"))
+    until(lambda: verdicts(plane, "large").get(3) == "passed", "it is mended")
+    until(lambda: 2 not in verdicts(plane, "large"), "the faulty one is dropped")
+    name = name_of(made, digest_of(made))
+    assert name in [
+        item["metadata"]["name"] for item in plane.api.request("GET", REVISIONS)["items"]
+    ]
+    assert hostile["metadata"]["generation"] == 2
+    plane.delete_template("large")
+
+
+def test_of_generations_that_cannot_be_enforced_the_newest_alone_is_kept(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """Of a template that never could be, too."""
+    broken = template("Refused", "package refused\nviolation[{")
+    for number in range(1, 4):
+        document = copy.deepcopy(broken)
+        document["spec"]["targets"][0]["rego"] += "\n" * number
+        plane.put_template(document)
+        until(lambda number=number: verdicts(plane, "refused").get(number) == "refused", "tried")
+    until(lambda: verdicts(plane, "refused") == {3: "refused"}, "the others are dropped")
+    assert outcomes(plane, "refused")[3]["message"]
+    assert len(trio) == 3
+    plane.delete_template("refused")
+
+
+def test_a_replica_that_stands_still_keeps_no_policy_from_the_others(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """Whichever of three is first in turn: of six changes some are the stopped one's."""
+    plane.put_template(template("Still"))
+    plane.put_constraint(constraint("words", "still-0", "Still"))
+    until(lambda: all(replica.denies("still-0") for replica in trio), "all deny")
+    stopped, *others = trio
+    stopped.process.send_signal(signal.SIGSTOP)
+    try:
+        for number in range(1, 7):
+            plane.put_constraint(constraint(f"words-{number}", f"still-{number}", "Still"))
+        for number in range(1, 7):
+            for replica in others:
+                until(lambda r=replica, n=number: r.denies(f"still-{n}"), "each denies")
+    finally:
+        stopped.process.send_signal(signal.SIGCONT)
+    until(lambda: stopped.denies("still-6"), "so does the one that stood still")
+    plane.delete_template("still")
+
+
+def test_without_a_place_for_outcomes_policies_are_enforced_as_ever(
+    empty_plane: Plane,
+) -> None:
+    """Where the cluster has an earlier CRD, which keeps none; and that is said."""
+    crd = yaml.safe_load((CRDS / "policyrevisions.yaml").read_text())
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    del crd["spec"]["versions"][0]["additionalPrinterColumns"]
+    empty_plane.api.apply(f"{CRD_PATH}/{crd['metadata']['name']}", crd)
+    until(lambda: is_pruned(empty_plane), "the API server drops what it does not know")
+    with Replica(empty_plane, "lonely", *ALL_OPERATIONS) as replica:
+        replica.wait_ready()
+        empty_plane.put_template(template("Placeless"))
+        empty_plane.put_constraint(constraint("words", "placeless", "Placeless"))
+        until(lambda: replica.denies("placeless"), "it denies")
+        told = [event for event in replica.events if "keeps no outcome" in event.get("error", "")]
+        assert {event["msg"] for event in told} == {"outcome of a trial not written"}
+        empty_plane.delete_template("placeless")
+    empty_plane.delete_pod("lonely")
+    whole = yaml.safe_load((CRDS / "policyrevisions.yaml").read_text())
+    empty_plane.api.apply(f"{CRD_PATH}/{whole['metadata']['name']}", whole)
+
+
+def is_pruned(plane: Plane) -> bool:
+    """Whether a revision that is made now loses its status; it is not kept."""
+    subject = {"apiVersion": "v1", "kind": "None", "name": "none", "uid": "none"}
+    body = {
+        "apiVersion": "policy.waddle.dev/v1alpha1",
+        "kind": "PolicyRevision",
+        "metadata": {"name": "none"},
+        "spec": {"subject": subject, "generation": 1, "digest": "0" * 16, "content": "{}"},
+        "status": {"outcome": {"verdict": "passed"}},
+    }
+    return "status" not in plane.api.request("POST", f"{REVISIONS}?dryRun=All", body)

@@ -1,0 +1,89 @@
+"""What came of a generation when it was tried, as the status of its PolicyRevision has it.
+
+One replica tries what none has had in force, and says here what came of it before any of
+them enforces it; the others read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from webhook.api.shapes import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+
+Verdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
+
+VERDICTS: Final[frozenset[str]] = frozenset({"trying", "passed", "refused", "ended"})
+
+MESSAGE_CHARACTERS_MAX: Final = 1024
+"""Of a fault: errors of the compiler quote the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Who tried a generation, what came of it, and what that took.
+
+    ``trying`` is said while it takes long; what has ``passed`` may be enforced; ``refused`` has a
+    fault that any replica would find; ``ended`` went beyond the bounds of a trial.
+    """
+
+    verdict: Verdict
+    pod: str
+    uid: str
+    version: str
+    time: str
+    message: str = ""
+    cpu_seconds: float = 0.0
+    memory_bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_final(self) -> bool:
+        """Whether somebody has come to an end with it."""
+        return self.verdict != "trying"
+
+    def document(self) -> Json:
+        """As the status has it; times in whole milliseconds."""
+        return {
+            "verdict": self.verdict,
+            "message": self.message[:MESSAGE_CHARACTERS_MAX],
+            "triedBy": {"pod": self.pod, "uid": self.uid, "version": self.version},
+            "time": self.time,
+            "cpuMilliseconds": round(self.cpu_seconds * 1000),
+            "memoryBytes": self.memory_bytes,
+            "milliseconds": round(self.seconds * 1000),
+        }
+
+
+def read_outcome(item: Mapping[str, Any]) -> Outcome | None:
+    """That of a PolicyRevision; None where nothing is said that can be read."""
+    found = object_of(object_of(item.get("status")).get("outcome"))
+    by = object_of(found.get("triedBy"))
+    if found.get("verdict") not in VERDICTS:
+        return None
+    return Outcome(
+        cast("Verdict", found["verdict"]),
+        _text(by, "pod"),
+        _text(by, "uid"),
+        _text(by, "version"),
+        _text(found, "time"),
+        _text(found, "message"),
+        _whole(found, "cpuMilliseconds") / 1000,
+        _whole(found, "memoryBytes"),
+        _whole(found, "milliseconds") / 1000,
+    )
+
+
+def _text(of: Mapping[str, Any], name: str) -> str:
+    found = of.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _whole(of: Mapping[str, Any], name: str) -> int:
+    found = of.get(name)
+    return found if type(found) is int else 0

@@ -1,0 +1,140 @@
+"""Outcomes of trials, written into the PolicyRevisions of the generations that were tried.
+
+The name of a PolicyRevision says which generation it is of, so that of several replicas that
+would say something one makes it, and the others learn what it said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.api import revision
+from webhook.api.revision import InvalidRevision, revision_object
+from webhook.api.revision_outcome import Outcome, read_outcome
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.controllers.revision_keeper import REFUSED_SECONDS, REVISIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.controllers.revision_keeper import RevisionKeeper
+    from webhook.log import Logger
+
+RECORD_SECONDS: Final = 0.5
+"""How long enforcement waits for an outcome to be written; where a write takes longer, the API
+server has more to do than to hear of it, and it is written meanwhile."""
+
+WRITE_SECONDS: Final = 10.0
+"""How long one write of those may take."""
+
+TRIES: Final = 3
+"""How often an outcome is written that could not be: others wait for one that was announced."""
+
+ATTEMPTS: Final = 2
+"""Another replica may have written between our look and our write."""
+
+
+class OutcomeRecords:
+    """Writes outcomes, at most one of each generation; used by tasks of one loop."""
+
+    def __init__(self, client: ClusterClient, revisions: RevisionKeeper, log: Logger) -> None:
+        self._client = client
+        self._revisions = revisions
+        self._log = log
+        self._refused_until = 0.0
+        self.writes = 0
+        self.failures = 0
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether there is somewhere to write them, as far as is known."""
+        return self._revisions.is_loaded and time.monotonic() >= self._refused_until
+
+    async def record(
+        self, document: Mapping[str, Any], digest: str, outcome: Outcome, *, over: str = ""
+    ) -> Outcome | None:
+        """Say what came of a generation; the outcome that stands, which may be another's.
+
+        ``over`` is the UID of a replica whose word that it is at it counts no longer. None where
+        nothing stands: it could not be written.
+        """
+        backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
+        for attempt in range(1, TRIES + 1):
+            try:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    made = await self._written(document, digest, outcome, over)
+            except (ApiError, UnreachableError, TimeoutError) as error:
+                is_final = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
+                pause = REFUSED_SECONDS if is_final else 0.0
+                self._failed(document, str(error) or "no answer in time", pause)
+                if is_final or attempt == TRIES:
+                    return None
+                await asyncio.sleep(backoff.next_seconds())
+            else:
+                return self._standing(document, made)
+        raise AssertionError("the last attempt returns")
+
+    def _standing(self, document: Mapping[str, Any], made: Json) -> Outcome | None:
+        standing = read_outcome(made)
+        if standing is None:
+            why = f"the CRD of {revision.KIND} keeps no outcome"
+            self._failed(document, why, REFUSED_SECONDS)
+            return None
+        with contextlib.suppress(InvalidRevision):
+            self._revisions.take(made)
+        return standing
+
+    async def _written(
+        self, document: Mapping[str, Any], digest: str, outcome: Outcome, over: str
+    ) -> Json:
+        """The PolicyRevision with the outcome that stands; raises ApiError, UnreachableError."""
+        name = revision.name_of(document, digest)
+        if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
+            self.writes += 1
+            try:
+                return await self._client.create(
+                    REVISIONS, revision_object(document, digest, outcome)
+                )
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+        for attempt in range(1, ATTEMPTS + 1):
+            current = await self._client.get(REVISIONS, name)
+            standing = read_outcome(current)
+            if standing is not None and not _may_follow(standing, outcome, over):
+                break
+            self.writes += 1
+            version = current["metadata"]["resourceVersion"]
+            patch = {
+                "metadata": {"resourceVersion": version},
+                "status": {"outcome": outcome.document()},
+            }
+            try:
+                return await self._client.merge(REVISIONS, name, "", patch)
+            except ApiError as error:
+                if not error.is_conflict or attempt == ATTEMPTS:
+                    raise
+        return current
+
+    def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
+        self.failures += 1
+        self._refused_until = time.monotonic() + pause_seconds
+        self._log.warning(
+            "outcome of a trial not written",
+            kind=document["kind"],
+            name=document["metadata"]["name"],
+            error=error,
+            effect="each replica tries for itself",
+        )
+
+
+def _may_follow(standing: Outcome, outcome: Outcome, over: str) -> bool:
+    """Whether an outcome may take another's place."""
+    return not standing.is_final and (outcome.is_final or standing.uid == over)

@@ -1,0 +1,336 @@
+"""What no replica has had in force is tried by one of them before any enforces it.
+
+A new generation of a template or constraint is held until it is known what comes of it. The
+replica that a hash names (:mod:`webhook.replicas.rendezvous`) tries it, in a process that is ended
+beyond its bounds (:mod:`webhook.trials`), and writes the outcome into the generation's
+PolicyRevision; the others read it there. What went beyond the bounds none of them tries again.
+There is no leader: who hears nothing for half a second tries for itself, and where nothing can be
+written each does, as before there were outcomes. Other changes pass what is held, in whatever
+order; of one object only the newest is held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook import __version__
+from webhook.api import revision, timestamp
+from webhook.api.revision_outcome import Outcome
+from webhook.api.shapes import is_deleted
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.constraint import constraint
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.template import read_template
+from webhook.controllers.observed import TEMPLATES
+from webhook.controllers.outcome_records import RECORD_SECONDS, OutcomeRecords
+from webhook.controllers.policy_state import same_policy
+from webhook.controllers.reconciler import TEMPLATE
+from webhook.replicas import rendezvous
+from webhook.trials.trials import PATIENCE_SECONDS, is_large
+from webhook.trials.validation import with_belongings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.revision_outcome import Verdict
+    from webhook.constraint.client import Client
+    from webhook.controllers.observed import PolicyKey
+    from webhook.controllers.revision_keeper import RevisionKeeper
+    from webhook.controllers.spoiled import Spoiled
+    from webhook.trials.trials import Trials, Tried
+    from webhook.watch.queue import Event
+
+TURN_SECONDS: Final = 0.5
+"""How long each next replica waits for the one before it to say something. A trial of a policy as
+people write them takes some 20 ms, a write 5."""
+
+TURNS_MAX: Final = 2
+"""Of many replicas the third waits as long as all others."""
+
+CLAIM_SECONDS: Final = 0.1
+"""A trial that takes longer is told of, so that the others wait for its end; that of a large policy
+is before it begins."""
+
+CLAIMED_SECONDS: Final = PATIENCE_SECONDS
+"""How long others wait for that end, as long as whoever said it is there."""
+
+LONGEST_SECONDS: Final = PATIENCE_SECONDS + 15.0
+"""How long anything is held: a trial may take as long on a busy machine. What is applied without
+an outcome is compiled within the same bounds."""
+
+TRIED_AT_ONCE: Final = 4
+"""Threads that wait for trials, which wait for each other."""
+
+HELD_MAX: Final = 1_000
+"""Changes held; what comes beyond is tried as it is applied, as at a start."""
+
+
+class Known(Protocol):
+    """What is known of the policies of the cluster."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether anything is enforced yet: until then nothing waits."""
+
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this replica does not enforce this of an object already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trier:
+    """How this replica tries policies. ``seconds`` is what one evaluation may take."""
+
+    trials: Trials
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Held:
+    """A change that waits, and its revision's name. ``told`` is set when that has changed."""
+
+    event: Event
+    revision: str
+    digest: str
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        assert self.event.object is not None
+        return self.event.object
+
+
+class Prevalidation:
+    """Holds changes of policy until it is known what comes of them; :meth:`run` in a task."""
+
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+        self,
+        client: Client,
+        known: Known,
+        pod: Pod,
+        trier: Trier,
+        *,
+        revisions: RevisionKeeper,
+        records: OutcomeRecords,
+        writers: Callable[[], frozenset[str]],
+        release: Callable[[Event], None],
+        spoiled: Spoiled,
+    ) -> None:
+        """``release`` takes each change that was held, when it may be enforced.
+
+        ``writers`` gives the replicas that write; ``spoiled`` takes what nobody foresaw.
+        """
+        self._client = client
+        self._known = known
+        self._pod = pod
+        self._trier = trier
+        self._revisions = revisions
+        self._records = records
+        self._writers = writers
+        self._release = release
+        self._spoiled = spoiled
+        self._tasks: asyncio.TaskGroup | None = None
+        self._held: dict[PolicyKey, _Held] = {}
+        self._of_revision: dict[str, _Held] = {}
+        self._trying = asyncio.Semaphore(TRIED_AT_ONCE)
+        revisions.listener = self._tell
+
+    async def run(self) -> None:
+        """Hold what is to be held, until cancelled."""
+        async with asyncio.TaskGroup() as self._tasks:
+            await asyncio.get_running_loop().create_future()
+
+    def holds(self, event: Event) -> bool:
+        """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
+        if event.key is None or event.gvk.group not in (TEMPLATE.group, constraint.GROUP):
+            return False
+        key = (TEMPLATES if event.gvk == TEMPLATE else event.gvk.kind), event.key.name
+        document = event.object if event.kind == "set" else None
+        before = self._held.get(key)
+        if document is None or is_deleted(document):
+            of_template = [one for one in self._held if one[0].lower() == key[1]]
+            for one in (key, *(of_template if key[0] == TEMPLATES else ())):
+                self._drop(one)
+            return False
+        if before is not None and same_policy(before.document, document):
+            before.event = event
+            return True
+        found = self._to_hold(key, event, document)
+        self._drop(key)
+        if found is None:
+            return False
+        assert self._tasks is not None
+        self._held[key] = self._of_revision[found.revision] = found
+        found.task = self._tasks.create_task(self._settle(key, found))
+        return True
+
+    def _to_hold(self, key: PolicyKey, event: Event, document: Mapping[str, Any]) -> _Held | None:
+        if (
+            self._tasks is None
+            or len(self._held) >= HELD_MAX
+            or not (self._known.is_serving and self._records.are_kept)
+        ):
+            return None
+        try:
+            digest = revision.digest_of(document)
+            name = revision.name_of(document, digest)
+            if not self._known.is_new(*key, document, digest):
+                return None
+            if (
+                event.gvk != TEMPLATE
+                and len(with_belongings([document], self._client.snapshot)) == 1
+            ):
+                return None  # its template is not in force
+        except Exception:  # noqa: BLE001  # whoever applies it tells what is wrong with it
+            return None
+        return None if self._outcome(document, name) is not None else _Held(event, name, digest)
+
+    def _drop(self, key: PolicyKey) -> None:
+        """Hold an object no more; what it was is not applied."""
+        held = self._held.get(key)
+        if held is not None:
+            self._forget(key, held)
+            assert held.task is not None
+            held.task.cancel()
+
+    def _forget(self, key: PolicyKey, held: _Held) -> None:
+        del self._held[key]
+        del self._of_revision[held.revision]
+
+    def _tell(self, name: str) -> None:
+        if (held := self._of_revision.get(name)) is not None:
+            held.told.set()
+
+    def _outcome(self, document: Mapping[str, Any], name: str) -> Outcome | None:
+        """What came of a generation, if somebody says so who may be trusted: the same version."""
+        found = self._revisions.named(document["metadata"].get("uid", ""), name)
+        outcome = None if found is None else found.outcome
+        if outcome is None or not outcome.is_final or outcome.version != __version__:
+            return None
+        return outcome
+
+    # --- one change ----------------------------------------------------------------------------
+
+    async def _settle(self, key: PolicyKey, held: _Held) -> None:
+        """Find out what comes of a change, then let it be applied, whatever that is."""
+        outcome: Outcome | None = None
+        with self._spoiled.object("revision", *key), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_SECONDS):
+                outcome = await self._found_out(key, held)
+        self._forget(key, held)
+        self._release(held.event)
+        if outcome is not None and outcome.uid == self._pod.uid and outcome.verdict != "passed":
+            await self._drop_faulty(held)
+
+    async def _found_out(self, key: PolicyKey, held: _Held) -> Outcome | None:
+        rank, claims = self._rank(key), is_large(held.document)
+        outcome = await self._heard(held, rank)
+        while outcome is None and (rank or claims):
+            # Of those who come to this at once one makes the revision; the others hear of it.
+            standing = await self._say(held, "trying", over=self._claimant(held))
+            if standing is None or standing.uid == self._pod.uid or standing.is_final:
+                break
+            outcome = await self._heard(held, rank)
+        if outcome is None:
+            return await self._tried(held)
+        if outcome.verdict == "passed":
+            async with self._trying:
+                await asyncio.to_thread(self._compile, held.document)
+        return outcome
+
+    def _rank(self, key: PolicyKey) -> int:
+        """How many are to try it before this replica."""
+        writers = self._writers()
+        if writers and self._pod.uid not in writers:
+            return TURNS_MAX
+        of_all = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        return min(of_all, TURNS_MAX)
+
+    async def _heard(self, held: _Held, rank: int) -> Outcome | None:
+        """What another says of it, while it is that one's turn, and while it is at it."""
+        now = time.monotonic()
+        turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
+        while True:
+            held.told.clear()
+            if (outcome := self._outcome(held.document, held.revision)) is not None:
+                return outcome
+            now = time.monotonic()
+            left = last - now if self._is_claimed(held) else turn - now
+            if left <= 0:
+                return None
+            with contextlib.suppress(TimeoutError):
+                # Who has claimed it may die meanwhile.
+                async with asyncio.timeout(min(left, TURN_SECONDS)):
+                    await held.told.wait()
+
+    def _claimant(self, held: _Held) -> str:
+        """The UID of the replica that says that it is at it; empty where none does."""
+        uid = held.document["metadata"].get("uid", "")
+        found = self._revisions.named(uid, held.revision)
+        outcome = None if found is None else found.outcome
+        return "" if outcome is None or outcome.is_final else outcome.uid
+
+    def _is_claimed(self, held: _Held) -> bool:
+        """Whether a replica that is there, and not this one, says that it is at it."""
+        return self._claimant(held) in self._writers() - {self._pod.uid}
+
+    async def _tried(self, held: _Held) -> Outcome | None:
+        """Try it; the outcome that stands, None where the machine kept it from being tried."""
+        documents = with_belongings([held.document], self._client.snapshot)
+        async with self._trying, asyncio.TaskGroup() as tasks:
+            claim = tasks.create_task(self._claim(held))
+            tried = await asyncio.to_thread(self._try, held.document, documents)
+            claim.cancel()
+        if tried is None:
+            return None
+        return await self._say(held, tried.verdict, tried)
+
+    async def _claim(self, held: _Held) -> None:
+        await asyncio.sleep(CLAIM_SECONDS)
+        await self._say(held, "trying")
+
+    async def _say(
+        self, held: _Held, verdict: Verdict, tried: Tried | None = None, *, over: str = ""
+    ) -> Outcome | None:
+        """Say what came of it, in place of what ``over`` says that it is at; what stands then."""
+        outcome = Outcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
+        if tried is not None:
+            outcome = replace(
+                outcome,
+                message=tried.message,
+                cpu_seconds=tried.cpu_seconds,
+                memory_bytes=tried.memory_bytes,
+                seconds=tried.seconds,
+            )
+        assert self._tasks is not None
+        record = self._records.record(held.document, held.digest, outcome, over=over)
+        writing = self._tasks.create_task(record)
+        done, _ = await asyncio.wait({writing}, timeout=RECORD_SECONDS)
+        return writing.result() if done else None
+
+    async def _drop_faulty(self, held: _Held) -> None:
+        try:
+            await self._revisions.drop_faulty(held.document["metadata"].get("uid", ""))
+        except (ApiError, UnreachableError):
+            return  # the next that is refused drops them
+
+    # --- on other threads ----------------------------------------------------------------------
+
+    def _try(self, document: Mapping[str, Any], documents: list[Mapping[str, Any]]) -> Tried | None:
+        return self._trier.trials.found_out(document, documents, self._trier.seconds)
+
+    def _compile(self, document: Mapping[str, Any]) -> None:
+        """Have what another tried compiled, so that the loop need not wait for it."""
+        if document["kind"] != TEMPLATE.kind:
+            return
+        try:
+            for code in read_template(document).code:
+                self._trier.trials.source(code)
+        except ConstraintFrameworkError:
+            return  # it is told when it is applied
