@@ -20,7 +20,7 @@ Verdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
 
 VERDICTS: Final[frozenset[str]] = frozenset({"trying", "passed", "refused", "ended"})
 
-MESSAGE_CHARACTERS_MAX: Final = 1024
+FAULT_CHARACTERS_MAX: Final = 1024
 """Of a fault: errors of the compiler quote the policy."""
 
 
@@ -51,7 +51,7 @@ class Outcome:
         """As the status has it; times in whole milliseconds."""
         return {
             "verdict": self.verdict,
-            "message": self.message[:MESSAGE_CHARACTERS_MAX],
+            "message": self.message[:FAULT_CHARACTERS_MAX],
             "triedBy": {"pod": self.pod, "uid": self.uid, "version": self.version},
             "time": self.time,
             "cpuMilliseconds": round(self.cpu_seconds * 1000),

@@ -37,7 +37,7 @@ WRITE_SECONDS: Final = 10.0
 TRIES: Final = 3
 """How often an outcome is written that could not be: others wait for one that was announced."""
 
-ATTEMPTS: Final = 2
+LOOKS: Final = 2
 """Another replica may have written between our look and our write."""
 
 
@@ -105,7 +105,7 @@ class OutcomeRecords:
             except ApiError as error:
                 if not error.is_conflict:
                     raise
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, LOOKS + 1):
             current = await self._client.get(REVISIONS, name)
             standing = read_outcome(current)
             if standing is not None and not _may_follow(standing, outcome, over):
@@ -119,7 +119,7 @@ class OutcomeRecords:
             try:
                 return await self._client.merge(REVISIONS, name, "", patch)
             except ApiError as error:
-                if not error.is_conflict or attempt == ATTEMPTS:
+                if not error.is_conflict or attempt == LOOKS:
                     raise
         return current
 

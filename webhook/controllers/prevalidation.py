@@ -71,7 +71,7 @@ HELD_MAX: Final = 1_000
 """Changes held; what comes beyond is tried as it is applied, as at a start."""
 
 
-class Known(Protocol):
+class PoliciesApplied(Protocol):
     """What is known of the policies of the cluster."""
 
     @property
@@ -112,7 +112,7 @@ class Prevalidation:
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: Client,
-        known: Known,
+        known: PoliciesApplied,
         pod: Pod,
         trier: Trier,
         *,
