@@ -69,7 +69,7 @@ class InstalledPod:
     def _field(self, item: Object) -> str:
         path = item["valueFrom"]["fieldRef"]["fieldPath"]
         fields = {"metadata.name": self.name, "metadata.uid": self.uid}
-        fields["spec.serviceAccountName"] = self.spec["serviceAccountName"]
+        fields["spec.serviceAccountName"] = self.spec.get("serviceAccountName", "default")
         return fields.get(path, NAMESPACE if path == "metadata.namespace" else "node")
 
     def _here(self, text: str, paths: Mapping[str, Path]) -> str:
