@@ -11,7 +11,7 @@ from webhook.api.shapes import object_of
 from webhook.console import violations
 from webhook.console.picture import CATEGORIES, STATES
 from webhook.console.source_text import as_yaml, numbered, sources
-from webhook.console.violations import Search, groups, page_of
+from webhook.console.violations import Search, counted, groups, page_of
 from webhook.constraint.rollout import ABORT, PAUSE
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def _violation_summary(picture: Picture, found: Sequence[ShownViolation]) -> Doc
         "total": len(found),
         "reviewed": picture.reviewed,
         "byAction": dict(Counter(item.action for item in found).most_common()),
-        "byNamespace": groups(found, "namespace")[:TOP],
-        "byPolicy": groups(found, "policy")[:TOP],
+        "byNamespace": groups(counted(found, "namespace")[:TOP], "namespace"),
+        "byPolicy": groups(counted(found, "policy")[:TOP], "policy"),
     }
 
 
@@ -248,12 +248,12 @@ def violation_page(picture: Picture, query: Query) -> Document:
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
     found = search.finds(picture.violations or ())
-    listed: Sequence[Any] = groups(found, group) if group else found
+    listed: Sequence[Any] = counted(found, group) if group else found
     rows, position = page_of(listed, _number(query))
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
-        "rows": list(rows) if group else [violations.row(item) for item in rows],
+        "rows": groups(rows, group) if group else [violations.row(item) for item in rows],
         "group": group,
         "position": position,
         "violations": len(found),

@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -89,13 +90,18 @@ def row(item: ShownViolation) -> dict[str, str]:
     }
 
 
-def groups(found: Sequence[ShownViolation], by: str) -> list[dict[str, Any]]:
+def counted(found: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
     """How many there are of each policy, namespace or resource, the most first."""
-    counts: Counter[Any] = Counter()
-    for item in found:
-        counts[getattr(item, by)] += 1
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [_group(by, key, number) for key, number in ordered]
+    counts = Counter(map(attrgetter(by), found))
+    # Two sorts without a function of our own for each of thousands of keys.
+    ordered = sorted(counts.items())
+    ordered.sort(key=itemgetter(1), reverse=True)
+    return ordered
+
+
+def groups(pairs: Iterable[tuple[Any, int]], by: str) -> list[dict[str, Any]]:
+    """Counts as JSON."""
+    return [_group(by, key, number) for key, number in pairs]
 
 
 def _group(by: str, key: Any, number: int) -> dict[str, Any]:

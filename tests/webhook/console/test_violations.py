@@ -4,7 +4,7 @@ import csv
 import io
 
 from tests.webhook.console.pictures import HOSTILE, violation
-from webhook.console.violations import Search, as_csv, groups, row
+from webhook.console.violations import Search, as_csv, counted, groups, row
 
 ROWS = [
     violation("shop", "A/a", message="no label"),
@@ -23,11 +23,11 @@ def test_each_word_of_a_search_narrows_it():
 
 
 def test_groups_have_the_most_first():
-    assert groups(ROWS, "policy") == [
+    assert groups(counted(ROWS, "policy"), "policy") == [
         {"policy": "A/a", "violations": 2},
         {"policy": "B/b", "violations": 1},
     ]
-    assert groups(ROWS, "resource")[0]["name"] == "shop"
+    assert groups(counted(ROWS, "resource"), "resource")[0]["name"] == "shop"
 
 
 def test_csv_is_read_back_as_it_was_whatever_it_holds():
