@@ -203,7 +203,7 @@ ELSEWHERE = {
     ("serve", 0): "tests/behaviour/test_shutdown_loses_no_request.py",
     ("sidecar", 0): "tests/behaviour/test_decisions_sidecar.py",
     ("status", 0): "tests/behaviour/test_status_and_wait.py",
-    ("uninstall", 0): "tests/webhook/cli/test_uninstall.py",
+    ("uninstall", 0): "tests/system/test_installed_by_helm.py",
     ("uninstall", 1): "tests/webhook/cli/test_uninstall.py",
     ("wait", 0): "tests/behaviour/test_status_and_wait.py",
 }
