@@ -35,6 +35,10 @@ MEND_SECONDS = 400.0
 SILENCE_SECONDS = 120.0
 """In which a replica finds out that a watch is silent: 90 seconds, and its back-off."""
 
+RETURNS_MAX = 3
+"""How often an object's byPod may become what it was before: a container that restarts takes its
+entry out and brings it again."""
+
 REST_SECONDS = 30.0
 """In which nothing is written, after that."""
 
@@ -319,6 +323,8 @@ class ClusterWorld:
             loop.fail(f"at rest these are written: {changes or 'what does not differ'}")
         if why := self._unsettled():
             loop.fail(f"what had settled does not hold: {why}")
+        if why := self._fights():
+            loop.fail(why)
 
     # --- what holds ----------------------------------------------------------------------------
 
@@ -370,6 +376,19 @@ class ClusterWorld:
         for item in constraints.values():
             client.add_constraint(item)
         return client.snapshot.digest
+
+    def _fights(self) -> str:
+        """Whose byPod was taken back to what it had been again and again: two that disagree."""
+        for (kind, _, name), states in self.storage.ever.items():
+            told: list[bytes] = []
+            for state in states:
+                by_pod = (state.get("status") or {}).get("byPod")
+                now = orjson.dumps([state["metadata"]["uid"], by_pod])
+                if not told or told[-1] != now:
+                    told.append(now)
+            if len(told) - len(set(told)) > RETURNS_MAX:
+                return f"byPod of {kind} {name} went back {len(told) - len(set(told))} times"
+        return ""
 
     def _lies(self, templates: dict[str, Json], constraints: dict[tuple[str, str], Json]) -> str:
         """What byPod says that is not so."""

@@ -113,6 +113,14 @@ FAULTS: Final[dict[str, Fault]] = {
         "pass",
         found_by=1,
     ),
+    "a byPod that is taken back by who has not heard": Fault(
+        "cluster",
+        "webhook.controllers.doubts",
+        "Doubts.until",
+        "began = self._doubted.setdefault(subject, now)",
+        "return 0.0",
+        found_by=87,
+    ),
     "what was taken is not served": Fault(
         "cluster",
         "webhook.controllers.publication",

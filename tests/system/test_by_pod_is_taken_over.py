@@ -30,8 +30,9 @@ from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"
 SUBJECT = LabelledSubject(pod_status.CONSTRAINT.kind, "Hung", "words")
-QUIET_SECONDS = TURN_SECONDS + 1.0
-"""Longer than every debounce, tick and turn: what is not written by then is not going to be."""
+QUIET_SECONDS = 2 * TURN_SECONDS + 1.0
+"""Longer than every debounce, tick and turn, and than who doubts waits: what is not written by then
+is not going to be."""
 
 
 @pytest.fixture(scope="module")

@@ -154,6 +154,7 @@ class Reflector:
         self._watch_list = self._settings.watch_list
         self._resource_version = ""
         self._wake = asyncio.Event()
+        self._request: asyncio.Timeout | None = None
         self._was_synced = asyncio.Event()
         self._statistics = ReflectorStatistics()
         self._told: dict[str, float] = {}
@@ -173,16 +174,19 @@ class Reflector:
         """Do not wait out a pause: what was missing may be there now."""
         self._wake.set()
 
+    def renew(self) -> None:
+        """Begin the list or watch anew where it stopped: nothing may come by this one any more."""
+        request, self._request = self._request, None
+        if request is not None:
+            request.reschedule(asyncio.get_running_loop().time())
+
     # --- the loop -----------------------------------------------------------------------------
 
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:
             try:
-                if not self._resource_version:
-                    await self._list()
-                if self._resource_version:
-                    await self._watch()
+                await self._follow_until_renewed()
             except _GoneError:
                 # Forgotten, not failed; but a server that forgets at once is not asked at once.
                 self._statistics.gone += 1
@@ -190,6 +194,21 @@ class Reflector:
                 await self._pause(self._random.uniform(0, 0.2))
             except (ApiError, UnreachableError, LineTooLongError) as error:
                 await self._pause(self._after(error))
+
+    async def _follow_until_renewed(self) -> None:
+        request = asyncio.timeout(None)
+        try:
+            async with request:
+                self._request = request
+                if not self._resource_version:
+                    await self._list()
+                if self._resource_version:
+                    await self._watch()
+        except TimeoutError:
+            if not request.expired():
+                raise
+        finally:
+            self._request = None
 
     def _after(self, error: Exception) -> float:
         """Note a failure; how many seconds to wait after it."""

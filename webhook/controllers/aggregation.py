@@ -25,6 +25,7 @@ from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import audit_keeper, by_pod, extension_kinds
 from webhook.controllers.condition_keeper import ConditionKeeper
+from webhook.controllers.doubts import Doubts
 from webhook.controllers.extension_kinds import EXPANSION, MUTATORS
 from webhook.controllers.orphans import Orphans
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
@@ -127,6 +128,7 @@ class Aggregation:
         # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
+        self._doubts = Doubts(self._renew)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record)
@@ -164,6 +166,7 @@ class Aggregation:
                 self.conditions.seen(subject, event.object if event.kind == "set" else None)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
+            self._doubts.forget(subject)
         self.touch(subject)
 
     def _subject(self, gvk: GroupVersionKind, key: Key) -> LabelledSubject:
@@ -244,19 +247,25 @@ class Aggregation:
             if item["metadata"]["namespace"] == self._pod.namespace
         ]
         now = time.monotonic()
+        status = status_of(document)
         wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
+        entries = (status if wanted is None else wanted).get("byPod")
+        doubted_until = 0.0
+        if entries == status.get("byPod"):
+            self._doubts.agree(subject, entries)
+        else:
+            doubted_until = self._doubts.until(subject, entries, now)
         wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
             self._since.pop(subject, None)
             return
-        status = status_of(document)
         held = status.get("byPod"), status.get("conditions")
         since, before = self._since.get(subject, (now, held))
         if before != held:
             since = now  # Somebody writes, and is given the time for this difference, too.
         self._since[subject] = since, held
         rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
-        turn = since + TURN_SECONDS * rank
+        turn = max(since + TURN_SECONDS * rank, doubted_until)
         if turn > now:
             self._queue.add(subject, turn - now)
             return
@@ -271,8 +280,8 @@ class Aggregation:
         except (ApiError, UnreachableError) as error:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
-                self._queue.add(subject, DEBOUNCE_SECONDS)
-                return  # Another was faster; the watch tells what it wrote.
+                self._queue.add(subject, TURN_SECONDS)
+                return  # Another was faster; the watch tells what it wrote, if it is not silent.
             self._failures += 1
             self._queue.add(subject, TURN_SECONDS)
             self._log.warning(
@@ -280,10 +289,18 @@ class Aggregation:
             )
         else:
             self._since.pop(subject, None)
+            self._doubts.agree(subject, entries)
             if subject.kind in _JUDGED:
                 await self.conditions.written(subject, document, wanted, written)
             if subject.kind in _POLICIES:
                 await self.rollouts.written(subject, document, written)
+
+    def _renew(self, kind: str) -> None:
+        """Begin the watches anew that statuses of a kind, and who counts, come by."""
+        self._pods.renew()
+        for index, reflector in zip(self._indexes, self._reflectors, strict=True):
+            if index.kind.kind == kind:
+                reflector.renew()
 
     def _judged(
         self,

@@ -84,6 +84,36 @@ def test_a_connection_that_says_nothing_is_given_up(tmp_path):
     assert requests[2]["resourceVersion"] == "2"
 
 
+def test_a_watch_that_is_renewed_goes_on_where_it_stopped(tmp_path):
+    """However long its silence may last, and no failure; renewed while there is none, nothing is."""
+
+    async def run():
+        script = (
+            listed(version=1),
+            (200, [event("ADDED", "a", 2)], "hang"),
+            (200, [event("ADDED", "b", 3)], "hang"),
+        )
+        async with (
+            scripted(tmp_path, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            seen = Recorder()
+            settings = replace(PAGES, inactivity_seconds=PATIENCE_SECONDS)
+            reflector = Reflector(client, CONFIG_MAP, seen, settings=settings)
+            reflector.renew()
+            async with running(reflector):
+                await seen.until(lambda seen: "a" in seen.objects)
+                reflector.renew()
+                reflector.renew()
+                await seen.until(lambda seen: "b" in seen.objects)
+            reflector.renew()
+            return server.requests, reflector.statistics()
+
+    requests, found = asyncio.run(run())
+    assert [query.get("resourceVersion") for _, query in requests] == [None, "1", "2"]
+    assert (found.lists, found.watches, found.errors) == (1, 2, 0)
+
+
 def test_bookmarks_alone_move_the_place_where_a_watch_goes_on(tmp_path):
     _, found, requests = play(
         tmp_path,

@@ -1,0 +1,56 @@
+"""When to doubt what one knows: somebody changed what one agreed to, and one has heard no reason.
+
+A replica whose watch of statuses went silent would take back what the others write, by what it knew,
+until it finds out that nothing comes any more. So nobody takes back at once what it had agreed to:
+first it gives the reason a turn to arrive, then it renews its watches and gives them another. Whoever
+changed it without a reason, a tool or a person, finds it put right after that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.controllers.turns import TURN_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.controllers.status_kinds import LabelledSubject
+
+RENEWAL_SECONDS: Final = 60.0
+"""Watches renewed so lately are not renewed again: a tool that undoes each write costs no more."""
+
+
+class Doubts:
+    """By subject, what was agreed to, and since when that is changed. Used on one event loop."""
+
+    def __init__(self, renew: Callable[[str], None]) -> None:
+        """``renew`` begins the watches anew that statuses of a kind come by."""
+        self._renew = renew
+        self._agreed: dict[LabelledSubject, Any] = {}
+        self._doubted: dict[LabelledSubject, float] = {}
+        self._renewed: dict[str, float] = {}
+
+    def agree(self, subject: LabelledSubject, entries: Any) -> None:
+        """The object says what it should."""
+        self._agreed[subject] = entries
+        self._doubted.pop(subject, None)
+
+    def forget(self, subject: LabelledSubject) -> None:
+        """The object is gone."""
+        self._agreed.pop(subject, None)
+        self._doubted.pop(subject, None)
+
+    def until(self, subject: LabelledSubject, wanted: Any, now: float) -> float:
+        """Before when, on the monotonic clock, ``wanted`` is not to be written over what differs."""
+        if subject not in self._agreed or self._agreed[subject] != wanted:
+            self._doubted.pop(subject, None)
+            return 0.0  # It is we who have heard something new.
+        began = self._doubted.setdefault(subject, now)
+        if now < began + TURN_SECONDS:
+            return began + TURN_SECONDS
+        renewed = self._renewed.get(subject.kind)
+        if renewed is None or now > renewed + RENEWAL_SECONDS:
+            renewed = self._renewed[subject.kind] = now
+            self._renew(subject.kind)
+        return max(began, renewed) + TURN_SECONDS
