@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -209,6 +210,40 @@ def test_several_records_damaged_in_a_row_are_each_counted_and_no_more_is_lost(
     left_behind = Reader(again, reader.cursor)
     fill(again, range(30, 33))
     assert drain(left_behind) == [30, 31, 32]
+
+
+def test_a_power_failure_never_leaves_an_empty_cursor_where_a_good_one_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are on the disk before it has its name, and its name before it counts as saved."""
+    happened: list[tuple[str, str, int]] = []
+
+    class Watched(OSDisk):
+        def rename(self, source: Path, target: Path) -> None:
+            super().rename(source, target)
+            happened.append(("renamed", target.name, target.stat().st_size))
+
+    def spied(sync: Callable[[int], None]) -> Callable[[int], None]:
+        def synced(descriptor: int) -> None:
+            sync(descriptor)
+            name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+            size = 0 if name == tmp_path.name else os.fstat(descriptor).st_size
+            happened.append(("synced", name, size))
+
+        return synced
+
+    monkeypatch.setattr(os, "fdatasync", spied(os.fdatasync))
+    monkeypatch.setattr(os, "fsync", spied(os.fsync))
+    path = tmp_path / "sink.cursor"
+    for offset in (1, 1000):
+        happened.clear()
+        save_cursor(Watched(), path, Cursor(offset))
+        size = path.stat().st_size
+        assert happened == [
+            ("synced", "sink.cursor.new", size),
+            ("renamed", "sink.cursor", size),
+            ("synced", tmp_path.name, 0),
+        ]
 
 
 def test_a_cursor_with_a_flipped_byte_is_none(tmp_path: Path) -> None:
