@@ -1,8 +1,8 @@
 """The cluster's world: replicas that follow a simulated API server, and what befalls both.
 
 What holds: every replica comes to serve what the API server holds, and all of them one digest; no
-template or constraint is ever enforced in a state that the API server never had, nor an older one
-after a newer one; byPod says of each replica what it enforces, and of nobody else; and once all
+template or constraint is ever enforced in a state that the API server never had, nor a broken one,
+nor an older one after a newer one; byPod says of each replica what it enforces, and of nobody else; and once all
 rests, nothing is written.
 """
 
@@ -17,12 +17,20 @@ from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, PODS, TEMPLATES, ControlPlane
 from tests.simulation.loop import Loop, Process
 from tests.simulation.network import Network
-from tests.simulation.policies import KINDS, code_cache, constraint, new_client, template
+from tests.simulation.policies import (
+    KINDS,
+    code_cache,
+    constraint,
+    is_broken,
+    new_client,
+    template,
+)
 from webhook import log as product_log
 from webhook.api.pod_status import Pod
 from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
+from webhook.constraint.template import Template
 from webhook.controllers.following import Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
@@ -53,7 +61,7 @@ class Replica:
     serving: Serving
     registry: Registry
     enforced: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
-    """By kind and name: the version of the last state seen in force."""
+    """By kind and name the version of the last state seen in force; a template's generation."""
     state: str = ""
 
 
@@ -159,6 +167,25 @@ class ClusterWorld:
             if version < last:
                 self.loop.fail(f"{replica.name} enforces {key} of {version} after {last}")
             replica.enforced[key] = version
+        for entry in revision.snapshot.entries:
+            self._look_at_template(replica, entry.template)
+
+    def _look_at_template(self, replica: Replica, template: Template) -> None:
+        """Its code is that of a state that was good, and none before the last one of this object."""
+        metadata, spec = template.document["metadata"], template.document["spec"]
+        held = self.storage.ever.get(("ConstraintTemplate", "", template.name), ())
+        generation, key = metadata["generation"], ("ConstraintTemplate", metadata["uid"])
+        same = [one for one in held if one["metadata"]["uid"] == metadata["uid"]]
+        if not any(
+            one["metadata"]["generation"] == generation and one["spec"] == spec for one in same
+        ):
+            self.loop.fail(f"{replica.name} enforces {template.name} as it never was: {spec}")
+        if is_broken(spec):
+            self.loop.fail(f"{replica.name} enforces {template.name} though it is broken")
+        last = replica.enforced.get(key, 0)
+        if generation < last:
+            self.loop.fail(f"{replica.name} enforces {template.name} of {generation} after {last}")
+        replica.enforced[key] = generation
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -343,10 +370,7 @@ class ClusterWorld:
         if left := [key for key in constraints if key[0].lower() not in templates]:
             return f"the garbage collector has not taken {left} yet"
         digests = set()
-        broken = any(
-            item["spec"]["targets"][0]["rego"].split("\n")[1] == "violation["
-            for item in templates.values()
-        )
+        broken = any(is_broken(item["spec"]) for item in templates.values())
         for replica in self.replicas:
             revision = replica.serving.revision
             if replica.state or revision is None:
@@ -354,7 +378,7 @@ class ClusterWorld:
             self._look(replica)
             digests.add(revision.snapshot.digest)
             if broken:
-                continue  # the last good revision is enforced: which one is another test's
+                continue  # a last good revision is enforced, all replicas the same one
             serves = {
                 (item.kind, item.name): item.document["spec"]
                 for item in revision.snapshot.constraints
@@ -364,6 +388,8 @@ class ClusterWorld:
                 return (
                     f"{replica.name} serves {sorted(serves)}, the API server holds {sorted(holds)}"
                 )
+        if len(digests) > 1:
+            return f"replicas differ: {sorted(digests)}"
         if not broken and digests != {self._digest(templates, constraints)}:
             return f"digests are not that of what the API server holds: {sorted(digests)}"
         return self._lies(templates, constraints)

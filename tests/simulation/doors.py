@@ -4,6 +4,7 @@ Installed before the product is imported: it then takes what stands here for the
 library's, its defaults included. Nothing of the product is replaced.
 """
 
+import datetime as dt
 import gc
 import os
 import random
@@ -39,6 +40,7 @@ BOOTED = 5_000.0
 
 _real_monotonic = time.monotonic
 _real_time = time.time
+_real_datetime = dt.datetime
 _real_sleep = time.sleep
 _real_urandom = os.urandom
 _real_exit = os._exit
@@ -99,9 +101,44 @@ class _Random(random.Random):
         super().__init__(seed)
 
 
+class _AnyDatetime(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _real_datetime)
+
+
+class _Datetime(_real_datetime, metaclass=_AnyDatetime):
+    """Knows the world's time."""
+
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> "_Datetime":
+        return cls.fromtimestamp(_time(), tz)
+
+
+def _lend_to_cryptography() -> None:
+    """Keys of the world's choice, and signatures that are the same each time."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509 import CertificateBuilder
+
+    generate, sign = ec.generate_private_key, CertificateBuilder.sign
+
+    def chosen(curve: Any, backend: Any = None) -> Any:
+        if _world is None:
+            return generate(curve, backend)
+        return ec.derive_private_key(_world.random.getrandbits(255) + 1, curve, backend)
+
+    def signed(self: Any, *arguments: Any, **options: Any) -> Any:
+        return sign(self, *arguments, **options, ecdsa_deterministic=_world is not None)
+
+    ec.generate_private_key = chosen
+    CertificateBuilder.sign = signed
+
+
 def install() -> None:
     """Put the doors in place of the standard library's; before the product is imported."""
     from tests.simulation import threads
+
+    dt.datetime = _Datetime
+    _lend_to_cryptography()
 
     time.monotonic = _monotonic
     time.perf_counter = _monotonic

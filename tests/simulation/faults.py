@@ -121,6 +121,21 @@ FAULTS: Final[dict[str, Fault]] = {
         "return 0.0",
         found_by=87,
     ),
+    "an authority that signs before it is trusted": Fault(
+        "certificates",
+        "webhook.certificates.plan",
+        "plan",
+        "trusted_seconds >= lifetimes.trust_seconds",
+        "True",
+    ),
+    "an authority that is forgotten while it is served": Fault(
+        "certificates",
+        "webhook.certificates.plan",
+        "_promoted",
+        'data[CA_CERTIFICATE] += b"".join(_pem(item) for item in earlier)',
+        "pass",
+        found_by=1,
+    ),
     "what was taken is not served": Fault(
         "cluster",
         "webhook.controllers.publication",

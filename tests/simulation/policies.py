@@ -2,6 +2,7 @@
 
 import functools
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,11 @@ def template(kind: str, variant: int) -> Json:
             ],
         },
     }
+
+
+def is_broken(spec: Mapping[str, Any]) -> bool:
+    """Whether that of a template is the one that does not compile."""
+    return bool(spec["targets"][0]["rego"].endswith("violation["))
 
 
 def constraint(kind: str, name: str, variant: int) -> Json:

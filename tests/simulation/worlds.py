@@ -16,6 +16,7 @@ class World(Protocol):
 WORLDS: Final = {
     "log": "tests.simulation.log_world:LogWorld",
     "contract": "tests.simulation.contract_world:ContractWorld",
+    "certificates": "tests.simulation.certificate_world:CertificateWorld",
     "cluster": "tests.simulation.cluster_world:ClusterWorld",
 }
 
