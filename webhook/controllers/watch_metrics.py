@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from webhook.metrics.cluster import (
@@ -45,6 +46,9 @@ _COUNTED: Final = (
     ("silences", WATCH_SILENCES),
 )
 
+_counts = attrgetter(*(field for field, _ in _COUNTED))
+_NOTHING: Final = (0,) * len(_COUNTED)
+
 
 class WatchMetrics:
     """Adds up what all watches have seen, those that ended included."""
@@ -53,7 +57,7 @@ class WatchMetrics:
         self._registry = registry
         self._client = client
         self._manager = manager
-        self._seen: dict[tuple[str, GroupVersionKind], int] = {}
+        self._seen: dict[GroupVersionKind, tuple[int, ...]] = {}
         self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
 
     def refresh(
@@ -66,8 +70,8 @@ class WatchMetrics:
     ) -> None:
         """Bring the metrics up to date; called on the watches' loop."""
         statistics = self._manager.statistics()
-        for field, metric in _COUNTED:
-            self._registry.count(metric, by=self._growth(field, statistics))
+        for (_, metric), growth in zip(_COUNTED, self._growth(statistics), strict=True):
+            self._registry.count(metric, by=growth)
         registry = self._registry
         running = sum(not item.absent for item in statistics.values())
         registry.set(WATCHED_KINDS, running)
@@ -85,20 +89,16 @@ class WatchMetrics:
             self._count(API_WRITES, number, what)
             self._count(API_WRITE_FAILURES, failures, what)
 
-    def _growth(
-        self, field: str, statistics: Mapping[GroupVersionKind, ReflectorStatistics]
-    ) -> int:
-        """How much a count has grown over all watches since the last look."""
-        growth = 0
-        for gvk, item in statistics.items():
-            now = getattr(item, field)
-            before = self._seen.get((field, gvk), 0)
-            # A watch that ended and began again counts from nothing.
-            growth += now - before if now >= before else now
-            self._seen[field, gvk] = now
-        for key in [key for key in self._seen if key[1] not in statistics]:
-            del self._seen[key]
-        return growth
+    def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
+        """How much each count has grown over all watches since the last look."""
+        grown = list(_NOTHING)
+        before, self._seen = self._seen, {gvk: _counts(item) for gvk, item in statistics.items()}
+        for gvk, now in self._seen.items():
+            if now != (known := before.get(gvk, _NOTHING)):
+                for at, (count, was) in enumerate(zip(now, known, strict=True)):
+                    # A watch that ended and began again counts from nothing.
+                    grown[at] += count - was if count >= was else count
+        return grown
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels), 0)
