@@ -77,6 +77,8 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
             connection.receive(piece)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
+            while hub.waiting:  # a slice of time had ended
+                await asyncio.sleep(0)
         connection.connection_lost(None)
         return transport.sent
 
