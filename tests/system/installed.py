@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster import ApiError
 from tests.ports import free_port
 from tests.system.replicas import NAMESPACE, PODS, Plane, Replica
 
@@ -108,11 +109,15 @@ class InstalledPod:
         if source := volume.get("configMap"):
             for key, text in api.request("GET", f"{CONFIG_MAPS}/{source['name']}")["data"].items():
                 (folder / key).write_text(self._here(text, paths))
-        source = volume.get("secret")
-        if source and not source.get("optional"):
-            for key, text in api.request("GET", f"{SECRETS}/{source['secretName']}")[
-                "data"
-            ].items():
+        if source := volume.get("secret"):
+            optional = (404,) if source.get("optional") else ()
+            try:
+                secret = api.request("GET", f"{SECRETS}/{source['secretName']}")
+            except ApiError as error:
+                if error.status not in optional:
+                    raise
+                return
+            for key, text in secret["data"].items():
                 (folder / key).write_bytes(base64.b64decode(text))
 
 
