@@ -374,7 +374,7 @@ NEEDED = [
     ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
     ("create", ("apiextensions.k8s.io", "customresourcedefinitions", "", "")),
     ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
-    *((verb, REVISIONS) for verb in ("list", "watch", "create", "delete")),
+    *((verb, REVISIONS) for verb in ("list", "watch", "create", "patch", "delete")),
     *((verb, ("", "events", "", "default")) for verb in ("get", "create", "update")),
     *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
     ("watch", ("", "pods", "", NAMESPACE)),

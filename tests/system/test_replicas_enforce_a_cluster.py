@@ -270,9 +270,12 @@ def test_a_steady_state_writes_nothing_and_what_others_undo_is_put_right(
     written = plane.rest(QUIET_SECONDS)[before:]
     assert [line for line in written if "constraintpodstatuses" in line].__len__() == 3
     assert 1 <= len([line for line in written if "steady/status" in line]) <= 3
-    # One replica keeps the generation that is in force; the second of two, so none is dropped.
-    assert len([line for line in written if "create policyrevisions" in line]) == 1
-    assert len(written) <= 7
+    # One replica keeps the generation, with its outcome; the second of two, so none is dropped.
+    # On a busy machine it says before that it is at it, and another may ask to.
+    kept = [line for line in written if "policyrevisions" in line]
+    assert 1 <= len(kept) <= 6
+    assert not [line for line in kept if "delete" in line]
+    assert len(written) - len(kept) <= 6
 
     wiped = plane.api.request("GET", path)
     wiped["status"] = {"totalViolations": 7, "auditTimestamp": "2026-01-01T00:00:00Z"}
