@@ -12,6 +12,7 @@ from webhook import log
 from webhook.api.admission import read_request
 from webhook.cli.clients import new_client
 from webhook.constraint.client import Client
+from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import record as events
@@ -196,6 +197,39 @@ def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
     assert exporter.counters.dropped == {"bug": 1}
     assert exporter.counters.offered == 1
     assert b"a decision was not recorded" in said[0]
+
+
+def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> None:
+    """A sidecar that hangs costs an admission no more than looking whether there is room."""
+    settings = read_settings(parse(b"{sidecarURL: unix:///s, queue: {maxRecords: 1}}", "test"))
+    exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    recorder.event("started")
+    asked = request()
+    answer = verdict.allowed(asked.uid)
+    unreadable: Any = object()  # making a record of it would be a bug, and counted as one
+    told = recorder.answered(Reviewed(asked, unreadable, None, (0.0, 0.0)), answer)
+    assert told.audit_annotations == {"decision-id": exporter.origin.process + "-2"}
+    recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
+    assert exporter.counters.dropped == {"queue_full": 2}
+    assert exporter.counters.offered == 3
+    exporter._outbox.acknowledge(1)
+    recorder.event("stopping")
+    (line,) = exporter._outbox.take(10**6)
+    assert orjson.loads(line)["sequence"] == 4, "the sidecar sees the gap"
+
+
+def test_what_a_rule_leaves_out_is_counted_as_that_in_a_full_queue_too() -> None:
+    text = b"{sidecarURL: unix:///s, queue: {maxRecords: 1}, rules: [{verdicts: [allow]}]}"
+    exporter = Exporter(
+        read_settings(parse(text, "test")), Origin(), log.Log(lambda _: None).logger("test")
+    )
+    recorder = AdmissionRecorder(exporter)
+    recorder.event("started")
+    asked = request()
+    answer = verdict.allowed(asked.uid)
+    recorder.answered(Reviewed(asked, Responses(), None, (0.0, 0.0)), answer)
+    assert exporter.counters.dropped == {"rule": 1}
 
 
 def test_timestamps_are_rfc_3339_in_utc_with_microseconds() -> None:

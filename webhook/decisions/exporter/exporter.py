@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 SEND_BYTES: Final = 256 * 1024
 """Sent at a time: a sidecar's read, and well below a grpc message's 4 MiB."""
 
+RECORD_BYTES_MIN: Final = 512
+"""Of a review: the names of its fields alone take as many."""
+
 GOODBYE_SECONDS: Final = 1.0
 
 USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
@@ -183,6 +186,19 @@ class Exporter:
             return body is not None and self._add(body)
         self.counters.offered += 1
         return self._queue(sequence, line)
+
+    def refuse(self) -> bool:
+        """Count a record that has no room before it is made; False where it is to be offered.
+
+        Where rules leave records out, it takes the record to say which: then it is to be offered.
+        """
+        has_room = self._outbox.has_room(RECORD_BYTES_MIN) and not self._closing
+        if has_room or not self._as_made:
+            return False
+        self.counters.offered += 1
+        self._sequence += 1  # the sidecar sees the gap
+        self.counters.drop("shutdown" if self._closing else "queue_full")
+        return True
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
@@ -383,7 +399,7 @@ class Exporter:
             if not self._closing:
                 # Records of a moment go together: a wake-up and a system call for each of
                 # them would cost more than making it did.
-                await self._linger()
+                await _wait(self._ending, self._settings.flush_seconds)
             self._wake.clear()
             while lines := self._outbox.take(SEND_BYTES):
                 await connection.send(lines)
@@ -394,14 +410,6 @@ class Exporter:
                 break
         if self._settings.acknowledged:  # plain ndjson is records and nothing else
             await connection.bye(Bye(self._sequence))
-
-    async def _linger(self) -> None:
-        """Let records gather, but not beyond the call to end."""
-        try:
-            async with asyncio.timeout(self._settings.flush_seconds):
-                await self._ending.wait()
-        except TimeoutError:
-            return
 
     async def _receive(self, connection: SidecarConnection) -> None:
         while True:
@@ -455,7 +463,7 @@ class Exporter:
                 failures=failures,
                 retry_seconds=round(seconds, 3),
             )
-        await self._wait(seconds)
+        await _wait(self._finished, seconds)
 
     async def _pause_after_bug(self, error: Exception) -> None:
         """A bug ends a connection, not the export: counted, told, and begun anew."""
@@ -470,15 +478,16 @@ class Exporter:
                 faults=faults,
                 retry_seconds=round(seconds, 3),
             )
-        await self._wait(seconds)
+        await _wait(self._finished, seconds)
 
-    async def _wait(self, seconds: float) -> None:
-        """Wait, but not beyond the end."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._finished.wait()
-        except TimeoutError:
-            return
+
+async def _wait(end: asyncio.Event, seconds: float) -> None:
+    """Wait, but not beyond the end."""
+    try:
+        async with asyncio.timeout(seconds):
+            await end.wait()
+    except TimeoutError:
+        return
 
 
 def origin_from_environment(environment: Mapping[str, str]) -> Origin:

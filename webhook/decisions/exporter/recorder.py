@@ -59,8 +59,9 @@ class AdmissionRecorder:
         named = {ANNOTATION: decision_id}
         if annotations:
             named = {**annotations, **named}
-        # As dataclasses.replace would, at a third of its cost.
-        return AdmissionResponse(uid, allowed, code, reason, message, warnings, named, patch)
+        # As _replace would, at a fifth of its cost.
+        fields = (uid, allowed, code, reason, message, warnings, named, patch)
+        return tuple.__new__(AdmissionResponse, fields)
 
     def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
         """Record what mutators did about a request; the answer, which carries the decision's id."""
@@ -104,6 +105,8 @@ class AdmissionRecorder:
             policies = NO_POLICIES if snapshot is None else self._look_at(snapshot)
         decision_id = exporter.decision_id()
         try:
+            if exporter.refuse():
+                return decision_id
             duration_ns, queue_ns = _nanoseconds(times)
             outcome = ReviewOutcome(allowed, code, error, refusal, policies, duration_ns, queue_ns)
             include = exporter.settings.include_objects
