@@ -1,4 +1,4 @@
-"""A server with the policies that most tests use, shared by the tests of a module."""
+"""A server with the policies that most tests use, shared by the tests of a module; a stage in a cluster."""
 
 from collections.abc import Iterator
 
@@ -12,6 +12,9 @@ from tests.behaviour.serving import (
     constraint,
     write_policies,
 )
+from tests.behaviour.stages import stage
+
+__all__ = ["server", "stage"]
 
 
 @pytest.fixture(scope="module")
