@@ -22,7 +22,7 @@ FREE = {
     *("affinity", "nodeSelector", "podAnnotations", "podLabels", "resources", "audit.resources"),
     *("webhook.annotations", "webhook.objectSelector", "serviceMonitor.labels"),
     *("dashboards.labels", "decisions.server", "decisions.sidecarResources"),
-    "decisions.exporter.resources",
+    *("decisions.exporter.resources", "console.resources"),
 }
 """Objects that are Kubernetes' or another file's: their keys are not the chart's to say."""
 
@@ -86,6 +86,8 @@ BOUNDS: dict[str, Json] = {
     "webhook.operations": {"items": {"enum": OPERATIONS}, "uniqueItems": True, "minItems": 1},
     "webhook.excludedNamespaces": WORDS,
     "webhook.matchConditions": OBJECTS,
+    "console.allowHosts": WORDS,
+    "console.extraArgs": WORDS,
     "certificates.existingSecret": NAME,
     "resourceQuota.pods": {"minimum": 1},
     "autoscaling.minReplicas": {"minimum": 1},

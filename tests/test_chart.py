@@ -68,7 +68,7 @@ def test_a_typo_in_a_value_fails_the_install_and_says_where(value, complaint):
 EVERYTHING = (
     "alerts.enabled=true,autoscaling.enabled=true,podMonitor.enabled=true,mutation.enabled=true,"
     "serviceMonitor.enabled=true,reports.audit=true,reports.admission=true,"
-    "validatePolicy.enabled=true,dashboards.enabled=true,decisions.mode=sidecar,decisions.auditReport.enabled=true,"
+    "validatePolicy.enabled=true,dashboards.enabled=true,console.enabled=true,decisions.mode=sidecar,decisions.auditReport.enabled=true,"
     "decisions.queue.persistent=true,webhook.failClosed=true"
 )
 TOLERANT = "tolerations[0].operator=Exists,image.pullSecrets[0].name=r,image.pullPolicy=Always"

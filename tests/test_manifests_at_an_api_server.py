@@ -77,7 +77,7 @@ WHOLE = (
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
-    ("reports/audit", "reports/admission", "dashboards"),
+    ("reports/audit", "reports/admission", "dashboards", "components/console"),
     ("decisions/sidecar",),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
     ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
@@ -133,8 +133,7 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
     options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
     spread = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]'
     options += ["--set-json", f"topologySpreadConstraints={spread}"]
-    options += ["--set-string", "podLabels.stage=1"]
-    options += ["--set-string", "extraArgs={--log-level=DEBUG}"]
+    options += ["--set-string", "podLabels.stage=1,extraArgs={--log-level=DEBUG}"]
     objects = helmed(*options)
     webhooks = objects["ValidatingWebhookConfiguration", "", CONFIGURATION]["webhooks"]
     excluded = [webhook["namespaceSelector"]["matchExpressions"][-1] for webhook in webhooks]
@@ -153,6 +152,8 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
 
 def admit_pod(api: Api, objects: Objects) -> None:
     """The Deployments' pods, made directly: a Deployment that breaks the rules is only warned."""
+    for account in [item for identity, item in objects.items() if identity[0] == "ServiceAccount"]:
+        apply(api, account, dry_run=False)
     for _, _, name in [identity for identity in objects if identity[0] == "Deployment"]:
         pod = copy.deepcopy(pod_of(objects, name)) | {"apiVersion": "v1", "kind": "Pod"}
         pod["metadata"] |= {"name": "tried", "namespace": NAMESPACE}
