@@ -369,6 +369,11 @@ class Plane:
             if before == written:
                 return written
 
+    def audit_events(self) -> list[dict[str, Any]]:
+        """The API server's account so far; the line that it is just writing is left out."""
+        *lines, _ = self.audit_log.read_text().split("\n")
+        return [json.loads(line) for line in lines]
+
     def writes(
         self, agent: str = "waddle/", replica: str = "", *, taken: bool = False
     ) -> list[str]:
@@ -377,8 +382,7 @@ class Plane:
         ``taken`` leaves out what was refused: of an older version, or there already.
         """
         found = []
-        for line in self.audit_log.read_text().splitlines():
-            event = json.loads(line)
+        for event in self.audit_events():
             user = event.get("userAgent", "")
             is_write = event["verb"] in ("create", "update", "patch", "delete")
             if (

@@ -1,6 +1,5 @@
 """Policy reports of a control plane: their CRDs, and what they say."""
 
-import json
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -117,8 +116,7 @@ def writes(plane: Plane, *, ignored: Collection[str] = ()) -> Counter[str]:
     Those of resources with an ignored UID do not count.
     """
     found: Counter[str] = Counter()
-    for line in plane.audit_log.read_text().splitlines():
-        event = json.loads(line)
+    for event in plane.audit_events():
         reference = event.get("objectRef") or {}
         if (
             reference.get("apiGroup") in ("wgpolicyk8s.io", "openreports.io")

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator
+from ssl import SSLEOFError
 from typing import Any
+from urllib.error import URLError
 
 from tests.cluster import Api, ApiError
 from tests.system.replicas import (
@@ -98,6 +100,11 @@ def try_apply(api: Api, path: str, document: dict[str, Any]) -> bool:
     try:
         api.apply(path, document)
     except ApiError:
+        return False
+    except URLError as error:
+        # It may answer, and close, before it has read a large body: a kind that it does not serve yet.
+        if not isinstance(error.reason, BrokenPipeError | ConnectionResetError | SSLEOFError):
+            raise
         return False
     return True
 

@@ -248,22 +248,33 @@ def test_a_constraint_changed_within_a_sweep_gets_no_total_of_what_it_said_befor
 def test_a_kind_that_may_not_be_read_is_left_out_and_named(plane: Plane, tmp_path: Path) -> None:
     """The totals are of what may be read; a metric says that something may not."""
     kubeconfig = account(plane, tmp_path)
-    with Replica(plane, "auditor-narrow", *FLAGS, f"--kubeconfig={kubeconfig}") as replica:
+    path = f"{CONSTRAINTS}/narrow/everything"
+
+    def delete_policy() -> None:
+        plane.delete_template("narrow")
+        until(lambda: try_request(plane.api, "GET", path) is None, "the constraint goes with it")
+
+    with ExitStack() as left_as_it_was:
+        left_as_it_was.callback(delete_policy)
+        left_as_it_was.callback(plane.delete_pod, "auditor-narrow")
+        arguments = (*FLAGS, f"--kubeconfig={kubeconfig}")
+        replica = left_as_it_was.enter_context(Replica(plane, "auditor-narrow", *arguments))
         plane.put_template(template("Narrow"))
         everything = constraint("everything", "bad", "Narrow")
         everything["spec"]["match"] = {"namespaces": [WORKLOADS]}
         plane.put_constraint(everything)
-        path = f"{CONSTRAINTS}/narrow/everything"
         until(
             lambda: plane.api.request("GET", path).get("status", {}).get("totalViolations") == BAD,
             "the total of what may be read",
         )
-        ends = [event for event in replica.events if is_end(event) and event["kinds_unreadable"]]
-        assert ends[-1]["kinds_unreadable"] == ["/v1, Kind=Secret"]
-        assert ends[-1]["kinds_failed"] == []
+
+        def ends() -> list[dict[str, Any]]:
+            return [one for one in replica.events if is_end(one) and one["kinds_unreadable"]]
+
+        until(ends, "the end of a sweep tells of the kind")  # it comes after the total
+        assert ends()[-1]["kinds_unreadable"] == ["/v1, Kind=Secret"]
+        assert ends()[-1]["kinds_failed"] == []
         assert replica.metric("waddle_audit_kinds_unreadable") == 1
-    plane.delete_pod("auditor-narrow")
-    plane.delete_template("narrow")
 
 
 def account(plane: Plane, folder: Path) -> Path:

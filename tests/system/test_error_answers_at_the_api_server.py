@@ -101,8 +101,7 @@ class Asked:
 
     def admitted_unseen(self, name: str) -> bool:
         """Whether the API server says that it admitted an object for want of an answer."""
-        for line in reversed(self.plane.audit_log.read_text().splitlines()):
-            event = json.loads(line)
+        for event in reversed(self.plane.audit_events()):
             if event.get("objectRef", {}).get("name") == name and event["verb"] == "create":
                 return any(key.startswith("failed-open") for key in event.get("annotations", ()))
         return False
