@@ -57,6 +57,13 @@ def test_no_value_is_declared_that_no_template_reads():
         ("webhook.timeoutSeconds=31", "'/webhook/timeoutSeconds': maximum: got 31, want 30"),
         ("operations={webhok}", "'/operations/0': value must be one of"),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
+        ("decision.mode=sidecar", "'decision' not allowed"),
+        ("decisions.enabled=true", "'enabled' not allowed"),
+        ("mutation.enable=true", "'enable' not allowed"),
+        ("alerts=true", "'/alerts'"),
+        ("operations=webhook", "'/operations'"),
+        ("webhook.failurePolicy=fail", "'/webhook/failurePolicy'"),
+        ("replicas=two", "'/replicas'"),
     ],
 )
 def test_a_typo_in_a_value_fails_the_install_and_says_where(value, complaint):

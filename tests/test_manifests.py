@@ -215,25 +215,6 @@ def test_the_chart_refuses_values_of_the_decision_log_that_make_nothing(values, 
     assert complaint in refused.value.stderr
 
 
-@pytest.mark.parametrize(
-    ("values", "complaint"),
-    [
-        ("decision.mode=sidecar", "'decision' not allowed"),
-        ("decisions.enabled=true", "'enabled' not allowed"),
-        ("mutation.enable=true", "'enable' not allowed"),
-        ("alerts=true", "'/alerts'"),
-        ("operations=webhook", "'/operations'"),
-        ("webhook.failurePolicy=fail", "'/webhook/failurePolicy'"),
-        ("replicas=two", "'/replicas'"),
-    ],
-)
-def test_a_misspelt_value_of_the_chart_is_refused_and_not_passed_over(values, complaint):
-    """Helm takes any value there is: somebody would believe to have a decision log."""
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        helmed("--set", values)
-    assert complaint in refused.value.stderr
-
-
 def test_the_chart_s_schema_knows_each_of_its_values_and_no_others():
     """All but what a chart that has this one as a part says to it."""
     schema = json.loads((CHART / "values.schema.json").read_text())

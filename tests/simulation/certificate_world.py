@@ -19,6 +19,7 @@ from cryptography.exceptions import InvalidSignature
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Happened, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, ControlPlane
+from tests.simulation.ends import killed
 from tests.simulation.loop import Loop, Process
 from tests.simulation.network import Network
 from webhook import log as product_log
@@ -228,14 +229,14 @@ class CertificateWorld:
         self.loop.tell("fate", f"{what} {replica.name}")
         match what:
             case "restart":
-                await self._kill(server.process)
+                await killed(self.loop, server.process)
                 server.stop()
                 await self._pass(chance.expovariate(0.1))
                 self._start_server()
             case "compact":
                 self.storage.compact()
             case "crash":
-                await self._kill(replica.process)
+                await killed(self.loop, replica.process)
                 self.replicas.remove(replica)
                 self.start_replica()
             case "new replica" if len(self.replicas) < 3:
@@ -252,16 +253,6 @@ class CertificateWorld:
                 server.torn = 0.2
             case _:
                 server.busy = server.torn = 0.0
-
-    async def _kill(self, process: Process) -> None:
-        done = self.loop.create_future()
-
-        def kill() -> None:
-            self.loop.kill(process)
-            done.set_result(None)
-
-        self.loop.call_soon(kill)
-        await done
 
 
 def _vouches(authority: x509.Certificate, serving: x509.Certificate, now: dt.datetime) -> bool:

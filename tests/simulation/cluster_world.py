@@ -15,6 +15,7 @@ import orjson
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, PODS, TEMPLATES, ControlPlane
+from tests.simulation.ends import killed
 from tests.simulation.loop import Loop, Process
 from tests.simulation.network import Network
 from tests.simulation.policies import (
@@ -255,7 +256,7 @@ class ClusterWorld:
         self.loop.tell("fate", f"{happening} {replica.name}")
         match happening:
             case "restart":
-                await self._kill(server.process)
+                await killed(self.loop, server.process)
                 server.stop()
                 await asyncio.sleep(chance.expovariate(0.5))
                 if chance.random() < 0.5:
@@ -267,14 +268,14 @@ class ClusterWorld:
                     for link in list(self.network.links):
                         self.network.reset(link)
             case "crash" if not replica.process.dead:
-                await self._kill(replica.process)
+                await killed(self.loop, replica.process)
                 pod = self.storage.items(PODS).get((NAMESPACE, replica.name))
                 self.replicas.remove(replica)
                 if pod is not None:
                     self.start_replica(pod)
             case "delete pod" if len(self.replicas) > 1:
                 self.storage.delete(PODS, NAMESPACE, replica.name)
-                await self._kill(replica.process)
+                await killed(self.loop, replica.process)
                 self.replicas.remove(replica)
             case "new replica" if len(self.replicas) < 3:
                 self.start_replica()
@@ -303,16 +304,6 @@ class ClusterWorld:
                     self.storage.create(NAMESPACES, "", {"metadata": {"name": "brief"}})
             case _:
                 server.busy = server.torn = 0.0
-
-    async def _kill(self, process: Process) -> None:
-        done = self.loop.create_future()
-
-        def kill() -> None:
-            self.loop.kill(process)
-            done.set_result(None)
-
-        self.loop.call_soon(kill)
-        await done
 
     async def _heal(self) -> None:
         self.loop.tell("fate", "all is well from now on")

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from tests.simulation.disk import Disk
+from tests.simulation.ends import killed
 from tests.simulation.loop import Loop, Process
 from tests.simulation.network import Network
 from tests.simulation.sinks import Receiver, WorldSink
@@ -230,12 +231,12 @@ class LogWorld:
                 await self._stop_sidecar(pod)
                 self._start_again(pod)
             case "server" if pod.server is not None and not pod.gone:
-                await self._kill(pod.server)
+                await killed(self.loop, pod.server)
                 self.start_server(pod)
             case "pod" if self.shared and sum(not other.gone for other in self.pods) > 1:
                 pod.gone = True
                 if pod.server is not None:
-                    await self._kill(pod.server)
+                    await killed(self.loop, pod.server)
                 await self._crash_sidecar(pod, power=False)
             case _:
                 self._spoil(happening, pod)
@@ -269,30 +270,19 @@ class LogWorld:
         if not pod.gone and (pod.sidecar is None or pod.sidecar.dead):
             self.start_sidecar(pod)
 
-    async def _kill(self, process: Process) -> None:
-        """Between two steps of anything."""
-        done = self.loop.create_future()
-
-        def kill() -> None:
-            self.loop.kill(process)
-            done.set_result(None)
-
-        self.loop.call_soon(kill)
-        await done
-
     async def _crash_sidecar(self, pod: Pod, *, power: bool) -> None:
         process = pod.sidecar
         if process is None or process.dead:
             return
         self._note_crash(pod)
-        await self._kill(process)
+        await killed(self.loop, process)
         if power and not self.shared:
             pod.disk.lose_power()
         elif power:
             for other in self.pods:
                 if other is not pod and other.sidecar is not None and not other.sidecar.dead:
                     self._note_crash(other)
-                    await self._kill(other.sidecar)
+                    await killed(self.loop, other.sidecar)
             pod.disk.lose_power()
             for other in self.pods:
                 if other is not pod:
@@ -321,7 +311,7 @@ class LogWorld:
             self._note_crash(pod)
         if pod.disk.failures != failures or self.loop._now < process.paused_until:
             self._note_crash(pod)  # its cursor may not have been written
-        await self._kill(process)
+        await killed(self.loop, process)
 
     def _make_well(self) -> None:
         for pod in self.pods:

@@ -56,7 +56,6 @@ def test_the_log_the_decision_log_and_the_metrics_have_what_the_statuses_count(
         flag = f"--decision-log-config={configuration}"
         replica = audit(stack, policies, "audit-accounts", flag)
         end = replica.wait_for("auditing is complete")
-        # The end is logged first, and then the statuses are written.
         until(
             lambda: audited.is_audited_since(policies, end["audit_id"], set(NAMES)),
             "the sweep's totals are written",

@@ -1,0 +1,15 @@
+"""How processes of a world end."""
+
+from tests.simulation.loop import Loop, Process
+
+
+async def killed(loop: Loop, process: Process) -> None:
+    """Have a process end at once, between two steps of anything; for tasks of others."""
+    done = loop.create_future()
+
+    def kill() -> None:
+        loop.kill(process)
+        done.set_result(None)
+
+    loop.call_soon(kill)
+    await done
