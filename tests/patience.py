@@ -10,9 +10,17 @@ on a machine with ten times the work that it has cores for, what takes 20 second
 late. Less than the end that pytest puts to each test (`timeout` in pyproject.toml)."""
 
 
-def until(condition: Callable[..., object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Ask again until it is so; the API server has no event for most of what is asked here."""
+def until(
+    condition: Callable[..., object],
+    what: str | Callable[[], str],
+    seconds: float = PATIENCE_SECONDS,
+) -> None:
+    """Ask again until it is so; the API server has no event for most of what is asked here.
+
+    ``what`` is called only when it never came, to tell how things are then.
+    """
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"never came: {what}"
+        if time.monotonic() >= end:
+            raise AssertionError(f"never came: {what if isinstance(what, str) else what()}")
         time.sleep(0.02)

@@ -23,6 +23,7 @@ from tests.manifests import (
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
 from webhook.cli.console import command
+from webhook.constraint.selector import compile_selector
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
@@ -365,3 +366,26 @@ def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_write
         re.sub("(ie|e)?s$", "", resource) for resource in writes - {"*", "constrainttemplates"}
     }
     assert {stem for stem in stems if stem not in told} == set()
+
+
+def test_what_is_removed_at_once_makes_no_role_anew(tmp_path):
+    """The controller of aggregated ClusterRoles applies one when a role that it selects goes.
+
+    Helm deletes all ClusterRoles at once, and an apply after the deletion makes one again, which
+    nobody removes then.
+    """
+    names = ("components/mutation", "components/validate-policy", "components/console")
+    objects = with_components(tmp_path, *names, "reports/audit", "reports/admission")
+    roles = [role for (kind, _, _), role in objects.items() if kind == "ClusterRole"]
+    selectors = [
+        compile_selector(selector)
+        for role in roles
+        for selector in role.get("aggregationRule", {}).get("clusterRoleSelectors", ())
+    ]
+    gathered = [
+        role["metadata"]["name"]
+        for role in roles
+        for selects in selectors
+        if selects(role["metadata"]["labels"])
+    ]
+    assert (len(selectors), gathered) == (2, [])

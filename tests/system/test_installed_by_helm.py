@@ -228,7 +228,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     assert try_request(plane.api, "GET", TEMPLATES) is not None, "showing removes nothing"
     removed = waddle(*options, "--yes")
     assert removed.returncode == 0, removed.stderr
-    until(lambda: left(plane) == [], "nothing of it is left")
+    until(lambda: left(plane) == [], lambda: f"nothing of it is left, but {left(plane)}")
     written = writer.written
     until(lambda: writer.written > written + 3, "and writes go on")
     writer.stop()

@@ -58,7 +58,7 @@ _NOT_VIEWABLE: Final = frozenset({"Secret", "Role", "RoleBinding"})
 _CLUSTER_KINDS: Final = frozenset(
     {"IngressClass", "RuntimeClass", "PriorityClass", "StorageClass", "Ingress", "NetworkPolicy"}
 )
-"""Beside the groups above what `waddle-synced-data` has (manifests/base/rbac.yaml)."""
+"""Beside the groups above what the ClusterRoles of synced data have (manifests/base/rbac.yaml)."""
 
 _DEPLOYMENT: Final = "Deployment"
 _WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
