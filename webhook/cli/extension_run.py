@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.constraint.expansion import Expansion, Resultant
-    from webhook.mutation.snapshot import Mutated, MutationSnapshot
+    from webhook.mutation.plan import Mutated
+    from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
 
 OPERATION: Final = "CREATE"

@@ -74,33 +74,84 @@ OTHER: Final = "_other"
 """Not a name that Kubernetes allows, so that no constraint can be taken for it."""
 
 
+class ObjectGroup:
+    """Objects that are counted together again and again; known by its identity."""
+
+    __slots__ = ("objects",)
+
+    def __init__(self, objects: Iterable[tuple[str, str]]) -> None:
+        """Kinds and names, each once."""
+        self.objects = tuple(objects)
+
+
+GROUPS_MAX: Final = 64
+"""Groups that are counted as one number each; beyond, they are added up by object."""
+
+
 class ObjectSeries:
     """What is counted for each constraint, or each mutator, a bounded number of them."""
 
-    __slots__ = ("_known", "_max", "series")
+    __slots__ = ("_known", "_max", "_state")
 
     def __init__(self, series_max: int) -> None:
         self._max = series_max
         self._known: set[tuple[str, str]] = set()
-        self.series: dict[Labels, int] = {}
+        # By object, and by group: swapped together, so that nothing is seen in both.
+        self._state: tuple[dict[Labels, int], dict[tuple[ObjectGroup, str], list[int]]] = {}, {}
+
+    @property
+    def series(self) -> dict[Labels, int]:
+        """The counts by kind, name and action."""
+        series, groups = self._state
+        if not groups:
+            return series
+        found = series.copy()
+        for (group, action), (number,) in groups.copy().items():
+            for kind, name in group.objects:
+                labels = self._labels(kind, name, action)
+                found[labels] = found.get(labels, 0) + number
+        return found
 
     def count(self, kind: str, name: str, action: str) -> None:
         """Count one of an object: a violation by its action, a mutation by what became of it."""
-        labels = (kind, name, action)
-        if labels not in self.series and (kind, name) not in self._known:
-            if len(self._known) >= self._max:
-                labels = ("", OTHER, action)
-            else:
-                self._known.add((kind, name))
-        self.series[labels] = self.series.get(labels, 0) + 1
+        series = self._state[0]
+        if (kind, name, action) not in series:
+            self._know(kind, name)
+        labels = self._labels(kind, name, action)
+        series[labels] = series.get(labels, 0) + 1
+
+    def count_all(self, group: ObjectGroup, action: str) -> None:
+        """Count one of each object of a group."""
+        groups = self._state[1]
+        number = groups.get((group, action))
+        if number is None:
+            if len(groups) >= GROUPS_MAX:
+                self._state = self.series, {}
+                groups = self._state[1]
+            for kind, name in group.objects:
+                self._know(kind, name)
+            groups[group, action] = [1]
+        else:
+            number[0] += 1
 
     def keep(self, objects: Iterable[tuple[str, str]]) -> None:
         """Forget those that are no more, so that new ones find room."""
         kept = self._known & set(objects)
         if kept != self._known:
+            series = self.series
             self._known = kept
-            self.series = {
-                labels: value
-                for labels, value in self.series.items()
-                if labels[:2] in kept or labels[1] == OTHER
-            }
+            self._state = (
+                {
+                    labels: value
+                    for labels, value in series.items()
+                    if labels[:2] in kept or labels[1] == OTHER
+                },
+                {},
+            )
+
+    def _know(self, kind: str, name: str) -> None:
+        if len(self._known) < self._max:
+            self._known.add((kind, name))
+
+    def _labels(self, kind: str, name: str, action: str) -> Labels:
+        return (kind, name, action) if (kind, name) in self._known else ("", OTHER, action)

@@ -38,12 +38,13 @@ class Assignment(NamedTuple):
         """
         if not self.location:
             raise ApplyError("attempting to mutate an empty target location")
-        assigned, changed = self._walk(root, 0, root, context)
+        assigned, changed = self.walk(root, 0, root, context)
         return (True, changed) if assigned else (False, root)
 
-    def _walk(
+    def walk(
         self, current: Any, depth: int, root: dict[str, Any], context: Context
     ) -> tuple[bool, Any]:
+        """Assign in what stands at a depth of the location: whether anything was, and the outcome."""
         node = self.location[depth]
         if type(node) is Field:
             return self._into_field(node.name, current, depth, root, context)
@@ -69,7 +70,7 @@ class Assignment(NamedTuple):
             new = self.setter(existing, root, context)
         else:
             below = self._made(depth) if existing is MISSING else existing
-            assigned, new = self._walk(below, depth + 1, root, context)
+            assigned, new = self.walk(below, depth + 1, root, context)
             if not assigned:
                 return False, NOWHERE
         return True, current if new is existing else {**current, name: new}
@@ -88,7 +89,7 @@ class Assignment(NamedTuple):
             found = True
             if not allowed.present:
                 return False, NOWHERE
-            assigned, new = self._walk(item, depth + 1, root, context)
+            assigned, new = self.walk(item, depth + 1, root, context)
             if assigned:
                 any_assigned = True
                 if new is not item:
@@ -97,7 +98,7 @@ class Assignment(NamedTuple):
         if not found and not is_glob:
             if not allowed.missing:
                 return False, NOWHERE
-            assigned, new = self._walk(
+            assigned, new = self.walk(
                 {node.key: node.value, **self._made(depth)}, depth + 1, root, context
             )
             return (True, [*current, new]) if assigned else (False, NOWHERE)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.constraint.expansion import Expansion, Resultant
-    from webhook.mutation.snapshot import MutationSnapshot, OnError
+    from webhook.mutation.passes import OnError
+    from webhook.mutation.snapshot import MutationSnapshot
 
 
 def expand(

@@ -12,7 +12,7 @@ from webhook.mutation.values import go_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.mutation.snapshot import Mutated
+    from webhook.mutation.plan import Mutated
 
 
 @dataclass(frozen=True, slots=True)

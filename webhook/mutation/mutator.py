@@ -72,6 +72,10 @@ class Mutator:
     """Whether no other mutator's location may go on below this one's end."""
     selects: Callable[[GroupKind], bool]
     matches: Callable[[View, MatchSubject], bool]
+    match_key: str
+    """Equal for mutators that match alike; empty where everything of the kinds it is about does."""
+    labels_read: frozenset[str]
+    """The labels that selectors of its match ask for."""
     is_preview: bool
     """Whether it is computed and told, and not applied."""
     document: Mapping[str, Any] = field(repr=False, hash=False, compare=False)

@@ -7,8 +7,9 @@ that were put in or taken out is found from both ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.encoding import decode, encode
 from webhook.mutation.values import MISSING, are_same
 
 if TYPE_CHECKING:
@@ -17,14 +18,45 @@ if TYPE_CHECKING:
 Operation = dict[str, Any]
 
 
+class Patch:
+    """A patch as it is answered, of which the operations are looked at by whoever asks for them."""
+
+    __slots__ = ("_operations", "encoded")
+
+    def __init__(self, encoded: bytes = b"", operations: list[Operation] | None = None) -> None:
+        self.encoded = encoded
+        """The document; empty where nothing changes."""
+        self._operations = operations
+
+    def __bool__(self) -> bool:
+        return bool(self.encoded)
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations, in their order."""
+        if self._operations is None:
+            self._operations = decode(self.encoded) if self.encoded else []
+        return self._operations
+
+
+NO_PATCH: Final = Patch()
+
+
+def patch_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> Patch:
+    """The patch that makes ``new`` of ``old``."""
+    operations = make_patch(old, new)
+    return Patch(encode(operations), operations) if operations else NO_PATCH
+
+
 def make_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:
     """The operations that make ``new`` of ``old``; none where they are the same JSON."""
     operations: list[Operation] = []
-    _compare("", old, new, operations)
+    compare("", old, new, operations)
     return operations
 
 
-def _compare(path: str, old: Any, new: Any, operations: list[Operation]) -> None:
+def compare(path: str, old: Any, new: Any, operations: list[Operation]) -> None:
+    """Add the operations that make of what stands at a path something else."""
     if old is new:
         return
     if type(old) is dict and type(new) is dict:
@@ -39,23 +71,23 @@ def _compare_objects(
     path: str, old: dict[str, Any], new: dict[str, Any], operations: list[Operation]
 ) -> None:
     operations.extend(
-        {"op": "remove", "path": f"{path}/{_escaped(name)}"} for name in old if name not in new
+        {"op": "remove", "path": f"{path}/{escaped(name)}"} for name in old if name not in new
     )
     for name, value in new.items():
         before = old.get(name, MISSING)
         if before is value:
             continue
-        place = f"{path}/{_escaped(name)}"
+        place = f"{path}/{escaped(name)}"
         if before is MISSING:
             operations.append({"op": "add", "path": place, "value": value})
         else:
-            _compare(place, before, value, operations)
+            compare(place, before, value, operations)
 
 
 def _compare_lists(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:
     if len(old) == len(new):
         for place, (before, after) in enumerate(zip(old, new, strict=True)):
-            _compare(f"{path}/{place}", before, after, operations)
+            compare(f"{path}/{place}", before, after, operations)
         return
     longer, shorter = (old, new) if len(old) > len(new) else (new, old)
     places = _places_of(shorter, longer)
@@ -85,7 +117,7 @@ def _compare_ends(path: str, old: list[Any], new: list[Any], operations: list[Op
     """Compare item by item; what the longer has more of comes or goes at the end."""
     common = min(len(old), len(new))
     for place in range(common):
-        _compare(f"{path}/{place}", old[place], new[place], operations)
+        compare(f"{path}/{place}", old[place], new[place], operations)
     operations.extend(
         {"op": "remove", "path": f"{path}/{place}"} for place in range(len(old) - 1, common - 1, -1)
     )
@@ -95,5 +127,6 @@ def _compare_ends(path: str, old: list[Any], new: list[Any], operations: list[Op
     )
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
+    """A field's name as a segment of a path."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -35,7 +35,7 @@ from webhook.mutation.path_tests import only_where_missing, read_path_tests
 from webhook.mutation.values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.location import Location
@@ -135,6 +135,8 @@ class _Reader:
             must_terminate=external or self._kind == "AssignImage",
             selects=compile_kinds(match),
             matches=_criteria(match),
+            match_key=_match_key(match),
+            labels_read=frozenset(_labels_read(match)),
             is_preview=self._mode(metadata) == PREVIEW,
             document=self._document,
         )
@@ -388,6 +390,23 @@ def _criteria(match: dict[str, Any]) -> Callable[[View, MatchSubject], bool]:
         raise MatchError(f'invalid source field "{source}"')
 
     return matches
+
+
+def _match_key(match: Mapping[str, Any]) -> str:
+    asked = {
+        name: value
+        for name, value in match.items()
+        if value not in (None, "", []) and (name, value) != ("source", "All")
+    }
+    return repr(sorted(asked.items())) if asked else ""
+
+
+def _labels_read(match: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("labelSelector", "namespaceSelector"):
+        selector = match.get(name) or {}
+        yield from selector.get("matchLabels") or ()
+        for expression in selector.get("matchExpressions") or ():
+            yield expression["key"]
 
 
 def empty_location_fault(mutator: Mutator) -> str:

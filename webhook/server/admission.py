@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.snapshot import OnError
+    from webhook.mutation.passes import OnError
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations
     from webhook.server.submission import SubmissionFault

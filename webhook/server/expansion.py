@@ -12,7 +12,7 @@ from webhook.server import submission
 
 if TYPE_CHECKING:
     from webhook.constraint.review import AugmentedReview
-    from webhook.mutation.snapshot import OnError
+    from webhook.mutation.passes import OnError
     from webhook.serving.revision import Revision
 
 

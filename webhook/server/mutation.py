@@ -6,14 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
 from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
-from webhook.mutation.patch import make_patch
+from webhook.mutation.patch import NO_PATCH, Patch, patch_between
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.patch import Operation
-    from webhook.mutation.snapshot import Mutated, OnError
+    from webhook.mutation.passes import OnError
+    from webhook.mutation.plan import Mutated
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import NamespaceReader
     from webhook.serving.namespaces import NamespaceAnswer
@@ -178,14 +177,14 @@ class Mutation:
             )
             # No provider is asked yet: each placeholder is what its failure policy says.
             final = resolved(mutated, {})
-            patch = make_patch(obj, final) if mutated.iterations else []
+            patch = _patch_of(obj, final, mutated)
             response = self._answer(request, mutated, self._annotated(obj, final, mutated, patch))
         except OutOfTimeError as error:
             self._iterations["false"].observe(error.iterations)
             return Unanswerable(504, "deadline", str(error))
         except MutationError as error:
             response = self._failed(request, error)
-            reviewed = MutationReviewed(request, None, (), None, times)
+            reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
         else:
             preview = previewed(mutations, obj, final, context, gvk, until)
             reviewed = MutationReviewed(request, mutated, patch, preview, times)
@@ -198,20 +197,20 @@ class Mutation:
         obj: dict[str, Any],
         final: dict[str, Any],
         mutated: Mutated,
-        patch: list[Operation],
-    ) -> list[Operation]:
+        patch: Patch,
+    ) -> Patch:
         """The patch with the annotations that name who changed the object, where they are on."""
         if not patch or not self._options.annotations:
             return patch
-        return make_patch(obj, annotated(final, mutated.passes, id_for(mutated.passes)))
+        return patch_between(obj, annotated(final, mutated.passes, id_for(mutated.passes)))
 
     def _answer(
-        self, request: AdmissionRequest, mutated: Mutated, patch: list[Operation]
+        self, request: AdmissionRequest, mutated: Mutated, patch: Patch
     ) -> AdmissionResponse:
         self._iterations["true"].observe(mutated.iterations)
         response = verdict.allowed(request.uid, "" if patch else NOT_MUTATED)
         if patch:
-            encoded = encode(patch)
+            encoded = patch.encoded
             if len(encoded) > PATCH_BYTES_MAX:
                 raise MutationError(
                     f"the mutators' patch of {len(encoded)} bytes is larger than an object may be",
@@ -238,3 +237,9 @@ class Mutation:
         self._registry.count(MUTATION_REQUESTS, status)
         self._seconds[status].observe(time.monotonic() - received_at)
         return response
+
+
+def _patch_of(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
+    if not mutated.iterations:
+        return NO_PATCH
+    return Patch(mutated.patch) if mutated.patch else patch_between(obj, final)

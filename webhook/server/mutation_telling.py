@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, labels_of, name_of, text
 from webhook.metrics.mutation import MUTATORS_SKIPPED
+from webhook.metrics.registry import GROUPS_MAX, ObjectGroup
 from webhook.mutation.annotations import id_for
 
 if TYPE_CHECKING:
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
+    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.passes import OnError
+    from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
-    from webhook.mutation.snapshot import Mutated, OnError
     from webhook.serving.recorder import MutationRecorder, MutationReviewed
+
+    Passes = tuple[tuple[Mutator, ...], ...]
 
 
 class MutationTelling:
@@ -39,6 +44,7 @@ class MutationTelling:
         self._recorder = recorder
         self._on_error = on_error
         self._logs_mutations = logs_mutations
+        self._groups: dict[int, tuple[Passes, ObjectGroup]] = {}
 
     def answered(
         self, reviewed: MutationReviewed, response: AdmissionResponse
@@ -76,19 +82,28 @@ class MutationTelling:
         if not reviewed.patch:
             return
         # Who assigned what was there already changed nothing by that.
-        parties = {mutator.id for one in mutated.passes for mutator in one}
-        for party in parties:
-            self._registry.mutators.count(party.kind, party.name, "applied")
+        self._registry.mutators.count_all(self._parties(mutated.passes), "applied")
         if self._logs_mutations:
             self._log_passes(request, mutated)
         if request.operation == "UPDATE":
             self._note_fight(reviewed, mutated)
 
+    def _parties(self, passes: Passes) -> ObjectGroup:
+        """Who changed an object; the same group for passes that are one value."""
+        known = self._groups.get(id(passes))
+        if known is None or known[0] is not passes:
+            group = ObjectGroup({mutator.id for one in passes for mutator in one})
+            if len(self._groups) >= GROUPS_MAX:
+                self._groups.clear()
+            known = self._groups[id(passes)] = passes, group
+        return known[1]
+
     def _note_fight(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
         request, now = reviewed.request, time.monotonic()
         place, name = request.namespace, request.name
         shown = f"{request.kind.kind} {f'{place}/' if place else ''}{name}"
-        change = request.kind.group_kind, place, name, encode(list(reviewed.patch))
+        digest = hashlib.sha256(reviewed.patch.encoded).digest()
+        change = request.kind.group_kind, place, name, digest
         parties = {mutator.id: mutator for one in mutated.passes for mutator in one}
         if not self._fights.note(change, shown, parties.values(), now):
             return
@@ -97,7 +112,7 @@ class MutationTelling:
             hookType="mutation",
             object=shown,
             mutators=sorted(map(str, parties)),
-            patch=[f"{item['op']} {item['path']}" for item in reviewed.patch][:10],
+            patch=[f"{item['op']} {item['path']}" for item in reviewed.patch.operations[:10]],
         )
 
     def _tell_preview(self, request: AdmissionRequest, preview: Preview) -> None:

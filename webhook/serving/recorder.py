@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.mutation.patch import Operation
+    from webhook.mutation.patch import Patch
+    from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
-    from webhook.mutation.snapshot import Mutated
 
 
 class Reviewed(NamedTuple):
@@ -33,7 +33,7 @@ class MutationReviewed(NamedTuple):
     request: AdmissionRequest
     mutated: Mutated | None
     """What became of the object; None where that came to nothing."""
-    patch: Sequence[Operation]
+    patch: Patch
     """What was changed."""
     preview: Preview | None
     """What mutators that are only previewed would change beyond that."""

@@ -15,7 +15,7 @@ from webhook.decisions.configuration import parse
 from webhook.decisions.exporter.exporter import Exporter, Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
-from webhook.mutation.patch import make_patch
+from webhook.mutation.patch import patch_between
 from webhook.mutation.previewing import previewed
 from webhook.server import verdict
 from webhook.serving.recorder import MutationReviewed
@@ -46,7 +46,7 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
     reviewed = MutationReviewed(
         request,
         mutated,
-        make_patch(obj, mutated.object),
+        patch_between(obj, mutated.object),
         previewed(snapshot, obj, mutated.object, CREATE, gvk),
         (1.0, 1.5),
     )

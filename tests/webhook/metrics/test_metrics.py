@@ -13,7 +13,7 @@ from webhook.metrics.catalogue import METRICS
 from webhook.metrics.declaration import Metric
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.policies import SNAPSHOT
-from webhook.metrics.registry import Histogram, Registry
+from webhook.metrics.registry import GROUPS_MAX, Histogram, ObjectGroup, Registry
 from webhook.metrics.server import CONNECTIONS
 
 
@@ -84,6 +84,29 @@ def test_constraints_that_are_gone_make_room() -> None:
     registry.violations.keep([("Kind", "new")])
     registry.violations.count("Kind", "new", "deny")
     assert registry.violations.series == {("Kind", "new", "deny"): 1}
+
+
+def test_what_is_counted_together_is_told_by_object_and_never_less_than_before() -> None:
+    registry = Registry(constraint_series_max=2)
+    mutators = registry.mutators
+    pair = ObjectGroup([("Assign", "a"), ("Assign", "b")])
+    mutators.count("Assign", "a", "applied")
+    for _ in range(3):
+        mutators.count_all(pair, "applied")
+    assert mutators.series == {("Assign", "a", "applied"): 4, ("Assign", "b", "applied"): 3}
+    for number in range(2 * GROUPS_MAX):
+        mutators.count_all(ObjectGroup([("Assign", "a"), ("Assign", f"n{number}")]), "applied")
+    mutators.count_all(pair, "applied")
+    assert mutators.series == {
+        ("Assign", "a", "applied"): 5 + 2 * GROUPS_MAX,
+        ("Assign", "b", "applied"): 4,
+        ("", "_other", "applied"): 2 * GROUPS_MAX,
+    }
+    mutators.keep([("Assign", "b")])
+    assert mutators.series == {
+        ("Assign", "b", "applied"): 4,
+        ("", "_other", "applied"): 2 * GROUPS_MAX,
+    }
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

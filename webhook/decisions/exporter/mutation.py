@@ -40,7 +40,7 @@ def mutation_record(
         if reviewed.patch:
             found["iterations"] = mutated.iterations
             found["passes"] = [list(map(str, one)) for one in mutated.passes]
-            found["patch"] = list(reviewed.patch)
+            found["patch"] = list(reviewed.patch.operations)
         if mutated.skipped:
             found["skipped"] = _skipped(mutated.skipped)
     if preview is not None:

@@ -1,0 +1,127 @@
+"""Which mutators have nothing to do with each other, known of what they say, without an object.
+
+Where none writes what another one reads or writes, their order does not matter: one pass assigns
+everything, and a second one would change nothing. What a mutator reads is what is on its way (does
+it exist, is it an object), what stands at its end, and the labels that it matches. So no location
+may be the beginning of another one, and what two locations share may be fields and the items of a
+list all together, of which nobody asks whether they exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.mutation.location import Field, ListItem
+from webhook.mutation.path_tests import ANYTHING
+from webhook.mutation.setting import Constant, FromMetadata, Image, Merge, Prune
+from webhook.mutation.values import MISSING
+from webhook.mutation.walk import Fields, Items, Leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.mutation.location import Node
+    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.walk import Below
+
+_KNOWN: Final = (Constant, FromMetadata, Image, Merge, Prune)
+"""The setters that change nothing where they are applied to what they made (an image is asked)."""
+
+_LABELS: Final = (Field("metadata"), Field("labels"))
+
+
+class Dependent(Exception):
+    """Some of the mutators may have to do with each other."""
+
+
+def tree_of(mutators: Sequence[Mutator], labels_read: frozenset[str]) -> Fields | None:
+    """The tree that a walk follows; None where order may matter.
+
+    ``labels_read`` are those that selectors ask for, of whoever is about the same objects: a label
+    that one adds may be what another one waits for, which does not match yet.
+    """
+    known = all(type(item.assignment.setter) in _KNOWN and item.location for item in mutators)
+    if not known or not labels_read.isdisjoint(_labels_written(mutators)):
+        return None
+    try:
+        return _fields(list(enumerate(mutators)), 0)
+    except Dependent:
+        return None
+
+
+def _labels_written(mutators: Sequence[Mutator]) -> set[str]:
+    return {
+        node.name
+        for mutator in mutators
+        if mutator.location[:2] == _LABELS and type(node := mutator.location[-1]) is Field
+    }
+
+
+def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
+    """The fields that the locations name at a depth, where they are alike before it."""
+    by_name: dict[str, list[tuple[int, Mutator]]] = {}
+    for number, mutator in users:
+        node = mutator.location[depth]
+        if type(node) is not Field:
+            raise Dependent
+        by_name.setdefault(node.name, []).append((number, mutator))
+    values: dict[str, Any] = {}
+    together: list[Leaf] = []
+    leaves: list[Leaf] = []
+    below: list[tuple[str, Below, bool]] = []
+    for name, found in by_name.items():
+        if len(found) > 1:
+            null_too = found[0][1].assignment.null_is_missing
+            below.append((name, _below(found, depth), null_too))
+            continue
+        [(number, mutator)] = found
+        leaf = Leaf(name, mutator.assignment, depth, 1 << number)
+        value = _value_where_missing(mutator, depth)
+        if value is MISSING:
+            leaves.append(leaf)
+        else:
+            values[name] = value
+            together.append(leaf)
+    return Fields(values, together, leaves, below)
+
+
+def _below(users: Sequence[tuple[int, Mutator]], depth: int) -> Below:
+    """What is below a field that several locations go through."""
+    _check_untested(users, depth)
+    kinds = {type(_node(mutator, depth + 1)) for _, mutator in users}
+    if kinds == {Field}:
+        return _fields(users, depth + 1)
+    items = {_node(mutator, depth + 1) for _, mutator in users}
+    [item, *others] = items
+    if others or type(item) is not ListItem or item.value is not None:
+        raise Dependent
+    _check_untested(users, depth + 1)
+    for _, mutator in users:
+        _node(mutator, depth + 2)
+    return Items(_fields(users, depth + 2))
+
+
+def _node(mutator: Mutator, depth: int) -> Node:
+    """The node at a depth of a location that goes on there."""
+    if depth >= len(mutator.location):
+        raise Dependent
+    return mutator.location[depth]
+
+
+def _check_untested(users: Sequence[tuple[int, Mutator]], depth: int) -> None:
+    """Nobody asks whether something exists that another one may make."""
+    if any(mutator.assignment.allowed[depth] != ANYTHING for _, mutator in users):
+        raise Dependent
+
+
+def _value_where_missing(mutator: Mutator, depth: int) -> Any:
+    """What a mutator puts where its last field is missing; ``MISSING`` where that is not known."""
+    assignment = mutator.assignment
+    if depth + 1 < len(assignment.location) or not assignment.allowed[depth].missing:
+        return MISSING
+    setter = assignment.setter
+    if type(setter) is Constant:
+        return setter.value
+    if type(setter) is Merge:
+        return list(setter.values)
+    return MISSING

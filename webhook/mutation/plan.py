@@ -1,0 +1,126 @@
+"""The mutators about one kind at one operation, and what they make of an object at once, if they can.
+
+A plan asks each different match once, and has a tree (:mod:`webhook.mutation.independence`) for each
+choice of mutators that objects have made so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import MatchError
+from webhook.constraint.match import MatchSubject, View
+from webhook.mutation.independence import tree_of
+from webhook.mutation.setting import ExternalData
+from webhook.mutation.walk import Unknown, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.setting import Context
+    from webhook.mutation.walk import Fields
+
+CHOICES_MAX: Final = 64
+"""Choices of mutators, and of those the ones that assigned anything, that a plan knows at a time.
+A tree takes about 1 KiB for each mutator, with its pieces of patches ten: 64 MiB would take 64
+choices of a hundred mutators each, all of which are seen with 64 containers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """What became of an object.
+
+    ``object`` is the one that came where nothing changed, and ``passes`` name who assigned
+    anything in each pass that changed something. ``iterations`` is 0 where nothing changed, else
+    the passes with the last, quiet one: what Gatekeeper's metric observes. ``skipped`` says of
+    mutators that failed why. ``patch`` is the JSON Patch that leads to the object, encoded, where
+    it was written on the way.
+    """
+
+    object: dict[str, Any]
+    passes: tuple[tuple[Mutator, ...], ...] = ()
+    iterations: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    asks_providers: bool = False
+    patch: bytes = b""
+
+
+class _Choice:
+    """Mutators that match an object."""
+
+    __slots__ = ("_applied", "_mutators", "tree")
+
+    def __init__(self, mutators: tuple[Mutator, ...], labels_read: frozenset[str]) -> None:
+        self._mutators = mutators
+        self.tree: Fields | None = tree_of(mutators, labels_read)
+        self._applied: dict[int, tuple[tuple[Mutator, ...], ...]] = {}
+
+    def passes(self, assigned: int) -> tuple[tuple[Mutator, ...], ...]:
+        """The one pass of those whose bits are set."""
+        found = self._applied.get(assigned)
+        if found is None:
+            if len(self._applied) >= CHOICES_MAX:
+                self._applied.clear()
+            one = tuple(
+                item for number, item in enumerate(self._mutators) if assigned >> number & 1
+            )
+            found = self._applied[assigned] = (one,)
+        return found
+
+
+class MutationPlan:
+    """The mutators about one kind at one operation, in the order in which they run.
+
+    For one thread, but that any thread may have another plan made of the same snapshot.
+    """
+
+    __slots__ = ("_choices", "_gvk", "_questions", "asks_providers", "mutators")
+
+    def __init__(self, mutators: tuple[Mutator, ...], gvk: GroupVersionKind) -> None:
+        self.mutators = mutators
+        self.asks_providers = any(type(item.assignment.setter) is ExternalData for item in mutators)
+        """Whether any of them puts placeholders for what a provider answers."""
+        self._gvk = gvk
+        self._questions = {item.match_key: item.matches for item in mutators if item.match_key}
+        self._choices: dict[int, _Choice] = {}
+
+    def apply_at_once(self, obj: dict[str, Any], context: Context) -> Mutated | None:
+        """Apply all that match in one walk; None where they must be applied one by one."""
+        choice = self._choice(obj, context)
+        if choice is None or choice.tree is None:
+            return None
+        walk = Walk(obj, context)
+        try:
+            found = choice.tree.apply(obj, "", walk)
+        except (Unknown, RecursionError):
+            return None
+        if not walk.pieces:
+            return Mutated(obj)
+        patch = b"[" + b",".join(walk.pieces) + b"]"
+        return Mutated(found, choice.passes(walk.assigned), 2, patch=patch)
+
+    def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:
+        """Those that match the object; None where that cannot be decided."""
+        key = 0
+        if self._questions:
+            view = View(obj, self._gvk)
+            view.namespace = context.namespace_name
+            subject = MatchSubject((view,), context.namespace, context.source)
+            try:
+                for number, matches in enumerate(self._questions.values()):
+                    key |= matches(view, subject) << number
+            except MatchError:
+                return None
+        found = self._choices.get(key)
+        if found is None:
+            if len(self._choices) >= CHOICES_MAX:
+                self._choices.clear()
+            answers = {asked: key >> number & 1 for number, asked in enumerate(self._questions)}
+            found = self._choices[key] = _Choice(
+                tuple(item for item in self.mutators if answers.get(item.match_key, 1)),
+                frozenset().union(*(item.labels_read for item in self.mutators)),
+            )
+        return found
