@@ -26,8 +26,8 @@ from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
-from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.constraint.targets.known import DOCUMENT_TARGETS
+from webhook.constraint.targets.documents import DocumentTarget
+from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
 from webhook.policies.directory import PolicyDirectory
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from webhook.constraint.result import Responses
-    from webhook.constraint.targets.documents import DocumentTarget
     from webhook.rego.syntax.ast import RegoVersion
 
 _SECONDS: Final = 10.0
@@ -82,15 +81,12 @@ class Policies:
 
     @classmethod
     def load(cls, *paths: str | PathLike[str], targets: Sequence[DocumentTarget] = ()) -> Self:
-        """The policies of files and folders; ``targets`` are one's own, for documents.
+        """The policies of files and folders; ``targets`` are one's own, beside declared ones.
 
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
         """
-        documents = {target.name: target for target in (*DOCUMENT_TARGETS.values(), *targets)}
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
-        client = Client(
-            targets=(AdmissionTarget(), *documents.values()), drivers=(CelDriver(), rego)
-        )
+        client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
         report = PolicyDirectory(client, [Path(path) for path in paths]).load()
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
@@ -98,6 +94,8 @@ class Policies:
             raise InvalidPoliciesError(
                 [f"no constraint in {', '.join(map(str, paths)) or 'nothing'}"]
             )
+        known = client.snapshot.targets.items()
+        documents = {name: one for name, one in known if isinstance(one, DocumentTarget)}
         return cls(client, {**documents, **DOCUMENT_TARGETS})
 
     @property

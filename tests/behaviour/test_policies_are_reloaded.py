@@ -257,3 +257,60 @@ def test_templates_with_code_in_cel_are_counted(tmp_path: Path) -> None:
         assert server.metric("gatekeeper_constraint_templates_with_cel") == 1
         assert server.metric("waddle_constraints_without_engine") == 0
         assert server.admit(pod())["allowed"] is False
+
+
+FOR_FILES = """
+apiVersion: targets.waddle.dev/v1alpha1
+kind: Target
+metadata: {name: compose.example.com}
+spec: {match: {images: {path: image}}}
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: twofold}
+spec:
+  crd: {spec: {names: {kind: Twofold}}}
+  targets:
+    - target: compose.example.com
+      rego: |
+        package p
+        violation[{"msg": "of a file"}] { true }
+    - target: admission.k8s.gatekeeper.sh
+      rego: |
+        package p
+        violation[{"msg": "of a cluster"}] { true }
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Twofold
+metadata: {name: twofold}
+spec: {match: {images: [a]}}
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: forplans}
+spec:
+  crd: {spec: {names: {kind: ForPlans}}}
+  targets:
+    - target: validation.resourcechange.terraform.cloud.google.com
+      rego: |
+        package p
+        violation[{"msg": "of a plan"}] { true }
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: ForPlans
+metadata: {name: forplans}
+"""
+
+
+def test_policies_for_files_lie_beside_those_for_a_cluster_and_are_not_asked(
+    tmp_path: Path,
+) -> None:
+    policies = write_policies(tmp_path, FOR_FILES)
+    with Server(policies) as server:
+        told = server.ready().wait_for("policies in force")
+        assert (told["templates"], told["constraints"]) == (1, 1)
+        assert message(server) == "[twofold] of a cluster"
+        assert server.metric(FAILING_SERIES) == 0
+        write_policies(policies, FOR_FILES.replace("[a]}}", "[a], paths: []}}"))
+        server.wait_for("policy cannot be used; what was in force before stays")
+        assert message(server) == "[twofold] of a cluster"

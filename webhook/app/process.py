@@ -28,7 +28,7 @@ from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
-from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, READY
@@ -275,9 +275,10 @@ class Process:
         return MeteredClient(
             self._registry,
             self._log,
-            targets=[AdmissionTarget()],
+            targets=TARGETS,
             drivers=self._drivers(driver),
             isolation=isolation(self._settings),
+            asked=ADMISSION_ALONE,
         )
 
     def _make_plain_client(self) -> Client:
@@ -287,7 +288,7 @@ class Process:
             on_engine_fault=self._engine_faults,
         )
         tried = TriedRegoDriver(driver, self._trials)
-        return Client(targets=[AdmissionTarget()], drivers=self._drivers(tried))
+        return Client(targets=TARGETS, drivers=self._drivers(tried), asked=ADMISSION_ALONE)
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""

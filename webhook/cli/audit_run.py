@@ -25,6 +25,7 @@ from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import constraint, wildcard
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
+from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ async def audit(
     """
     outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")
-    policies = new_client(disabled_builtins=request.disabled_builtins)
+    policies = new_client(disabled_builtins=request.disabled_builtins, asked=ADMISSION_ALONE)
     configuration = await _read_policies(client, request, policies, outcome)
     for namespace in await list_objects(client, NAMESPACES):
         policies.set_namespace(name_of(namespace), namespace)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cli.check_run import Checked
+    from webhook.constraint.client import Client
     from webhook.policies.manifests import Manifest
 
 BUDGET_MILLISECONDS: Final = 100
@@ -103,11 +104,24 @@ def command(  # noqa: PLR0913  # one for each option
     if not any(is_policy(item.document) for item in manifests):
         complain("no template and no constraint in what was given")
         return exit_codes.UNKNOWN
+    from webhook.cli.clients import new_client  # noqa: PLC0415  # as above
+    from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # as above
+    from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # as above
+
+    try:
+        declared = tuple(declared_targets(sources).values())
+        base = new_client(targets=declared, asked=ADMISSION_ALONE)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.NO
     seconds = budget_milliseconds / 1000
     if on_cluster:
-        checked = _with_cluster(kubeconfig, context, manifests, seconds, decisions, vap)
+        checked = _with_cluster(
+            kubeconfig, context, base, manifests, seconds, decisions=decisions, vap=vap
+        )
     else:
-        checked = _on_its_own(manifests, seconds, decisions, vap)
+        checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
     if checked is None:
         return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
@@ -117,14 +131,18 @@ def command(  # noqa: PLR0913  # one for each option
 
 
 def _on_its_own(
-    manifests: Sequence[Manifest], seconds: float, decisions: str | None, vap: str | None
+    base: Client,
+    manifests: Sequence[Manifest],
+    seconds: float,
+    *,
+    decisions: str | None,
+    vap: str | None,
 ) -> Checked:
     """The check with nothing in force before."""
     from webhook.cli import check_run  # noqa: PLC0415  # see command
-    from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
 
     checked = check_run.Checked()
-    policies = check_run.prepare(manifests, new_client(), seconds, checked)
+    policies = check_run.prepare(manifests, base, seconds, checked)
     checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
     if decisions is not None:
         check_run.effect_on_decisions(policies, Path(decisions), checked)
@@ -136,8 +154,10 @@ def _on_its_own(
 def _with_cluster(
     kubeconfig: str | None,
     context: str | None,
+    base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
+    *,
     decisions: str | None,
     vap: str | None,
 ) -> Checked | None:
@@ -152,7 +172,7 @@ def _with_cluster(
     async def run() -> Checked:
         checked = check_run.Checked()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            before = await check_run.read_policies(client)
+            before = await check_run.read_policies(client, base)
             policies = check_run.prepare(manifests, before, seconds, checked)
             if decisions is not None:
                 check_run.effect_on_decisions(policies, Path(decisions), checked)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from webhook import log
 from webhook.api import timestamp
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -170,8 +169,8 @@ def compare_generated(
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-async def read_policies(client: ClusterClient) -> Client:
-    """What is in force in a cluster, as far as it can be used.
+async def read_policies(client: ClusterClient, policies: Client) -> Client:
+    """The client with what is in force in a cluster, as far as it can be used.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.UnreachableError`.
@@ -179,7 +178,6 @@ async def read_policies(client: ClusterClient) -> Client:
     from webhook.cli.cluster_access import TEMPLATES, list_objects  # noqa: PLC0415  # see check
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see check
 
-    policies = new_client()
     _add(await list_objects(client, TEMPLATES), policies.add_template)
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         _add(await list_objects(client, resource), policies.add_constraint)

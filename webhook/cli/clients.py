@@ -11,8 +11,7 @@ from webhook.cli.terminal import complain
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
-from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.constraint.targets.known import DOCUMENT_TARGETS
+from webhook.constraint.targets.known import TARGETS
 from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
 from webhook.trials.driver import TriedDriver, TriedRegoDriver
 from webhook.trials.trials import Trials
@@ -33,8 +32,11 @@ def new_client(
     http_hosts: Collection[str] = (),
     native_validation: bool = True,
     targets: Sequence[Target] = (),
+    asked: Collection[str] | None = None,
 ) -> Client:
     """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
+
+    ``asked`` names the targets that reviews are about, None for all.
 
     ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
     any. Without ``native_validation`` code in CEL is as if it were not there.
@@ -49,9 +51,7 @@ def new_client(
     drivers: list[Driver] = [TriedRegoDriver(driver, trials)]
     if native_validation:
         drivers.insert(0, TriedDriver(CelDriver(), trials))
-    return Client(
-        targets=(AdmissionTarget(), *DOCUMENT_TARGETS.values(), *targets), drivers=drivers
-    )
+    return Client(targets=(*TARGETS, *targets), drivers=drivers, asked=asked)
 
 
 @cache

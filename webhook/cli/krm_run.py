@@ -17,6 +17,7 @@ from webhook.cli.clients import new_client
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.formats.finding import level_of
 from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.target_run import declared_targets
 from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
 from webhook.policies.validation import is_policy
 
@@ -59,7 +60,10 @@ def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
     sources.manifests.extend(item for item in read.manifests if is_policy(item.document))
     sources.manifests.extend(Manifest(item, _file(item), 1) for item in items)
     printed: list[str] = []
-    outcome = review_run.review_objects(new_client(), sources, printed)
+    client = new_client(targets=tuple(declared_targets(read).values()))
+    outcome = review_run.review_objects(client, sources, printed)
+    if outcome.faults:
+        raise CannotTest(*outcome.faults)
     results = [_result(item) for item in outcome.shown]
     told = [*sources.warnings, *printed]
     if outcome.nothing:

@@ -104,7 +104,8 @@ class CheckOutcome:
 def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
-    Raises :class:`CannotTest`.
+    What could not be reviewed is among the outcome's faults, and the rest is reviewed. Raises
+    :class:`CannotTest` for policies that cannot be used.
     """
     _add_policies(client, sources.manifests)
     _add_each(
@@ -115,6 +116,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     namespaces = {"default": extension_run.DEFAULT_NAMESPACE, **client.snapshot.namespaces}
     expansion = _expansion(sources.manifests)
     mutations = extension_run.read_mutations(sources.manifests)
+    faults = list(sources.faults)
     findings = []
     shown_mutations: list[ShownMutation] = []
     for manifest in sources.manifests:
@@ -129,23 +131,13 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
                 )
         namespace = namespaces.get(namespace_of(obj))
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
-        responses = _review(
-            client, AugmentedObject(obj, namespace), shown, printed, sources.warnings
-        )
-        implied = [
-            (
-                item,
-                _review(
-                    client,
-                    AugmentedObject(item.object, namespace, "", "Generated"),
-                    shown,
-                    printed,
-                    sources.warnings,
-                ),
+        try:
+            responses = _review_implied(
+                client, (expansion, mutations), (obj, namespace), shown, printed, sources.warnings
             )
-            for item in _expand(expansion, mutations, obj, namespace)
-        ]
-        responses = with_implied(responses, implied) if implied else responses
+        except CannotTest as error:
+            faults += error.lines
+            continue
         findings += [
             CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line)
             for result in responses.results
@@ -155,7 +147,36 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     reviewed = sum(
         id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
     )
-    return CheckOutcome(_ordered(findings), _constraints(client), reviewed, mutated=shown_mutations)
+    return CheckOutcome(
+        _ordered(findings), _constraints(client), reviewed, faults=faults, mutated=shown_mutations
+    )
+
+
+def _review_implied(
+    client: Client,
+    extensions: tuple[Expansion, MutationSnapshot],
+    reviewed: tuple[dict[str, Any], Mapping[str, Any] | None],
+    shown: str,
+    printed: list[str],
+    warnings: list[str],
+) -> Responses:
+    """What a review of an object, and of what it implies, found; raises :class:`CannotTest`."""
+    obj, namespace = reviewed
+    responses = _review(client, AugmentedObject(obj, namespace), shown, printed, warnings)
+    implied = [
+        (
+            item,
+            _review(
+                client,
+                AugmentedObject(item.object, namespace, "", "Generated"),
+                shown,
+                printed,
+                warnings,
+            ),
+        )
+        for item in _expand(*extensions, obj, namespace)
+    ]
+    return with_implied(responses, implied) if implied else responses
 
 
 def _constraints(client: Client) -> list[str]:
@@ -205,7 +226,7 @@ def review_documents(
     """
     _add_policies(client, sources.manifests)
     findings = []
-    faults = []
+    faults = list(sources.faults)
     reviewed = 0
     for item in sources.documents:
         try:
@@ -215,7 +236,11 @@ def review_documents(
             continue
         for document in documents:
             reviewed += 1
-            responses = _review(client, document, document.name, printed, sources.warnings)
+            try:
+                responses = _review(client, document, document.name, printed, sources.warnings)
+            except CannotTest as error:
+                faults += error.lines
+                continue
             findings += [
                 CheckedViolation(result, document.name, document.value, item.file, item.line)
                 for result in responses.results

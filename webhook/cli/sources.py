@@ -23,6 +23,7 @@ from webhook.policies.manifests import (
     UnreadableFile,
     expand_lists,
     find_files,
+    has_format,
     is_object,
     parse,
     read_values,
@@ -72,16 +73,25 @@ class Sources:
     skipped: list[str] = field(default_factory=list)
     targets: list[Manifest] = field(default_factory=list)
     """What declares targets of documents."""
+    faults: list[str] = field(default_factory=list)
+    """What could not be read, where the rest was to be read all the same."""
 
 
-def read_sources(paths: Sequence[Path], *, any_value: bool, standard_input: bool = True) -> Sources:
+def read_sources(
+    paths: Sequence[Path],
+    *,
+    any_value: bool,
+    standard_input: bool = True,
+    keep_going: bool = False,
+) -> Sources:
     """Read files, folders and standard input; raises :class:`CannotTest`.
 
     Standard input is read where it is no terminal, as gator reads it: what is piped
     into a check must never be left out of it; without ``standard_input`` only where a path is
     ``-``. With ``any_value`` only templates and
     constraints are manifests, everything else is a document. A file that is named is
-    read; of what lies in a folder, the inputs of test suites are not.
+    read; of what lies in a folder, the inputs of test suites are not. With ``keep_going``
+    what cannot be read is among the faults, and the rest is read.
     """
     sources = Sources()
     texts: list[tuple[str, FileDocument, bool]] = []
@@ -90,11 +100,9 @@ def read_sources(paths: Sequence[Path], *, any_value: bool, standard_input: bool
             if path == STDIN:
                 texts += [("stdin", text, True) for text in _read_standard_input()]
             else:
-                texts += _read_path(path, sources)
-        except UnreadableFile as error:
-            raise CannotTest(f"reading: {error}") from None
-        except OSError as error:
-            raise CannotTest(f'reading: path "{path}": {error.strerror}') from None
+                texts += _read_path(path, sources, any_value=any_value, keep_going=keep_going)
+        except (UnreadableFile, OSError) as error:
+            _refuse(sources, _told(path, error), keep_going=keep_going)
     inputs = suite_inputs((file, text.value) for file, text, _ in texts)
     for file, text, named in texts:
         if not named and is_input(file, inputs):
@@ -106,12 +114,27 @@ def read_sources(paths: Sequence[Path], *, any_value: bool, standard_input: bool
                     f'{file}:{line}: "{key}" is said twice, and the last one counts: '
                     "is there a --- missing?"
                 )
-            _sort(sources, text, file, any_value=any_value)
+            try:
+                _sort(sources, text, file, any_value=any_value)
+            except CannotTest as error:
+                _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
-        raise CannotTest(*_about_files(sources), "no input data identified")
+        raise CannotTest(*sources.faults, *_about_files(sources), "no input data identified")
     sources.warnings.extend(_about_files(sources))
     sources.warnings.extend(_conflicts(sources.manifests))
     return sources
+
+
+def _told(path: Path, error: UnreadableFile | OSError) -> str:
+    if isinstance(error, OSError):
+        return f'reading: path "{path}": {error.strerror}'
+    return f"reading: {error}"
+
+
+def _refuse(sources: Sources, fault: str, *, keep_going: bool) -> None:
+    if not keep_going:
+        raise CannotTest(fault) from None
+    sources.faults.append(fault)
 
 
 def _standard_input(paths: Sequence[Path]) -> list[Path]:
@@ -137,15 +160,23 @@ def _read_standard_input() -> list[FileDocument]:
     return parse(text_of(sys.stdin.buffer.read(), "stdin"), "stdin")
 
 
-def _read_path(path: Path, sources: Sources) -> list[tuple[str, FileDocument, bool]]:
+def _read_path(
+    path: Path, sources: Sources, *, any_value: bool, keep_going: bool
+) -> list[tuple[str, FileDocument, bool]]:
     """The documents of a file, or of those below a folder, each with whether its file was named."""
     named = path.is_file()
-    if named and path.suffix not in EXTENSIONS:
+    if named and path.suffix not in EXTENSIONS and not (any_value and has_format(path)):
         raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
     folders: list[Path] = []
     files = find_files(path, left_out=folders)
     sources.left_out.extend(map(str, folders))
-    return [(str(file), text, named) for file in files for text in read_values(file)]
+    found = []
+    for file in files:
+        try:
+            found += [(str(file), text, named) for text in read_values(file)]
+        except UnreadableFile as error:
+            _refuse(sources, _told(file, error), keep_going=keep_going)
+    return found
 
 
 def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -> None:

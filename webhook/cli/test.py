@@ -98,7 +98,8 @@ def command(  # noqa: PLR0913  # each is an option
     printed: list[str] = []
     try:
         admission = target == "admission"
-        sources = read_sources([Path(name) for name in filenames], any_value=not admission)
+        paths = [Path(name) for name in filenames]
+        sources = read_sources(paths, any_value=not admission, keep_going=True)
         for warning in sources.warnings:
             complain(warning)
         # And what is not there is said without the engine.

@@ -21,7 +21,7 @@ from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.review import AugmentedObject
-from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
@@ -82,7 +82,7 @@ def _policies(job: Job) -> dict[str, Any]:
         for item in (*given, *_documents(job["input"], "objects"))
         if isinstance(item, dict) and not is_policy(item)
     ]
-    client = Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()])
+    client = Client(targets=TARGETS, drivers=[CelDriver(), RegoDriver()])
     kinds = {
         gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
     }

@@ -18,7 +18,7 @@ from webhook.constraint import containment, enforcement, schema
 from webhook.constraint.constraint import Broken
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.digest import Digest
-from webhook.constraint.entry import Entry
+from webhook.constraint.entry import Entry, OtherTarget
 from webhook.constraint.errors import (
     BrokenTemplate,
     ConstraintFrameworkError,
@@ -35,13 +35,15 @@ from webhook.constraint.isolation import (
     answer_to,
     on_error_of,
     readable_on_error,
+    template_on_error,
 )
 from webhook.constraint.rollout import read_rollout
+from webhook.constraint.several_targets import SeveralTargets
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.template import CEL, Template, kind_of, read_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
@@ -66,9 +68,15 @@ class Client:
         drivers: Sequence[Driver],
         enforcement_points: Sequence[str] = enforcement.POINTS,
         isolation: Isolation = DEFAULT,
+        asked: Collection[str] | None = None,
     ) -> None:
-        """The order of ``drivers`` is their priority for a template with several sources."""
+        """The order of ``drivers`` is their priority for a template with several sources.
+
+        ``asked`` names the targets that reviews are about, None for all: templates for others
+        are checked and kept, and nothing else knows of them.
+        """
         self._targets = {target.name: target for target in targets}
+        self._asked = None if asked is None else frozenset(asked)
         self._drivers = {driver.name: driver for driver in drivers}
         self._points = tuple(enforcement_points)
         self._isolation = isolation
@@ -86,7 +94,11 @@ class Client:
         if self._snapshot is None:
             self._revision += 1
             self._snapshot = Snapshot(
-                targets=self._targets,
+                targets={
+                    name: target
+                    for name, target in self._targets.items()
+                    if self._asked is None or name in self._asked
+                },
                 entries=tuple(self._entries.values()),
                 inventory=self._inventory.publish(),
                 namespaces=self._publish_namespaces(),
@@ -111,6 +123,7 @@ class Client:
             drivers=tuple(self._drivers.values()),
             enforcement_points=self._points,
             isolation=self._isolation,
+            asked=self._asked,
         )
         other._entries = dict(self._entries)
         other._digest = self._digest.copy()
@@ -118,9 +131,23 @@ class Client:
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Begin with what a snapshot has in force, data included; by any thread, since it is fixed."""
-        self._entries = {entry.template.name: entry for entry in snapshot.entries}
+        kept = (*snapshot.entries, *snapshot.spare)
+        self._entries = {entry.template.name: entry for entry in kept}
         self._inventory.adopt(snapshot.inventory)
         self._namespaces, self._namespaces_published = dict(snapshot.namespaces), False
+        self._snapshot = None
+
+    def set_target(self, target: Target) -> None:
+        """Know a target anew: templates for it are to be added again, with their constraints."""
+        self.remove_target(target.name)
+        self._targets[target.name] = target
+
+    def remove_target(self, name: str) -> None:
+        """Forget a target, with the templates for it."""
+        self._targets.pop(name, None)
+        for entry in list(self._entries.values()):
+            if any(target.name == name for target in entry.targets):
+                self.remove_template(entry.template.name)
         self._snapshot = None
 
     # --- templates ---------------------------------------------------------------------------
@@ -131,9 +158,9 @@ class Client:
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
-        template = read_template(document)
-        _template_on_error(document)
-        return schema.create_crd(template, self._target(template))
+        template = self._read(document)
+        template_on_error(document)
+        return schema.create_crd(template, self._matching(template))
 
     def add_template(self, document: Mapping[str, Any]) -> bool:
         """Add or replace a template; False if nothing changed.
@@ -150,23 +177,30 @@ class Client:
 
     @containment.of_template
     def _add_template(self, document: Mapping[str, Any]) -> bool:
-        template = read_template(document)
+        template = self._read(document)
         old = self._entries.get(template.name)
         key = ("template", template.name)
         is_known = old is not None and self._digest.holds(key, document)
         if is_known and old is not None and old.broken is None:
             return False
-        if old is not None and old.constraints and old.template.target != template.target:
+        named = template.targets
+        if old is not None and old.constraints and old.template.targets != named:
             raise InvalidTemplate(
                 "ConstraintTemplates with Constraints may not change targets: "
-                f"old targets [{old.template.target}], new targets [{template.target}]"
+                f"old targets [{old.template.targets}], new targets [{named}]"
             )
-        on_error = _template_on_error(document)
+        on_error = template_on_error(document)
         target = self._target(template)
-        crd = schema.create_crd(template, target)
-        evaluator = old.evaluator if is_known and old is not None else self._compile(template)
+        crd = schema.create_crd(template, self._matching(template))
+        if is_known and old is not None:
+            evaluator, others = old.evaluator, old.others
+        else:
+            evaluator = self._compile(template)
+            others = tuple(
+                OtherTarget(one, self._target(one), self._compile(one)) for one in template.others
+            )
         kept = old.constraints if old is not None else ()
-        entry = Entry(template, target, evaluator, kept, crd, on_error)
+        entry = Entry(template, target, evaluator, kept, crd, on_error, others=others)
         self._entries[template.name] = entry
         self._digest.put(key, document)
         self._snapshot = None
@@ -190,22 +224,23 @@ class Client:
         if not kind or name != kind.lower():
             return  # No constraint can be of it.
         try:
-            template = read_template(document)
-            target = self._target(template)
+            template = self._read(document)
+            matching, target = self._matching(template), self._target(template)
         except InvalidTemplate:
-            target = next(iter(self._targets.values()))
+            matching = target = next(iter(self._targets.values()))
             template = Template(name, kind, target.name, (), document=document)
         broken = Broken(error.stage, str(error))
         on_error = readable_on_error(document)
         # Without its engine a template says what its constraints may be all the same.
         is_read = isinstance(error, MissingEngine)
-        crd = schema.create_crd(template, target) if is_read else None
+        crd = schema.create_crd(template, matching) if is_read else None
         old = self._entries.get(name)
         if old is not None and old.evaluator is not None:
             entry = replace(old, on_error=on_error, broken=broken)
         else:
             kept = () if old is None else old.constraints
-            entry = Entry(template, target, None, kept, crd, on_error, broken)
+            others = tuple(OtherTarget(one, self._target(one), None) for one in template.others)
+            entry = Entry(template, target, None, kept, crd, on_error, broken, others)
         self._entries[name] = entry
         self._snapshot = None
 
@@ -219,6 +254,13 @@ class Client:
             self._digest.drop(("constraint", *constraint.key))
         self._snapshot = None
         return True
+
+    def _read(self, document: Mapping[str, Any]) -> Template:
+        return read_template(document).foremost(self._targets)
+
+    def _matching(self, template: Template) -> Target | SeveralTargets:
+        targets = [self._target(one) for one in template.parts]
+        return SeveralTargets(targets) if len(targets) > 1 else targets[0]
 
     def _target(self, template: Template) -> Target:
         target = self._targets.get(template.target)
@@ -237,9 +279,7 @@ class Client:
         if any(code.engine == CEL for code in template.code):
             raise MissingEngine(MISSING_CEL)
         # Gatekeeper prints its drivers with their priorities, and asks for none by name.
-        known = " ".join(
-            f"{name}:{priority}" for name, priority in sorted(_priorities(self._drivers).items())
-        )
+        known = " ".join(sorted(f"{name}:{at}" for at, name in enumerate(self._drivers, 1)))
         raise InvalidTemplate(
             "no language driver is installed that handles this constraint template: "
             f'available drivers: map[{known}], wanted ""'
@@ -305,7 +345,7 @@ class Client:
             constraint = replace(old, on_error=on_error, broken=broken)
         else:
             try:
-                schema.validate_match(document, entry.target)
+                schema.validate_match(document, entry.matching)
                 found = self._read_constraint(entry, dict(document), on_error)
             except ConstraintFrameworkError:
                 return  # What it is about cannot be told.
@@ -378,7 +418,7 @@ class Client:
                 f'missing ConstraintTemplate: template "{entry.template.name}" has no revision '
                 "that can be used"
             )
-        entry.target.validate_constraint(document)
+        entry.matching.validate_constraint(document)
         read_rollout(document)
         try:
             on_error_of(document)
@@ -403,7 +443,7 @@ class Client:
             document=document,
             enforcement_action=action,
             points=points,
-            match=None if match is None else entry.target.compile_match(match),
+            match=None if match is None else entry.match(entry.target, match),
             parameters=parameters,
             parameters_key=encode(parameters, sort_keys=True),
             on_error=on_error,
@@ -456,16 +496,5 @@ class Client:
         return handled
 
 
-def _template_on_error(document: Mapping[str, Any]) -> OnError | None:
-    try:
-        return on_error_of(document)
-    except InvalidOnError as error:
-        raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
-
-
 def _named(entry: Entry, name: str) -> Constraint | None:
     return next((item for item in entry.constraints if item.name == name), None)
-
-
-def _priorities(drivers: Mapping[str, Driver]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(drivers, 1)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from webhook.constraint.several_targets import SeveralTargets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,8 +13,17 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.driver import Evaluator
-    from webhook.constraint.target import Target
+    from webhook.constraint.target import CompiledMatch, Target
     from webhook.constraint.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTarget:
+    """A template for another of its targets; ``evaluator`` is None where none can be used."""
+
+    template: Template
+    target: Target
+    evaluator: Evaluator | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +32,8 @@ class Entry:
 
     ``evaluator`` and ``crd`` are those of its last good revision, None where
     there is none. ``broken`` says why a newer one cannot be used, and
-    ``on_error`` is what the newest one wants done about faults.
+    ``on_error`` is what the newest one wants done about faults. Constraints match by ``target``;
+    ``others`` are the further targets of the template.
     """
 
     template: Template
@@ -31,6 +43,46 @@ class Entry:
     crd: Mapping[str, Any] | None
     on_error: OnError | None = None
     broken: Broken | None = None
+    others: tuple[OtherTarget, ...] = ()
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What the template is about, foremost first."""
+        return (self.target, *(other.target for other in self.others))
+
+    @property
+    def matching(self) -> Target | SeveralTargets:
+        """What says what constraints may match by."""
+        return SeveralTargets(self.targets) if self.others else self.target
+
+    def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
+        """What a target makes of a constraint's match; raises InvalidConstraint."""
+        together = self.matching
+        if isinstance(together, SeveralTargets):
+            return together.compile_match(target, match)
+        return target.compile_match(match)
+
+    def for_target(self, name: str) -> Entry | None:
+        """This for one of the template's targets, with what its constraints match there."""
+        if self.target.name == name:
+            return self
+        other = next((one for one in self.others if one.target.name == name), None)
+        if other is None:
+            return None
+        constraints = []
+        for constraint in self.constraints:
+            match = (constraint.document.get("spec") or {}).get("match")
+            compiled = None if match is None else self.match(other.target, match)
+            constraints.append(replace(constraint, match=compiled))
+        return Entry(
+            other.template,
+            other.target,
+            other.evaluator,
+            tuple(constraints),
+            self.crd,
+            self.on_error,
+            self.broken,
+        )
 
     def on_error_for(self, constraint: Constraint) -> OnError | None:
         """What the constraint, or else its template, says; None where neither does."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
 from webhook.constraint.causes import ON_ERROR, OnError, Stage, UndecidedCause
+from webhook.constraint.errors import InvalidTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +71,14 @@ def on_error_of(document: Mapping[str, Any]) -> OnError | None:
             f'annotation {ANNOTATION} must be one of {", ".join(ON_ERROR)}, got "{value}"'
         )
     return cast("OnError", value)
+
+
+def template_on_error(document: Mapping[str, Any]) -> OnError | None:
+    """The same of a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    try:
+        return on_error_of(document)
+    except InvalidOnError as error:
+        raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
 
 
 def readable_on_error(document: Mapping[str, Any]) -> OnError | None:

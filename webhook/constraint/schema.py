@@ -20,6 +20,7 @@ from webhook.constraint.schema_types import unsatisfiable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.constraint.several_targets import SeveralTargets
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
 
@@ -68,7 +69,7 @@ _COLUMNS: Final = (
 )
 
 
-def create_crd(template: Template, target: Target) -> dict[str, Any]:
+def create_crd(template: Template, target: Target | SeveralTargets) -> dict[str, Any]:
     """The CustomResourceDefinition (``apiextensions.k8s.io/v1``) of a template's constraints.
 
     Raises :class:`~webhook.constraint.errors.InvalidTemplate` where the API
@@ -116,7 +117,7 @@ def create_crd(template: Template, target: Target) -> dict[str, Any]:
     }
 
 
-def _schema(template: Template, target: Target) -> dict[str, Any]:
+def _schema(template: Template, target: Target | SeveralTargets) -> dict[str, Any]:
     spec: dict[str, Any] = {
         **target.spec_schema(),
         "match": target.match_schema(),
@@ -181,7 +182,7 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
         raise InvalidConstraint(f"invalid Constraint: unknown fields: [{' '.join(unknown)}]")
 
 
-def validate_match(constraint: Mapping[str, Any], target: Target) -> None:
+def validate_match(constraint: Mapping[str, Any], target: Target | SeveralTargets) -> None:
     """Check only what a constraint matches; raises InvalidConstraint.
 
     For one whose template says nothing of its parameters.

@@ -45,6 +45,7 @@ class Snapshot:
         "isolation",
         "namespaces",
         "revision",
+        "spare",
         "targets",
     )
 
@@ -60,8 +61,12 @@ class Snapshot:
         digest: str = "",
         revision: int = 0,
     ) -> None:
+        """``spare`` are the templates among ``entries`` for none of ``targets``."""
         self.targets = dict(targets)
-        self._entries = {entry.template.kind: entry for entry in entries}
+        self.spare = tuple(entry for entry in entries if entry.target.name not in self.targets)
+        self._entries = {
+            entry.template.kind: entry for entry in entries if entry.target.name in self.targets
+        }
         self.inventory = {} if inventory is None else inventory
         self.namespaces = {} if namespaces is None else namespaces
         self.enforcement_points = tuple(enforcement_points)
@@ -141,9 +146,9 @@ class Snapshot:
         if plan is None:
             plan = make_plan(
                 (
-                    entry
+                    found
                     for _, entry in sorted(self._entries.items())
-                    if entry.target.name == target
+                    if (found := entry.for_target(target)) is not None
                 ),
                 key,
                 point=point,

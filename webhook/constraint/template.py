@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
@@ -10,7 +10,7 @@ from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 GROUP: Final = "templates.gatekeeper.sh"
 KIND: Final = "ConstraintTemplate"
@@ -43,6 +43,7 @@ class Template:
 
     ``schema`` is the OpenAPI schema of ``spec.parameters``, opened up at every
     level where the template asks for a legacy schema; None where it has none.
+    ``others`` are the same template for the other targets that it names.
     """
 
     name: str
@@ -54,6 +55,25 @@ class Template:
     short_names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     document: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    others: tuple[Template, ...] = field(default=(), repr=False)
+
+    @property
+    def parts(self) -> tuple[Template, ...]:
+        """The template for each of its targets."""
+        return (self, *self.others)
+
+    @property
+    def targets(self) -> str:
+        """The names of its targets, with spaces between them."""
+        return " ".join(sorted(one.target for one in self.parts))
+
+    def foremost(self, targets: Iterable[str]) -> Template:
+        """The template with that of its targets in front that comes first among these names."""
+        if not self.others:
+            return self
+        order = {name: number for number, name in enumerate(targets)}
+        first, *rest = sorted(self.parts, key=lambda one: order.get(one.target, len(order)))
+        return replace(first, others=tuple(replace(one, others=()) for one in rest))
 
     def matches_operation(self, operation: str) -> bool:
         """Whether the template is for this operation; one that names none is for all."""
@@ -74,7 +94,7 @@ def read_template(document: Mapping[str, Any]) -> Template:
     crd = _mapping(_mapping(spec, "crd", "spec."), "spec", "spec.crd.")
     names = _mapping(crd, "names", "spec.crd.spec.")
     name, kind = _text(metadata, "name", "metadata."), _text(names, "kind", "spec.crd.spec.names.")
-    target = _one_target(spec)
+    targets = _targets(spec)
     if not kind:
         raise _invalid(f'ConstraintTemplate "{name}" does not specify CRD Kind')
     if name.lower() != kind.lower():
@@ -82,17 +102,24 @@ def read_template(document: Mapping[str, Any]) -> Template:
             f'the ConstraintTemplate\'s name "{name}" is not equal to the lowercase of '
             f'CRD\'s Kind: "{kind.lower()}"'
         )
-    return Template(
-        name=name,
-        kind=kind,
-        target=_text(target, "target", "spec.targets[0]."),
-        code=_code(target),
-        operations=frozenset(_texts(target, "operations", "spec.targets[0].")),
-        schema=_schema(crd, legacy=_LEGACY_SCHEMA[gvk.version]),
-        short_names=tuple(_texts(names, "shortNames", "spec.crd.spec.names.")),
-        labels=_labels(metadata),
-        document=document,
-    )
+    schema = _schema(crd, legacy=_LEGACY_SCHEMA[gvk.version])
+    short_names = tuple(_texts(names, "shortNames", "spec.crd.spec.names."))
+    labels = _labels(metadata)
+    first, *others = [
+        Template(
+            name=name,
+            kind=kind,
+            target=_text(target, "target", path),
+            code=_code(target, path),
+            operations=frozenset(_texts(target, "operations", path)),
+            schema=schema,
+            short_names=short_names,
+            labels=labels,
+            document=document,
+        )
+        for path, target in targets.items()
+    ]
+    return replace(first, others=tuple(others)) if others else first
 
 
 def kind_of(document: Mapping[str, Any]) -> str:
@@ -110,7 +137,8 @@ def _invalid(message: str) -> InvalidTemplate:
     return InvalidTemplate(f"invalid ConstraintTemplate: {message}")
 
 
-def _one_target(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What is said for each target, by where it stands."""
     targets = spec.get("targets")
     if targets is None:
         raise _invalid('field "targets" not specified in ConstraintTemplate spec')
@@ -118,35 +146,41 @@ def _one_target(spec: Mapping[str, Any]) -> Mapping[str, Any]:
         raise _invalid("spec.targets must be an array of objects")
     if not targets:
         raise _invalid("no targets specified: ConstraintTemplate must specify one target")
-    if len(targets) > 1:
-        raise _invalid("multi-target templates are not currently supported")
-    target: Mapping[str, Any] = targets[0]
-    if not target.get("target"):
-        raise _invalid("target name must not be empty")
-    for operation in _texts(target, "operations", "spec.targets[0]."):
-        if operation not in _OPERATIONS:
-            raise _invalid(
-                f'spec.targets[0].operations: unsupported value "{operation}": supported values: '
-                '"*", "CREATE", "UPDATE", "DELETE", "CONNECT"'
-            )
-    return target
+    found: dict[str, Mapping[str, Any]] = {}
+    names: set[str] = set()
+    for number, target in enumerate(targets):
+        path = f"spec.targets[{number}]."
+        if not target.get("target"):
+            raise _invalid("target name must not be empty")
+        name = _text(target, "target", path)
+        if name in names:
+            raise _invalid(f'target "{name}" is named twice')
+        for operation in _texts(target, "operations", path):
+            if operation not in _OPERATIONS:
+                raise _invalid(
+                    f'{path}operations: unsupported value "{operation}": supported values: '
+                    '"*", "CREATE", "UPDATE", "DELETE", "CONNECT"'
+                )
+        names.add(name)
+        found[path] = target
+    return found
 
 
-def _code(target: Mapping[str, Any]) -> tuple[Code, ...]:
+def _code(target: Mapping[str, Any], path: str) -> tuple[Code, ...]:
     """The sources; ``rego`` and ``libs`` take the place of a source for the engine Rego."""
     listed = target.get("code")
     if listed is not None and type(listed) is not list:
-        raise _invalid("spec.targets[0].code must be an array")
+        raise _invalid(f"{path}code must be an array")
     code: list[Code] = []
     for index, item in enumerate(listed or ()):
         if type(item) is not dict:
-            raise _invalid(f"spec.targets[0].code[{index}] must be an object")
-        engine = _text(item, "engine", f"spec.targets[0].code[{index}].")
+            raise _invalid(f"{path}code[{index}] must be an object")
+        engine = _text(item, "engine", f"{path}code[{index}].")
         code.append(Code(engine, item.get("source")))
-    rego = _text(target, "rego", "spec.targets[0].")
+    rego = _text(target, "rego", path)
     if not rego:
         return tuple(code)
-    libs = _texts(target, "libs", "spec.targets[0].")
+    libs = _texts(target, "libs", path)
     legacy = Code(REGO, {"rego": rego, "version": "", "libs": libs})
     for index, item in enumerate(code):
         if item.engine == REGO:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import constraint as constraints
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS, read_source
+from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
 from webhook.generation import conditions
 from webhook.generation.literal import literal
@@ -68,7 +69,10 @@ class PolicyCode:
 
 def read_code(template: Mapping[str, Any]) -> PolicyCode | None:
     """The CEL of a template that can be used; None for one that has none."""
-    read = read_template(template)
+    whole = read_template(template)
+    read = next((one for one in whole.parts if one.target == ADMISSION), None)
+    if read is None:
+        return None  # It is about nothing that the API server asks.
     code = next((one for one in read.code if one.engine == CEL), None)
     if code is None:
         return None

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
+from webhook.api.targets import declares_target
 from webhook.constraint import constraint, template
 from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
+from webhook.constraint.targets.declared import InvalidTarget, read_target
+from webhook.constraint.targets.known import TARGETS
 from webhook.policies.belongings import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policies.manifests import (
     Manifest,
@@ -90,18 +93,24 @@ class PolicyDirectory:
         before = self._client.snapshot
         self._remove_missing(wanted)
         configuration = []
-        steps: dict[str, list[Manifest]] = {"template": [], "constraint": [], "data": []}
+        steps: dict[str, list[Manifest]] = {
+            "target": [],
+            "template": [],
+            "constraint": [],
+            "data": [],
+        }
         for manifest in wanted.values():
             if (kind := _kind(manifest)) in steps:
                 steps[kind].append(manifest)
             elif kind == "configuration":
                 configuration.append(manifest)
         changes: dict[str, Callable[[Any], bool]] = {
+            "target": self._add_target,
             "template": self._client.add_template,
             "constraint": self._client.add_constraint,
             "data": self._add_data,
         }
-        # A constraint needs its template, so that kind by kind is an order that works.
+        # A constraint needs its template, and that its target, so that kind by kind is an order that works.
         for kind, manifests in steps.items():
             for manifest in manifests:
                 self._apply(manifest, changes[kind], faults)
@@ -176,8 +185,17 @@ class PolicyDirectory:
                     self._client.remove_template(identity[3])
                 case "constraint":
                     self._client.remove_constraint(identity[1], identity[3])
+                case "target":
+                    self._client.remove_target(identity[3])
                 case _:
                     self._client.remove_data(manifest.document)
+
+    def _add_target(self, document: dict[str, Any]) -> bool:
+        target = read_target(document)
+        if any(target.name == one.name for one in TARGETS):
+            raise InvalidTarget(f"invalid Target: {target.name} comes with Waddle")
+        self._client.set_target(target)
+        return True
 
     def _add_data(self, document: dict[str, Any]) -> bool:
         return self._client.add_data(document)
@@ -188,11 +206,12 @@ class PolicyDirectory:
         change: Callable[[Any], bool],
         faults: list[PolicyFault],
     ) -> None:
-        known = self._known.get(manifest.identity)
-        if known is not None and _kind(manifest) == "data":
+        known, kind = self._known.get(manifest.identity), _kind(manifest)
+        if known is not None and kind in ("data", "target"):
             if encode(known.document) == encode(manifest.document):
                 return
-            self._client.remove_data(known.document)
+            if kind == "data":
+                self._client.remove_data(known.document)
         try:
             change(manifest.document)
         except MissingEngine as error:
@@ -200,7 +219,7 @@ class PolicyDirectory:
             self._known[manifest.identity] = manifest
             faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
-            stays = known is not None and _kind(manifest) != "data"
+            stays = known is not None and kind != "data"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))
         else:
             self._known[manifest.identity] = manifest
@@ -225,6 +244,8 @@ def _kind(manifest: Manifest) -> str:
         return "template"
     if group == constraint.GROUP:
         return "constraint"
+    if declares_target(manifest.document):
+        return "target"
     if group in IGNORED_GROUPS or (group == "apiextensions.k8s.io" and _is_ours(manifest)):
         return "ignored"
     return "configuration" if group in CONFIGURATION_GROUPS and kind else "data"

@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.documents import InvalidDocument, only_objects, read_documents, read_json
+from webhook import parsers
+from webhook.api.documents import (
+    FileDocument,
+    InvalidDocument,
+    only_objects,
+    read_documents,
+    read_json,
+)
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.constraint import constraint
+from webhook.parsers.errors import ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.api.documents import Dialect, FileDocument
+    from webhook.api.documents import Dialect
 
 EXTENSIONS: Final = (".yaml", ".yml", ".json")
 
@@ -22,6 +30,9 @@ _SAMPLES: Final = "samples"
 
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
 """More than ten times what etcd lets one object have; a file larger is no manifest."""
+
+JSON_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Of a document in JSON, as Terraform's plans are: decoded it takes some five times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +126,50 @@ def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
 
 
 def read_values(path: Path) -> list[FileDocument]:
-    """The documents of one file, of any type; raises :class:`UnreadableFile`."""
-    return parse(_read(path), str(path))
+    """The documents of one file, of any type and format; raises :class:`UnreadableFile`."""
+    if path.suffix == ".json":
+        return parse(_read(path, JSON_BYTES_MAX), str(path))
+    if path.suffix in EXTENSIONS:
+        return parse(_read(path), str(path))
+    return _parsed(path)
 
 
-def _read(path: Path) -> str:
+def has_format(path: Path) -> bool:
+    """Whether :func:`read_values` knows what is written in a file of this name."""
+    return path.suffix in EXTENSIONS or parsers.is_supported(str(path))
+
+
+def _parsed(path: Path) -> list[FileDocument]:
+    """A file of another format; an array holds several documents, as conftest has it."""
+    file = str(path)
+    raw = _bytes(path, FILE_BYTES_MAX)
+    if len(raw) > FILE_BYTES_MAX:
+        raise _unreadable(file, f"larger than {FILE_BYTES_MAX} bytes", "")
+    try:
+        value = parsers.parse(parsers.name_for(file), raw, file)
+    except ParseError as error:
+        raise UnreadableFile(PolicyFault(file, error.line, "", error.message)) from None
+    except RecursionError:
+        raise _unreadable(file, "nested too deeply", "") from None
+    return [FileDocument(one, 1) for one in (value if type(value) is list else [value])]
+
+
+def _bytes(path: Path, bytes_max: int) -> bytes:
     try:
         with path.open("rb") as stream:
-            raw = stream.read(FILE_BYTES_MAX + 1)
+            return stream.read(bytes_max + 1)
     except OSError as error:
         raise _unreadable(str(path), error.strerror or str(error)) from None
-    return text_of(raw, str(path))
 
 
-def text_of(raw: bytes, file: str) -> str:
+def _read(path: Path, bytes_max: int = FILE_BYTES_MAX) -> str:
+    return text_of(_bytes(path, bytes_max), str(path), bytes_max)
+
+
+def text_of(raw: bytes, file: str, bytes_max: int = FILE_BYTES_MAX) -> str:
     """The text of a file's bytes; raises :class:`UnreadableFile`."""
-    if len(raw) > FILE_BYTES_MAX:
-        raise _unreadable(file, f"larger than {FILE_BYTES_MAX} bytes")
+    if len(raw) > bytes_max:
+        raise _unreadable(file, f"larger than {bytes_max} bytes")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ from webhook.metrics.policies import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.registry import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.constraint.driver import Driver
     from webhook.constraint.isolation import Isolation
@@ -34,8 +34,9 @@ class MeteredClient(Client):
         targets: Sequence[Target],
         drivers: Sequence[Driver],
         isolation: Isolation,
+        asked: Collection[str] | None = None,
     ) -> None:
-        super().__init__(targets=targets, drivers=drivers, isolation=isolation)
+        super().__init__(targets=targets, drivers=drivers, isolation=isolation, asked=asked)
         self._registry = registry
         self._log = log
 

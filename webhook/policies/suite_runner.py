@@ -25,13 +25,13 @@ from webhook.constraint.expansion import (
     with_implied,
 )
 from webhook.constraint.limits import Limits
-from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.mutation.expanding import expand
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
-from webhook.policies.manifests import UnreadableFile, read_file, read_values
+from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
 from webhook.policies.suite_mutation import (
     SuiteMutationError,
     expectation_fault,
@@ -254,16 +254,9 @@ def _check_case(
     if not case.assertions and not case.mutated:
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
-    # A template of such a target is asked about nothing else.
-    target = next(
-        (
-            one
-            for entry in client.snapshot.entries
-            if isinstance(one := entry.target, DocumentTarget)
-        ),
-        None,
-    )
-    documents = _read(path, "object") if target is None else _read_any(path)
+    entries = client.snapshot.entries
+    targets = [one for entry in entries for one in entry.targets if isinstance(one, DocumentTarget)]
+    documents = _read_any(path) if targets else _read(path, "object")
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
     if len(documents) != 1:
@@ -273,18 +266,30 @@ def _check_case(
         )
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
-    if target is None:
+    # What a template is about in files, and in the cluster as well, is told apart by its shape.
+    admits = any(len(entry.targets) > len(targets) for entry in entries)
+    if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = _mutated(mutations, documents[0], folder, case.mutated)
         answers = [_review(client, extensions, subject, printed)]
     else:
-        try:
-            reviewed = list(target.documents(documents[0], case.object))
-        except ReviewError as error:
-            raise _Failure(str(error)) from None
-        answers = [_ask(client, one, one.name, printed) for one in reviewed]
+        answers = [
+            _ask(client, one, one.name, printed)
+            for one in _split(targets, documents[0], case.object)
+        ]
     messages = [result.msg for responses in answers for result in responses.results]
     for assertion in case.assertions:
         assertion.check(messages)
+
+
+def _split(targets: Sequence[DocumentTarget], value: Any, name: str) -> list[Document]:
+    """What the first target that takes a document finds in it."""
+    refusals = []
+    for target in targets:
+        try:
+            return list(target.documents(value, name))
+        except ReviewError as error:
+            refusals.append(str(error))
+    raise _Failure("; ".join(refusals))
 
 
 def _add_inventory(client: Client, path: Path) -> None:

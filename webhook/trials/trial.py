@@ -14,7 +14,7 @@ from webhook.constraint.containment import of_template
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError, InvalidTemplate, OutOfMemory, PassingFault
-from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.known import TARGETS
 from webhook.constraint.template import CEL, Code, Template
 from webhook.policies.validation import validate
 from webhook.rego.code_cache import to_bytes
@@ -118,7 +118,7 @@ def _tried(job: Job, drivers: list[Driver]) -> Outcome:
 
     Who asked for an admission finds the latter again, who knows what is in force.
     """
-    client = Client(targets=[AdmissionTarget()], drivers=drivers)
+    client = Client(targets=TARGETS, drivers=drivers)
     try:
         problems = validate(client, decode(job["documents"]), job["seconds"])
     except RecursionError:

@@ -62,7 +62,8 @@ def _template_of(document: Document) -> str:
 def with_belongings(group: list[Document], snapshot: Snapshot) -> list[Document]:
     """With the template in force of a constraint, or the constraints in force of a template."""
     name = _template_of(group[0])
-    entry = next((one for one in snapshot.entries if one.template.name == name), None)
+    entries = (*snapshot.entries, *snapshot.spare)
+    entry = next((one for one in entries if one.template.name == name), None)
     if entry is None:
         return group
     if all(gvk_of(one).group == constraint.GROUP for one in group):

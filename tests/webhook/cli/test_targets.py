@@ -236,3 +236,89 @@ def test_suites_are_about_documents_where_their_template_is(plans):
     for name in ("plan", "declared"):
         alone = waddle("verify", "suite.yaml", "--run", f"{name}//", cwd=plans)
         assert alone.returncode == 0, (name, alone.stdout)
+
+
+BOTH = "validation.resourcechange.terraform.cloud.google.com"
+
+
+def test_one_template_is_about_plans_and_about_a_cluster(plans):
+    policy, match = template(BOTH, 'violation[{"msg": "of a plan"}] { true }'), {"kinds": []}
+    policy["spec"]["targets"].insert(
+        0,
+        {
+            "target": "admission.k8s.gatekeeper.sh",
+            "rego": 'package p\nviolation[{"msg": "of a cluster"}] { true }',
+        },
+    )
+    write(plans / "p.yaml", policy, constraint(**match, addresses=["aws_s3_bucket.a"]))
+    write(plans / "pod.yaml", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+
+    cluster = waddle("test", "-f", "p.yaml", "-f", "pod.yaml", cwd=plans)
+    plan = waddle("test", "--target=terraform", "-f", "p.yaml", "-f", "plan.json", cwd=plans)
+
+    assert "of a cluster" in cluster.stdout
+    assert "of a plan" not in cluster.stdout
+    assert plan.stdout.count("of a plan") == 1
+    assert "of a cluster" not in plan.stdout
+
+
+def test_a_check_knows_declared_targets_and_what_is_wrong_with_policies_for_them(tmp_path):
+    write(tmp_path / "p.yaml", template("compose.example.com", 'violation[{"msg": "x"}] { true }'))
+    write(tmp_path / "c.yaml", constraint(images=["a"]))
+    (tmp_path / "target.yaml").write_text(TARGET)
+
+    good = waddle("check", "-f", ".", cwd=tmp_path)
+    write(tmp_path / "c.yaml", constraint(image=["a"]))
+    bad = waddle("check", "-f", ".", cwd=tmp_path)
+    (tmp_path / "target.yaml").write_text(TARGET.replace("reviews", "review"))
+    worse = waddle("check", "-f", ".", cwd=tmp_path)
+
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert bad.returncode == 1
+    assert "compose.example.com matches by images" in bad.stdout
+    assert worse.returncode == 1
+    assert "(target.yaml:1)" in worse.stderr
+
+
+def test_a_file_of_any_format_is_a_document_by_its_name(tmp_path):
+    rego = (
+        'violation[{"msg": msg}] { input.review[i].Cmd == "from"; msg := input.review[i].Value[0] }'
+    )
+    write(tmp_path / "p.yaml", template("json", rego), constraint())
+    (tmp_path / "Dockerfile").write_text("FROM a:latest\n")
+    (tmp_path / "Dockerfile.bad").write_text("FROM a\nZORK b\n")
+    arguments = ("test", "--target=json", "-f", "p.yaml")
+
+    run = waddle(*arguments, "-f", "Dockerfile.bad", "-f", "Dockerfile", cwd=tmp_path)
+
+    assert run.returncode == 1
+    assert "a:latest" in run.stdout
+    assert "Dockerfile.bad:2: " in run.stderr
+    other = waddle(*arguments, "-f", "p.rego", cwd=tmp_path)
+    assert 'path "p.rego": No such file' in other.stderr
+    (tmp_path / "p.rego").write_text("package p")
+    assert "must be of extensions" in waddle(*arguments, "-f", "p.rego", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("target", ["admission", "json"])
+def test_one_bad_file_or_review_hides_no_others_results(tmp_path, target):
+    rego = """f(x) := 1 { x }
+f(x) := 2 { x == "bad" }
+name := object.get(input.review, "name", "")
+violation[{"msg": msg}] { f(name) == 1; msg := sprintf("found %v", [name]) }"""
+    name = {"admission": "admission.k8s.gatekeeper.sh"}.get(target, target)
+    policy = constraint()
+    del policy["spec"]["severity"]
+    write(tmp_path / "p.yaml", template(name, rego), policy)
+    for number, one in enumerate(("good", "bad", "fine")):
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": one}, "name": one}
+        write(tmp_path / f"{number}.yaml", document)
+    (tmp_path / "broken.yaml").write_text("a: 1\nb: [\n")
+
+    run = waddle("test", f"--target={target}", "-f", ".", cwd=tmp_path)
+
+    assert run.returncode == 1
+    assert "found good" in run.stdout
+    assert "found fine" in run.stdout
+    assert "broken.yaml: line 3" in run.stderr
+    assert "eval_conflict_error" in run.stdout + run.stderr

@@ -48,10 +48,6 @@ def changed(document, **fields):
             changed(template(), targets=[]),
             "no targets specified: ConstraintTemplate must specify one target",
         ),
-        (
-            changed(template(), targets=[{"target": "a"}, {"target": "b"}]),
-            "multi-target templates are not currently supported",
-        ),
         (changed(template(), targets=[{}]), "target name must not be empty"),
         (
             changed(template(), targets=[{"target": "x"}]),

@@ -283,3 +283,44 @@ def test_configs_of_one_name_that_exclude_otherwise_are_named(folder):
     (fault,) = folder.load().faults
 
     assert str(fault).startswith(f"{folder.path}/b.yaml:1: Config gatekeeper-system/config: defin")
+
+
+DECLARED = {
+    "apiVersion": "targets.waddle.dev/v1alpha1",
+    "kind": "Target",
+    "metadata": {"name": "t.example.com"},
+    "spec": {"match": {"images": {"path": "image"}}},
+}
+
+
+def test_a_target_lies_beside_its_policies_and_changes_with_them(folder):
+    folder.write("b.yaml", template(target={"target": "t.example.com"}))
+    folder.write("c.yaml", constraint(match={"images": ["a"]}))
+    folder.write("target.yaml", DECLARED)
+
+    report = folder.load()
+    assert (report.templates, report.constraints, report.faults) == (1, 1, ())
+
+    folder.write("target.yaml", {**DECLARED, "spec": {"match": {"paths": {}}}})
+    report = folder.load()
+    assert report.templates == 1
+    assert [fault.title for fault in report.faults] == ["K8sDeny c"]
+
+    folder.write("target.yaml", DECLARED)
+    assert folder.load().faults == ()
+    assert not folder.load().changed, "what is as it was is not compiled again"
+
+    (folder.path / "target.yaml").unlink()
+    report = folder.load()
+    assert (report.templates, report.constraints) == (0, 0)
+    assert 'target "t.example.com" not recognized' in str(report.faults[0])
+
+
+def test_a_target_that_cannot_be_used_is_told_with_its_place(folder):
+    folder.write("target.yaml", {**DECLARED, "spec": {"zork": 1}})
+    folder.write("ours.yaml", {**DECLARED, "metadata": {"name": "json"}})
+
+    faults = sorted(str(fault) for fault in folder.load().faults)
+
+    assert "ours.yaml:1: Target json: invalid Target: json comes with Waddle" in faults[0]
+    assert "target.yaml:1: Target t.example.com: invalid Target" in faults[1]

@@ -1,0 +1,66 @@
+"""The targets of one template together: what its constraints may match by is what any of them knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.constraint.errors import InvalidTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.constraint.target import CompiledMatch, Target
+
+
+class SeveralTargets:
+    """Matches by the fields of several targets, each of which sees its own alone.
+
+    Raises :class:`~webhook.constraint.errors.InvalidTemplate` where two mean something else by
+    one name: a constraint could not tell them apart.
+    """
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._targets = tuple(targets)
+        self._fields: list[dict[str, Any]] = []
+        self._all: dict[str, Any] = {}
+        for target in self._targets:
+            fields = target.match_schema().get("properties", {})
+            for name, schema in fields.items():
+                if self._all.setdefault(name, schema) != schema:
+                    raise InvalidTemplate(
+                        f"invalid ConstraintTemplate: target {target.name} means something else by "
+                        f"spec.match.{name} than another of its targets"
+                    )
+            self._fields.append(fields)
+
+    def match_schema(self) -> dict[str, Any]:
+        """The schema of ``spec.match``, with the fields of all."""
+        return {"type": "object", "properties": self._all}
+
+    def spec_schema(self) -> Mapping[str, Any]:
+        """What else may stand in ``spec``."""
+        found: dict[str, Any] = {}
+        for target in self._targets:
+            found.update(target.spec_schema())
+        return found
+
+    def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
+        """Check it as each target does; raises InvalidConstraint."""
+        spec = constraint.get("spec")
+        match = spec.get("match") if isinstance(spec, dict) else None
+        for number, target in enumerate(self._targets):
+            seen = constraint
+            if isinstance(spec, dict) and isinstance(match, dict):
+                seen = {**constraint, "spec": {**spec, "match": self._own(number, match)}}
+            target.validate_constraint(seen)
+
+    def compile_match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
+        """What one of the targets makes of a match; raises InvalidConstraint."""
+        return target.compile_match(self._own(self._targets.index(target), match))
+
+    def _own(self, number: int, match: Mapping[str, Any]) -> dict[str, Any]:
+        """What a target has to see: its own fields, and those that nobody knows."""
+        fields = self._fields[number]
+        return {
+            name: said for name, said in match.items() if name in fields or name not in self._all
+        }
