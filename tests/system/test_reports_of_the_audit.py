@@ -21,6 +21,7 @@ from tests.system.reporting import (
     reports,
     rules,
 )
+from tests.webhook.mutation.documents import label
 from webhook.reports.report_api import APIS, OPENREPORTS, WGPOLICY
 
 pytestmark = pytest.mark.slow
@@ -444,3 +445,39 @@ def test_without_the_crds_nothing_but_the_log_speaks_of_reports(plane, audit):
     until(lambda: reporting.is_established(plane, path), "it is served again")
     until(lambda: len(reports(plane, "unserved")) == 1, "the next sweep writes")
     assert json.dumps(reports(plane, "unserved")[0]["summary"])
+
+
+def test_what_a_mutator_would_change_is_reported_and_forgotten_once_it_is_written(plane, audit):
+    namespace = "drifting"
+    make_namespace(plane, namespace)
+    put_config_map(plane, namespace, "drifted", "yes")
+    document = label(
+        "owner",
+        "owner",
+        "nobody",
+        match={
+            "kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}],
+            "namespaces": [namespace],
+            "name": "drifted",
+        },
+    )
+    path = "/apis/mutations.gatekeeper.sh/v1/assignmetadata/owner"
+    plane.api.apply(path, document)
+    try:
+        replica = audit("--report-mutation-drift")
+        until(lambda: "drifted" in by_scope(plane, namespace, WGPOLICY), "it has a report")
+        report = by_scope(plane, namespace, WGPOLICY)["drifted"]
+        (result,) = report["results"]
+        assert (result["policy"], result["rule"]) == ("AssignMetadata", "owner")
+        assert (result["result"], result["category"]) == ("warn", "mutation")
+        assert "would change /metadata/labels when the object is written" in result["message"]
+        until(
+            lambda: metric(replica, "waddle_mutation_drift_objects", mutator_name="owner") == 1,
+            "the metric counts it",
+        )
+        stored = plane.api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/drifted")
+        assert "labels" not in stored["metadata"]
+        put_config_map(plane, namespace, "drifted", "yes", owner="somebody")
+        until(lambda: "drifted" not in by_scope(plane, namespace, WGPOLICY), "its report is gone")
+    finally:
+        plane.api.request("DELETE", path)

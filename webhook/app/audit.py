@@ -135,6 +135,7 @@ class AuditThread:
                 settings.constraint_violations_limit,
                 settings.audit_continuous,
                 settings.audit_from_cache,
+                settings.report_mutation_drift,
             ),
             shares,
             limits,

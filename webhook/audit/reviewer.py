@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import InvalidExpansion, with_implied
 from webhook.constraint.review import AugmentedObject
+from webhook.mutation.drift import drifts_of
+from webhook.mutation.errors import MutationError
 from webhook.mutation.expanding import expand
+from webhook.mutation.mutator import UNMUTATED_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.review import Source
     from webhook.log import Logger
+    from webhook.mutation.drift import Drift
 
 
 PATIENCE: Final = 10
@@ -74,6 +78,28 @@ class Reviewer:
             self.faulty_templates.add(fault.kind)
             self._tell_once(f"{fault.kind}: no verdict", str(fault), obj)
         return responses
+
+    async def drifts(self, obj: Object) -> tuple[Drift, ...]:
+        """What mutators would change in the object, in the order of their names.
+
+        Raises :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError` where its Namespace cannot be read.
+        """
+        scope, gvk = self._scope, gvk_of(obj)
+        if not scope.tells_drift or gvk.group in UNMUTATED_GROUPS:
+            return ()
+        is_namespace = gvk.group_kind == ("", "Namespace")
+        place = namespace_of(obj)
+        if scope.is_unmutated(name_of(obj) if is_namespace else place):
+            return ()
+        namespace: Mapping[str, Any] | None = obj if is_namespace else None
+        if place and not is_namespace:
+            namespace = await self._namespaces.get(place)
+        try:
+            return drifts_of(scope.mutations, obj, namespace, place)
+        except MutationError as error:
+            self._tell_once(f"drift: {error}", str(error), obj)
+            return ()
 
     def _review(
         self,

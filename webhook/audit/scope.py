@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from webhook.audit.kinds import is_matchable
 from webhook.constraint.expansion import Expansion
+from webhook.mutation.drift import names_kind
 from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
@@ -49,3 +51,13 @@ class Scope:
     kinds: Callable[[GroupVersionKind], bool] = _any_kind
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
     """What changes the resources that are implied, before they are reviewed."""
+    is_unmutated: Callable[[str], bool] = _nothing
+    """Whether Config takes a namespace out of mutation."""
+    tells_drift: bool = False
+    """Whether it is told of each object what mutators would change in it."""
+
+    def is_listed(self, gvk: GroupVersionKind) -> bool:
+        """Whether objects of a kind are looked at: some constraint, or mutator, is about it."""
+        if is_matchable(self.snapshot, self.expansion, gvk):
+            return True
+        return self.tells_drift and names_kind(self.mutations, gvk)

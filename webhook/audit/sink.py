@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.drift import Drift
 
 
 class Identity(NamedTuple):
@@ -91,6 +92,8 @@ class Audited:
     snapshot: Snapshot
     excluded: bool = False
     duration_ns: int = 0
+    drifts: tuple[Drift, ...] = ()
+    """What mutators would change in it, where that is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of, namespace_of
-from webhook.audit.kinds import is_matchable, undecided
+from webhook.audit.kinds import undecided
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKindError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
+    from webhook.mutation.drift import Drift
 
 TOLD_MAX: Final = 100
 """Objects that cannot be audited which one sweep names in the log; all are counted."""
@@ -86,7 +87,7 @@ class Sweep:
         matchable = [
             resource
             for resource in await self._source.kinds(scope.snapshot)
-            if is_matchable(scope.snapshot, scope.expansion, resource.gvk)
+            if scope.is_listed(resource.gvk)
         ]
         resources = [resource for resource in matchable if scope.kinds(resource.gvk)]
         self._left_out = [item.gvk for item in matchable if not scope.kinds(item.gvk)]
@@ -195,10 +196,17 @@ class Sweep:
         if responses is None:
             return
         self._violations += len(responses.results)
-        await self._tell(obj, responses, time.monotonic_ns() - begun)
+        drifts = await self._reviewer.drifts(obj)
+        await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 
     async def _tell(
-        self, obj: Object, responses: Responses, duration_ns: int, *, excluded: bool = False
+        self,
+        obj: Object,
+        responses: Responses,
+        duration_ns: int,
+        *,
+        excluded: bool = False,
+        drifts: tuple[Drift, ...] = (),
     ) -> None:
         await self._sink.audited(
             Audited(
@@ -209,6 +217,7 @@ class Sweep:
                 self._scope.snapshot,
                 excluded=excluded,
                 duration_ns=duration_ns,
+                drifts=drifts,
             )
         )
 

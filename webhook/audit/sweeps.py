@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
 from webhook.audit.continuous import Continuous
+from webhook.audit.drift_totals import DriftTotals
 from webhook.audit.events import AuditEvents
-from webhook.audit.kinds import is_matchable
 from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.results import Results
@@ -70,6 +70,8 @@ class SweepOptions:
     """Whether what changes between sweeps is reviewed as it does."""
     from_cache: bool
     """Whether synced objects alone are reviewed, as policies have them."""
+    tells_drift: bool = False
+    """Whether it is told what mutators would change in what exists."""
 
 
 class Sweeps:
@@ -109,6 +111,8 @@ class Sweeps:
         violations = ViolationLog(log)
         receivers: list[TotalsReceiver] = [self._metrics, self._results]
         every: list[AuditSink] = [self._metrics, *sinks]
+        if options.tells_drift:
+            every.append(DriftTotals(registry, log))
         self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
@@ -146,6 +150,8 @@ class Sweeps:
                 self._shares.is_ours,
                 kinds,
                 revision.mutations,
+                revision.is_excluded_from_mutation,
+                self._options.tells_drift,
             )
             await self._watch(scope, looked)
             sweep = Sweep(
@@ -175,11 +181,7 @@ class Sweeps:
         """Watch what is audited, from before it is listed: no change falls between the two."""
         if self._watches is None:
             return
-        self._watches.follow(
-            resource
-            for resource in looked
-            if is_matchable(scope.snapshot, scope.expansion, resource.gvk)
-        )
+        self._watches.follow(resource for resource in looked if scope.is_listed(resource.gvk))
         await self._watches.wait_synced(WATCHES_SECONDS)
 
     # --- between sweeps ------------------------------------------------------------------------

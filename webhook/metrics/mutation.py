@@ -74,6 +74,14 @@ MUTATORS_FIGHTING: Final = Metric(
     ("mutator_kind", "mutator_name"),
 )
 
+MUTATION_DRIFT: Final = Metric(
+    "waddle_mutation_drift_objects",
+    "gauge",
+    "Objects of the last sweep that a mutator, also one that is only previewed, would change if they "
+    "were written now, with --report-mutation-drift; with several audits, of this one's share.",
+    ("mutator_kind", "mutator_name"),
+)
+
 INGESTIONS: Final = Metric(
     "gatekeeper_mutator_ingestion_count",
     "counter",

@@ -22,6 +22,21 @@ VERSIONS: Final = {
 }
 """The kinds of mutators, and the versions of each; the first is the one that is stored."""
 
+UNMUTATED_GROUPS: Final = frozenset(
+    f"{name}.gatekeeper.sh"
+    for name in (
+        "templates",
+        "constraints",
+        "mutations",
+        "config",
+        "externaldata",
+        "expansion",
+        "status",
+    )
+)
+"""Policies themselves, which no mutator changes: Gatekeeper's list; syncset and connection are not
+on it."""
+
 MODE: Final = "waddle.dev/mode"
 """The annotation that says whether a mutator changes objects, or only says what it would change."""
 

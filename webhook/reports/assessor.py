@@ -10,14 +10,15 @@ from webhook.audit.reviewer import Reviewer
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.selection import Selection, about, select
+from webhook.mutation.drift import OPERATION
 from webhook.reports.admitted import admission_only, state_of
 from webhook.reports.finding import Assessment, Finding, Policy, is_reportable
 from webhook.reports.results import Descriptions, findings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.gvk import GroupKind
+    from webhook.api.gvk import GroupKind, GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.audit.scope import Scope
     from webhook.cluster.client import ClusterClient
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
+    from webhook.mutation.drift import Drift
     from webhook.reports.finding import ReportSubject, Verdict
 
 
@@ -38,7 +40,11 @@ class ReportedFindings:
         self._descriptions = Descriptions()
 
     def of(
-        self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any]
+        self,
+        responses: Responses,
+        snapshot: Snapshot,
+        obj: Mapping[str, Any],
+        drifts: Iterable[Drift] = (),
     ) -> tuple[Finding, ...]:
         """The findings of an object's review, which must have a verdict."""
         selected = Selection((), ())
@@ -46,7 +52,13 @@ class ReportedFindings:
             namespace = snapshot.namespaces.get(namespace_of(obj))
             selected = select(snapshot, AugmentedObject(dict(obj), namespace), enforcement.AUDIT)
         return findings_of(
-            responses, snapshot, self._descriptions, self._stored, selected, self._results_max
+            responses,
+            snapshot,
+            self._descriptions,
+            self._stored,
+            selected,
+            self._results_max,
+            drifts=drifts,
         )
 
 
@@ -79,7 +91,7 @@ class SnapshotAssessor:
         if scope is None:
             return None
         kind = resource.gvk.group_kind
-        policies = policies_about(scope.snapshot, kind)
+        policies = policies_about(scope.snapshot, kind) | _mutators_about(scope, resource.gvk)
         place = obj["metadata"]["name"] if kind == ("", "Namespace") else namespace_of(obj)
         if not is_reportable(kind) or scope.is_excluded(place):
             return Assessment((), policies)
@@ -88,14 +100,18 @@ class SnapshotAssessor:
             return Assessment((), policies)
         if responses.deadline_exceeded:
             return None
-        found = self._findings.of(responses, scope.snapshot, obj)
+        drifts = await self._reviewer_of(scope).drifts(obj)
+        found = self._findings.of(responses, scope.snapshot, obj, drifts)
         only = admission_only(scope.snapshot, kind)
         return Assessment(found, policies, state_of(obj) if only else "", only)
 
     def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
         """The policies that could find something in resources of this kind, with their UIDs."""
         scope = self._scope()
-        return {} if scope is None else policies_about(scope.snapshot, subject.group_kind)
+        if scope is None:
+            return {}
+        found = policies_about(scope.snapshot, subject.group_kind)
+        return found | _mutators_about(scope, subject.gvk)
 
     def _reviewer_of(self, scope: Scope) -> Reviewer:
         """One reviewer for each revision: it remembers Namespaces, and what it has told."""
@@ -103,6 +119,13 @@ class SnapshotAssessor:
             namespaces = Namespaces(self._client, scope.snapshot.namespaces)
             self._reviewer = scope, Reviewer(scope, namespaces, self._log, self._limits)
         return self._reviewer[1]
+
+
+def _mutators_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
+    """The mutators that may change objects of a kind; reports are not owned by them."""
+    mutations = scope.mutations.preview or scope.mutations
+    plan = mutations.plan(gvk, OPERATION) if scope.tells_drift else None
+    return {} if plan is None else {Policy(*item.id): "" for item in plan.mutators}
 
 
 def policies_about(snapshot: Snapshot, kind: GroupKind) -> dict[Policy, str]:

@@ -102,7 +102,9 @@ class AuditReports:
         subject = _subject(identity)
         findings: tuple[Finding, ...] = ()
         if not audited.excluded and is_reportable(subject.group_kind):
-            findings = self._reports.findings.of(responses, audited.snapshot, audited.object)
+            findings = self._reports.findings.of(
+                responses, audited.snapshot, audited.object, audited.drifts
+            )
         if audited.audit_id and (tally := self._told.get(subject.group_kind)) is not None:
             tally.add(subject, findings)
         if self._known is None:

@@ -64,6 +64,7 @@ class Reports:
         self._log = log
         self._process = process
         self._remembers = process == AUDIT
+        self._tells_drift = settings.report_mutation_drift
         self.api = APIS[settings.report_api]
         self.is_by_resource = settings.report_mode == "resource"
         stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
@@ -110,6 +111,8 @@ class Reports:
             revision.is_excluded_from_audit,
             revision.expansion,
             mutations=revision.mutations,
+            is_unmutated=revision.is_excluded_from_mutation,
+            tells_drift=self._tells_drift,
         )
 
     async def room(self) -> int | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.drift import Drift
     from webhook.reports.finding import Verdict
 
 SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
@@ -19,6 +20,9 @@ CATEGORY_ANNOTATIONS: Final = ("waddle.dev/category", "policies.kyverno.io/categ
 """On a constraint or its template, ours before Kyverno's: libraries carry the latter."""
 
 CATEGORY_BYTES_MAX: Final = 128
+
+DRIFT_CATEGORY: Final = "mutation"
+"""Of results that say what a mutator would change."""
 
 
 class Descriptions:
@@ -67,14 +71,22 @@ def findings_of(
     stored: frozenset[Verdict],
     selected: tuple[Iterable[Constraint], Iterable[Constraint]] = ((), ()),
     results_max: int | None = RESULTS_MAX,
+    *,
+    drifts: Iterable[Drift] = (),
 ) -> tuple[Finding, ...]:
     """The findings of a review whose verdict is ``stored``, settled.
+
+    What mutators would change (``drifts``) is a warning by each.
 
     ``selected`` are the constraints that matched the resource and those that are
     about its kind and did not: they pass and are skipped. A review that ran out of
     time has no findings: the caller must not ask.
     """
     found: list[Finding] = []
+    if "warn" in stored:
+        found += [
+            Finding(*drift.mutator, "warn", str(drift), category=DRIFT_CATEGORY) for drift in drifts
+        ]
     for result in responses.results:
         verdict = verdict_of(result)
         if verdict in stored:

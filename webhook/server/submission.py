@@ -22,19 +22,8 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.serving.revision import SubmissionChecks
 
-GROUPS: Final = frozenset(
-    f"{name}.gatekeeper.sh"
-    for name in (
-        "templates",
-        "constraints",
-        "mutations",
-        "config",
-        "externaldata",
-        "expansion",
-        "status",
-    )
-)
-"""Gatekeeper's list; syncset and connection are not on it."""
+GROUPS: Final = mutator.UNMUTATED_GROUPS
+"""Of the objects that are checked when they are admitted."""
 
 
 class SubmissionFault(NamedTuple):

@@ -61,6 +61,13 @@ class ReportSettings:
         "Results in a report of --report-mode=policy-namespace; more are split.",
         group=_REPORTS,
     )
+    report_mutation_drift: bool = flag(
+        False,
+        "Tell what mutators would change in objects that exist if they were written now: by the "
+        "audit in metrics and its log, and as results (warn) with --reports. Kinds that mutators "
+        "name are listed, too.",
+        group=_REPORTS,
+    )
     report_debounce_seconds: float = flag(
         10.0,
         "Time from an admission to the report of its resource, in which further admissions of it "

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.webhook.audit.made import (
     snapshot,
     template,
 )
-from tests.webhook.mutation.documents import label
+from tests.webhook.mutation.documents import assign, known, label
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
@@ -123,6 +124,25 @@ def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
     assert told.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
     assert (end.reviewed, end.violations) == (3, 6)
     assert told.starts[0].kinds == end.complete == {POD, SECRET}
+
+
+def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_is_written() -> (
+    None
+):
+    mutators = known(assign("a", "spec.x", 1), label("l", "k", "v"))
+    source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
+    scope = Scope(snapshot(), mutations=mutators.snapshot)
+    _, told = sweep(scope, source)
+    assert not told.all
+    _, told = sweep(replace(scope, tells_drift=True), source)
+    [audited] = told.all
+    assert [(drift.mutator.name, drift.paths) for drift in audited.drifts] == [
+        ("a", ("/spec",)),
+        ("l", ("/metadata/labels",)),
+    ]
+    assert told.starts[0].kinds == {POD}
+    _, told = sweep(replace(scope, tells_drift=True, is_unmutated="space".__eq__), source)
+    assert [item.drifts for item in told.all] == [()]
 
 
 def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> None:

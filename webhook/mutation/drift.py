@@ -1,0 +1,99 @@
+"""Drift: what mutators would change in an object that exists, were it written now.
+
+Nothing is written. A mutator tells of the fields that it would change by itself; where several have
+a part in one field, each that would change it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupKind, gvk_of
+from webhook.mutation.errors import ApplyError
+from webhook.mutation.patch import make_patch
+from webhook.mutation.setting import Context, ExternalData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.mutation.mutator import Mutator, MutatorId
+    from webhook.mutation.snapshot import MutationSnapshot
+
+OPERATION: Final = "UPDATE"
+"""What would be asked about an object that exists."""
+
+PATHS_MAX: Final = 3
+"""Changed fields that a message names."""
+
+_NO_KIND: Final = GroupKind("~", "~")
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What one mutator would change."""
+
+    mutator: MutatorId
+    paths: tuple[str, ...]
+    """Of the fields, in the order of the patch."""
+    is_preview: bool = False
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.paths[:PATHS_MAX])
+        more = len(self.paths) - PATHS_MAX
+        tail = f" and {more} more" if more > 0 else ""
+        previewed = "once it is enforced, " if self.is_preview else ""
+        return f"{previewed}would change {shown}{tail} when the object is written"
+
+
+def names_kind(mutations: MutationSnapshot, gvk: GroupVersionKind) -> bool:
+    """Whether a mutator says of this very kind that it is about it.
+
+    One that is about everything makes no kind worth listing.
+    """
+    plan = (mutations.preview or mutations).plan(gvk, OPERATION)
+    return plan is not None and any(
+        item.has_schema or not item.selects(_NO_KIND) for item in plan.mutators
+    )
+
+
+def drifts_of(
+    mutations: MutationSnapshot,
+    obj: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
+    place: str,
+) -> tuple[Drift, ...]:
+    """What the mutators, those that are previewed included, would change, in their order.
+
+    ``place`` is the namespace that the object is in. Providers are not asked: what one would
+    change is not told. Raises :class:`~webhook.mutation.errors.MutationError`.
+    """
+    gvk = gvk_of(obj)
+    everyone = mutations.preview or mutations
+    if everyone.plan(gvk, OPERATION) is None:
+        return ()
+    context = Context(OPERATION, namespace, place)
+    mutated = everyone.mutate(obj, context, on_error="skip", gvk=gvk)
+    if not mutated.iterations:
+        return ()
+    parties = {
+        item.id: item
+        for one in mutated.passes
+        for item in one
+        if type(item.assignment.setter) is not ExternalData
+    }
+    return tuple(
+        Drift(key, paths, parties[key].is_preview)
+        for key in sorted(parties)
+        if (paths := _changed_by(parties[key], obj, context))
+    )
+
+
+def _changed_by(mutator: Mutator, obj: dict[str, Any], context: Context) -> tuple[str, ...]:
+    """The fields that a mutator changes by itself."""
+    try:
+        _, changed = mutator.assignment.apply(obj, context)
+    except ApplyError:
+        return ()  # What others make must be there first: they are told of.
+    return tuple(item["path"] for item in make_patch(obj, changed))
