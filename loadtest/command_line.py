@@ -21,6 +21,12 @@ from loadtest.bytecode import compile_package
 from tests.programs import ROOT, program
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "command_line.md"
+FOR_CLUSTERS: Final = (
+    "general",
+    "pod-security-baseline",
+    "pod-security-restricted",
+    "constraints.yaml",
+)
 
 POD: Final = """apiVersion: v1
 kind: Pod
@@ -44,7 +50,9 @@ class Command:
 
 def commands(pod: Path, library: Path) -> list[Command]:
     """What is measured."""
-    ours = ("test", "-f", str(ROOT / "policies"), "-f", str(pod))
+    # Gator knows no policies for files.
+    folders = [str(ROOT / "policies" / name) for name in FOR_CLUSTERS]
+    ours = ("test", *(part for folder in folders for part in ("-f", folder)), "-f", str(pod))
     theirs = ("test", "-f", str(library), "-f", str(pod))
     return [
         Command("help", ("--help",), 0.25, ("--help",)),
@@ -52,9 +60,9 @@ def commands(pod: Path, library: Path) -> list[Command]:
         Command("completion", ("waddle te",), 0.25, complete=True),
         Command("an error of usage", ("test", "--zork"), 0.25, ("test", "--zork")),
         Command("a missing file", ("test", "-f", "/none"), 0.25, ("test", "-f", "/none")),
-        Command("one pod and policies/, compiled before", ours, 0.6, ours),
+        Command("one pod and policies/ for clusters, compiled before", ours, 0.6, ours),
         Command("one pod and gatekeeper-library, compiled before", theirs, 0.6),
-        Command("one pod and policies/, without a cache", ours, 0.6, cache=False),
+        Command("one pod and policies/ for clusters, without a cache", ours, 0.6, cache=False),
         Command("one pod and gatekeeper-library, without a cache", theirs, 0.6, cache=False),
     ]
 

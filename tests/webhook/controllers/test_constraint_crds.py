@@ -12,7 +12,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.known import TARGETS
 from webhook.controllers.constraint_crds import COLUMNS, GENERATION, overlay_crd, owned
 
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -24,12 +24,15 @@ CRD = Resource(
 
 
 def templates():
-    return [yaml.safe_load(file.read_text()) for file in sorted(POLICIES.rglob("template.yaml"))]
+    """Those for targets that come with the product: a declared one is in no cluster."""
+    known = {target.name for target in TARGETS}
+    found = [yaml.safe_load(file.read_text()) for file in sorted(POLICIES.rglob("template.yaml"))]
+    return [one for one in found if one["spec"]["targets"][0]["target"] in known]
 
 
 def wanted(template):
     template["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001"
-    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    client = Client(targets=TARGETS, drivers=(RegoDriver(),))
     return owned(client.create_crd(template), template)
 
 
