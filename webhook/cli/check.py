@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 BUDGET_MILLISECONDS: Final = 100
 
-_HELP = """Check templates and constraints before they are applied.
+_HELP = """Check templates, constraints and mutators before they are applied.
 
 Each is compiled and checked as admission does it, and tried on sample objects within a
-budget. Other manifests in the files are objects that the policies would be asked about.
+budget. Mutators and ExpansionTemplates are checked, too, with whom they conflict. Other
+manifests in the files are objects: they are mutated first, with the difference shown, and the
+policies are asked about what would be stored.
 
 \b
   waddle check -f policies/
@@ -98,11 +100,12 @@ def command(  # noqa: PLR0913  # one for each option
         complain(warning)
     # And what is not there is said without the engine.
     from webhook.cli import check_report  # noqa: PLC0415
+    from webhook.cli.check_mutators import is_extension  # noqa: PLC0415
     from webhook.policies.validation import is_policy  # noqa: PLC0415
 
     manifests = sources.manifests
-    if not any(is_policy(item.document) for item in manifests):
-        complain("no template and no constraint in what was given")
+    if not any(is_policy(item.document) or is_extension(item.document) for item in manifests):
+        complain("no template, constraint, mutator or ExpansionTemplate in what was given")
         return exit_codes.UNKNOWN
     from webhook.cli.clients import new_client  # noqa: PLC0415  # as above
     from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # as above
@@ -173,7 +176,8 @@ def _with_cluster(
         checked = check_run.Checked()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             before = await check_run.read_policies(client, base)
-            policies = check_run.prepare(manifests, before, seconds, checked)
+            extensions = await check_run.read_extensions(client)
+            policies = check_run.prepare(manifests, before, seconds, checked, extensions)
             if decisions is not None:
                 check_run.effect_on_decisions(policies, Path(decisions), checked)
             if vap is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.api.encoding import encode
 from webhook.cli.formats.document import as_json as document_json
-from webhook.cli.terminal import printable, styled
+from webhook.cli.terminal import one_line, printable, styled
 
 if TYPE_CHECKING:
+    from webhook.cli.check_mutators import MutationChecked
     from webhook.cli.check_run import Checked
     from webhook.policies.effect import Effect
     from webhook.policies.generated import Agreement
@@ -21,9 +23,17 @@ def as_json(checked: Checked) -> str:
     found: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
+        "mutators": checked.mutation.count,
         "problems": [problem.document() for problem in checked.problems],
         "missing": checked.missing,
     }
+    if checked.mutation.changes:
+        found["mutated"] = [change.document() for change in checked.mutation.changes]
+    if checked.cluster is not None and checked.mutation.cluster:
+        found["drift"] = [
+            {"kind": key.kind, "name": key.name, **effect.document()}
+            for key, effect in checked.mutation.cluster.items()
+        ]
     for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
         if effect is not None:
             found[name] = effect.document()
@@ -75,18 +85,50 @@ def as_table(checked: Checked) -> str:
         for problem in checked.problems
     ]
     verdict = "can be used" if checked.ok else "cannot be used as they are"
-    lines.append(f"{checked.policies} policies {verdict}")
+    both = f"{checked.policies} policies"
+    if number := checked.mutation.count:
+        extensions = f"{number} mutators and ExpansionTemplates"
+        both = f"{both} and {extensions}" if checked.policies else extensions
+    lines.append(f"{both} {verdict}")
+    if checked.mutation.changes:
+        lines += ["", *_changes(checked.mutation)]
     for title, effect in (
         ("the manifests", checked.manifests),
         ("the cluster", checked.cluster),
     ):
         if effect is not None:
             lines += ["", *_effect(title, effect)]
+    if checked.cluster is not None and checked.mutation.cluster:
+        lines += ["", *_drift(checked.mutation)]
     if checked.decisions is not None:
         lines += ["", *_replayed(checked.decisions)]
     if checked.generated is not None:
         lines += ["", *_generated_lines(checked.generated)]
     return "\n".join(lines)
+
+
+def _changes(found: MutationChecked) -> list[str]:
+    """What mutators make of the manifests."""
+    lines = [f"{len(found.changes)} objects of the manifests are changed:"]
+    for change in found.changes:
+        lines.append(f"  {printable(change.object)}: by {printable(change.mutators)}")
+        for item in change.patch:
+            value = f" {encode(item['value']).decode()}" if "value" in item else ""
+            lines.append(f"    {one_line(item['op'] + ' ' + item['path'] + value)}")
+    return lines
+
+
+def _drift(found: MutationChecked) -> list[str]:
+    """What mutators would change in the cluster."""
+    lines = ["Objects of the cluster that would be changed when they are written:"]
+    for key, effect in found.cluster.items():
+        lines.append(f"  {printable(f'{key.kind}/{key.name}')}: {effect.objects}")
+        lines += [
+            f"    {printable(item.object)}: {printable(item.message)}" for item in effect.examples
+        ]
+        if more := effect.objects - len(effect.examples):
+            lines.append(f"    … and {more} more")
+    return lines
 
 
 def _generated_lines(found: Agreement) -> list[str]:

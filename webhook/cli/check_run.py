@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from webhook import log
 from webhook.api import timestamp
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.cli import check_mutators
+from webhook.cli.check_mutators import MutationChecked, is_extension, mutated
 from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -46,6 +48,7 @@ class Checked:
     decisions: Replay | None = None
     missing: list[str] = field(default_factory=list)
     """What of the effect could not be found out."""
+    mutation: MutationChecked = field(default_factory=MutationChecked)
     generated: Agreement | None = None
     """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
 
@@ -68,13 +71,21 @@ class BeforeAndAfter:
 
 
 def prepare(
-    manifests: Sequence[Manifest], base: Client, budget_seconds: float, checked: Checked
+    manifests: Sequence[Manifest],
+    base: Client,
+    budget_seconds: float,
+    checked: Checked,
+    extensions: Sequence[dict[str, Any]] = (),
 ) -> BeforeAndAfter:
-    """Validate the policies among the manifests on top of those in force."""
+    """Validate the policies among the manifests on top of those in force.
+
+    ``extensions`` are the mutators and ExpansionTemplates in force.
+    """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
     after = base.copy()
-    checked.problems = validate(after, documents, budget_seconds)
+    checked.mutation, problems = check_mutators.prepare(manifests, extensions)
+    checked.problems = validate(after, documents, budget_seconds) + problems
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
     return BeforeAndAfter(base, after, concerned(documents, keys))
 
@@ -86,7 +97,7 @@ def effect_on_manifests(
     objects = []
     for manifest in manifests:
         document = manifest.document
-        if is_policy(document):
+        if is_policy(document) or is_extension(document):
             continue
         try:
             policies.before.add_data(document)
@@ -99,10 +110,18 @@ def effect_on_manifests(
         return None
     before, after = policies.before.snapshot, policies.after.snapshot
     effect = Effect(policies.keys)
+    mutations = checked.mutation.extensions.mutations
     for item in objects:
         namespace = after.namespaces.get(namespace_of(item))
-        subject = AugmentedObject(item, namespace)
-        effect.take(_shown(item), _results(before, subject), _results(after, subject))
+        # As at admission: what is reviewed is what would be stored.
+        stored, fault = mutated(mutations, item, after.namespaces, checked.mutation)
+        if fault:
+            checked.missing.append(fault)
+        effect.take(
+            _shown(item),
+            _results(before, AugmentedObject(item, namespace)),
+            _results(after, AugmentedObject(stored, namespace)),
+        )
     return effect
 
 
@@ -154,7 +173,11 @@ def compare_generated(
     from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
     from webhook.policies.generated import agreement, request_of  # noqa: PLC0415  # likewise
 
-    requests = [request_of(item.document) for item in manifests if not is_policy(item.document)]
+    requests = [
+        request_of(item.document)
+        for item in manifests
+        if not is_policy(item.document) and not is_extension(item.document)
+    ]
     if decisions is not None:
         requests += recorded_requests(RecordSource(Path(decisions)))
     checked.generated = agreement(
@@ -167,6 +190,13 @@ def compare_generated(
 
 
 # --- a cluster ------------------------------------------------------------------------------------
+
+
+async def read_extensions(client: ClusterClient) -> list[dict[str, Any]]:
+    """The mutators and ExpansionTemplates of a cluster; raises as :func:`read_policies`."""
+    from webhook.cli.cluster_access import EXTENSIONS, list_objects  # noqa: PLC0415  # see check
+
+    return [item for kind in EXTENSIONS for item in await list_objects(client, kind)]
 
 
 async def read_policies(client: ClusterClient, policies: Client) -> Client:
@@ -212,7 +242,11 @@ class _Comparison:
         namespace = namespaces.get(audited.identity.namespace)
         subject = AugmentedObject(audited.object, namespace)
         after = audited.responses.results
-        self._effect.take(_shown(audited.object), _results(self._before, subject), after)
+        shown = _shown(audited.object)
+        self._effect.take(shown, _results(self._before, subject), after)
+        for drift in audited.drifts:
+            if (effect := self._checked.mutation.cluster.get(drift.mutator)) is not None:
+                effect.take(shown, drift)
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""
@@ -248,7 +282,11 @@ async def effect_on_cluster(
     logger = log.Log(_nowhere).logger("check")
     sweep = Sweep(
         timestamp.now(),
-        Scope(after),
+        Scope(
+            after,
+            mutations=checked.mutation.extensions.mutations,
+            tells_drift=bool(checked.mutation.cluster),
+        ),
         ListSource(client, page_objects),
         Namespaces(client, after.namespaces),
         _Comparison(effect, before, checked),
@@ -256,6 +294,11 @@ async def effect_on_cluster(
         limits=lambda: Limits(_deadline()),
     )
     await sweep.run()
+    checked.missing += [
+        f"{item.kind}/{item.name} is about every kind: of kinds that nothing else is about it is "
+        "not known what it would change"
+        for item in checked.mutation.everywhere
+    ]
     return effect
 
 

@@ -53,9 +53,12 @@ def names_kind(mutations: MutationSnapshot, gvk: GroupVersionKind) -> bool:
     One that is about everything makes no kind worth listing.
     """
     plan = (mutations.preview or mutations).plan(gvk, OPERATION)
-    return plan is not None and any(
-        item.has_schema or not item.selects(_NO_KIND) for item in plan.mutators
-    )
+    return plan is not None and not all(map(is_about_everything, plan.mutators))
+
+
+def is_about_everything(mutator: Mutator) -> bool:
+    """Whether a mutator names no kind that it is about."""
+    return not mutator.has_schema and mutator.selects(_NO_KIND)
 
 
 def drifts_of(
