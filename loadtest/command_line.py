@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from loadtest.bytecode import compile_package
+from loadtest.bytecode import compile_modules
 from tests.programs import ROOT, program
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "command_line.md"
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("library", type=Path, help="gatekeeper-library's folder")
     parser.add_argument("--runs", type=int, default=10)
     arguments = parser.parse_args()
-    compile_package()
+    compile_modules()
     waddle = str(Path(sys.executable).with_name("waddle"))
     gator = str(program("gator"))
     how = f"Least of {arguments.runs} runs, user and system time of the whole process"

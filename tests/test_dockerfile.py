@@ -104,6 +104,35 @@ def run(command: str, build: Path, root: Path) -> None:
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.parametrize("folder", ["/usr/local/lib/python3.11", "/opt/waddle/lib"])
+def test_a_start_compiles_nothing_whatever_becomes_of_times(folder: str, tmp_path: Path) -> None:
+    """Of Python's own modules, which the base image has as sources alone, and of ours and others.
+
+    Nothing may be written where it runs, so that every start would compile them again.
+    """
+    (step,) = (one for one in lines("RUN") if " compileall " in one and one.endswith(folder))
+    module = tmp_path / "module.py"
+    module.write_text("WHAT = 'compiled'")
+    run(step.replace(folder, str(tmp_path)), tmp_path, tmp_path)
+    module.write_text("WHAT = 'another time, and another size'")
+    shown = subprocess.run(
+        [sys.executable, "-c", "import module; print(module.WHAT)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    assert shown.stdout == "compiled\n"
+
+
+def test_the_library_that_is_compiled_is_that_of_the_image() -> None:
+    """Another version of Python has it in another folder."""
+    (compiled,) = {found for one in lines("RUN") for found in re.findall(r"/python([\d.]+)", one)}
+    for image in lines("FROM"):
+        assert image.startswith(f"python:{compiled}.")
+
+
 def test_what_is_copied_is_not_ignored() -> None:
     """.dockerignore lets in what the build stage copies, and nothing else."""
     ignore = (ROOT / ".dockerignore").read_text().splitlines()

@@ -15,7 +15,7 @@ from loadtest.bench import gatekeeper, policies, report, start
 from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
 from loadtest.bench.servers import Cores, Server, floor, waddle
-from loadtest.bytecode import compile_package
+from loadtest.bytecode import compile_modules
 from webhook.certificates.pairs import self_signed
 
 BODIES = Path(__file__).resolve().parent.parent / "bodies"
@@ -234,7 +234,7 @@ class Bench:
 def measure(plan: Plan) -> dict[str, Any]:
     """All figures of a run."""
     began = datetime.now(UTC)
-    compile_package()
+    compile_modules()
     with tempfile.TemporaryDirectory(prefix="waddle-bench-") as scratch:
         bench = Bench(plan, Path(scratch), Cores.of_this_machine())
         make_certificates(bench.certificates)
