@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -34,6 +33,7 @@ from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

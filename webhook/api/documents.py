@@ -11,12 +11,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import yaml
 
 from webhook.api.encoding import DecodeError, decode
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

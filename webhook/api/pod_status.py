@@ -7,11 +7,11 @@ Gatekeeper's (apis/status/v1beta1); fields of our own are the caller's to add.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard
 from webhook.api.shapes import Json, status_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind

@@ -14,11 +14,11 @@ import binascii
 import gzip
 import hashlib
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.revision_outcome import Outcome, read_outcome
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,10 +6,10 @@ them enforces it; the others read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from webhook.api.shapes import object_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.fair_queue import FairQueue, Party
@@ -21,6 +20,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
 from webhook.server.profiling import SLOW_REVIEWS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.constraint.breaker import Guard

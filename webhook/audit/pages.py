@@ -9,13 +9,13 @@ which the order of the API server's lists (by namespace and name) makes possible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.pages import check_object, read_page
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from webhook.audit.kinds import is_matchable
 from webhook.constraint.expansion import Expansion
 from webhook.mutation.drift import names_kind
 from webhook.mutation.snapshot import MutationSnapshot
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,11 @@ object is replaced whole and nothing stale survives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of, text
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
@@ -25,6 +25,7 @@ from webhook.audit.totals import Totals
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.audit.sink import Identity

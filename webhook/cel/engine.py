@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from webhook.cel.check.checker import Checked, check
@@ -20,6 +20,7 @@ from webhook.cel.exact import exact_form
 from webhook.cel.fast import fast_form
 from webhook.cel.syntax.ast import Call, Fold, children
 from webhook.cel.syntax.parser import parse
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.cel.check.environment import Environment

@@ -19,7 +19,6 @@ import binascii
 import datetime as dt
 import random
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.backoff import Backoff
@@ -30,6 +29,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.certificates import pairs
 from webhook.certificates.pairs import CertificatePair, InvalidCertificate, SwappedContext
 from webhook.metrics.policies import RELOAD_FAULT, RELOADS
 from webhook.metrics.server import CERT_NOT_AFTER
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

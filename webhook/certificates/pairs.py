@@ -13,8 +13,10 @@ import ipaddress
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     import asyncio

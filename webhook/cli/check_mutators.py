@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
@@ -18,6 +18,7 @@ from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
 from webhook.policies.validation import Problem
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

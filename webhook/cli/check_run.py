@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from webhook.decisions.source import RecordSource
 from webhook.policies.effect import Effect, concerned, only
 from webhook.policies.replay import recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

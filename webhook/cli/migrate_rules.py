@@ -7,7 +7,7 @@ the text of their first column, which a test holds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
@@ -19,6 +19,7 @@ from webhook.policies.validation import is_policy, validate
 from webhook.settings.flags import InvalidFlag, parse
 from webhook.settings.gatekeeper import Foreign
 from webhook.settings.serve import ServeSettings
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

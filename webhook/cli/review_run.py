@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import name_of, namespace_of
@@ -24,6 +23,7 @@ from webhook.mutation.annotations import names_of
 from webhook.mutation.expanding import expand
 from webhook.mutation.patch import make_patch
 from webhook.policies.validation import is_policy
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

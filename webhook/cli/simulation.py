@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

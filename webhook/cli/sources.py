@@ -6,7 +6,7 @@ import os
 import select
 import stat
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from webhook.policies.manifests import (
     read_values,
     text_of,
 )
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli import exit_codes
@@ -27,6 +26,7 @@ from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
 from webhook.reports.finding import SOURCE
 from webhook.reports.report import MANAGED_BY
 from webhook.reports.report_api import APIS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

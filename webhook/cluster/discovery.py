@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource, group_path
 from webhook.cluster.errors import ApiError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient

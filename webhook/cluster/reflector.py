@@ -14,7 +14,7 @@ import asyncio
 import random
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
@@ -27,6 +27,7 @@ from webhook.cluster.errors import ApiError, UnreachableError, status_error
 from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLongError, read_lines
 from webhook.cluster.pages import check_object, read_event, read_page
 from webhook.cluster.store import Change, Store, slim
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable

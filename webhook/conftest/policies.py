@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.values import RegoObject, RegoSet, ordered
 from webhook.rego.syntax.ast import Boolean
 from webhook.rego.syntax.unparse import unparse
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from webhook.conftest.policies import (
     PolicyOptions,
     load_files,
 )
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from webhook.conftest import tracing
@@ -20,6 +20,7 @@ from webhook.conftest.result import CheckResult, QueryResult, RuleResult
 from webhook.conftest.run import matching
 from webhook.rego.errors import RegoErrors
 from webhook.rego.tester import UnitTests
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, text
@@ -22,6 +21,7 @@ from webhook.controllers.convergence import by_subject, converge, subject_for
 from webhook.replicas.pods import replica
 from webhook.reports.known import results_by_subject
 from webhook.reports.report import of_source
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

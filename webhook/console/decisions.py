@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
 from webhook.decisions.source import RecordSource
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
@@ -24,6 +23,7 @@ from webhook.policies.manifests import (
     read_file,
 )
 from webhook.policies.validation import is_policy
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

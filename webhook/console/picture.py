@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import marshal
 import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import InvalidReview, read_review
@@ -25,6 +24,7 @@ from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.trials.job import LATE, NoWorkerError
 from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import with_implied
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.constraint.expansion import Resultant

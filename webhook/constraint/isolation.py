@@ -6,12 +6,12 @@ owner of the policy says (``onError``): docs/isolation.md has the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
 from webhook.constraint.causes import ON_ERROR, OnError, Stage, UndecidedCause
 from webhook.constraint.errors import InvalidTemplate
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ Namespace that nobody has) only matters when those before it hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import labels_of, text
@@ -15,6 +15,7 @@ from webhook.constraint import wildcard
 from webhook.constraint.errors import MatchError
 from webhook.constraint.selector import compile_selector
 from webhook.constraint.target import CompiledMatch
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

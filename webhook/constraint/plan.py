@@ -9,10 +9,11 @@ cannot match there: what others have forbidden themselves costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

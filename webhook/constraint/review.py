@@ -7,8 +7,10 @@ target turns those it understands into a :class:`Review`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -22,7 +22,7 @@ tells that.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api.gvk import text
@@ -30,6 +30,7 @@ from webhook.api.shapes import integer_of, status_of, texts_of
 from webhook.controllers.convergence import converge
 from webhook.replicas import pods
 from webhook.replicas.pods import WEBHOOK_OPERATION, WEBHOOK_PODS, Replica, replica
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,6 @@ came later is never mistaken for the one before (docs/adr/0013).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
@@ -25,6 +24,7 @@ from webhook.constraint import expansion
 from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, subject_of
 from webhook.mutation import mutator
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

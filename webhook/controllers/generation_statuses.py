@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.constraint.enforcement import VAP
 from webhook.controllers.observed import TEMPLATES
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

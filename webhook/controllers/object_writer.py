@@ -9,7 +9,6 @@ first write wins, and the rest find that nothing differs.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.backoff import Backoff
@@ -18,6 +17,7 @@ from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.turns import WRITES_AT_ONCE
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

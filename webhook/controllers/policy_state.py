@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.constraint.enforcement import action_of
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
 from webhook.generation.plan import Enforced
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
@@ -10,6 +9,7 @@ from webhook.api.pod_status import StatusError
 from webhook.controllers.fault_fields import SUSPENDED, UNESTABLISHED, fault_fields
 from webhook.controllers.requirements import missing_text
 from webhook.controllers.revisions import origin_fields
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.pod_status import Pod

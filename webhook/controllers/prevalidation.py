@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import __version__
@@ -32,6 +32,7 @@ from webhook.controllers.reconciler import TEMPLATE
 from webhook.replicas import rendezvous
 from webhook.trials.trials import PATIENCE_SECONDS, is_large
 from webhook.trials.validation import with_belongings
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

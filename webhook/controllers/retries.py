@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ deleted and made anew never count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.api.revision import ROLLBACK, InvalidRevision, PolicyRevision, digest_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

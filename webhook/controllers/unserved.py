@@ -7,7 +7,6 @@ out by their absence.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.shapes import integer_of, object_of
@@ -15,6 +14,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.pages import read_page
 from webhook.metrics.policies import UNSERVED_OBJECTS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,11 @@ exporter (``dropped`` with reason ``rule`` or ``sampled``), never silently.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.decisions.declaration import setting
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
@@ -14,6 +14,7 @@ from webhook.generation.policy import (
     template_policy,
 )
 from webhook.generation.scope import NoOperationError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

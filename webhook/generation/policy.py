@@ -14,7 +14,6 @@ its evaluation. A policy of one constraint needs no such resource, and has the t
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import constraint as constraints
@@ -23,6 +22,7 @@ from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
 from webhook.generation import conditions
 from webhook.generation.literal import literal
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

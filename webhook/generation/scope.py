@@ -5,11 +5,12 @@ From the webhook's own configuration, from Config and from the flags that exempt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import objects_of
 from webhook.constraint.enforcement import WEBHOOK
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

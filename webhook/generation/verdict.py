@@ -5,7 +5,6 @@ Of resources only the plural is known that a kind usually has; rules that name o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import labels_of
@@ -21,6 +20,7 @@ from webhook.constraint.drivers.cel_evaluation import (
 )
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.selector import compile_selector
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

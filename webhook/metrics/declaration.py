@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from webhook.values import dataclass
 
 Kind = Literal["counter", "gauge", "histogram"]
 

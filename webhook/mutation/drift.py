@@ -6,13 +6,13 @@ a part in one field, each that would change it does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupKind, gvk_of
 from webhook.mutation.errors import ApplyError
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context, ExternalData
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,9 @@ different objects; the same one, more often than a person or a roll-out would ma
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

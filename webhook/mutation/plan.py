@@ -6,7 +6,7 @@ choice of mutators that objects have made so far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import MatchError
@@ -14,6 +14,7 @@ from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.independence import tree_of
 from webhook.mutation.setting import ExternalData
 from webhook.mutation.walk import Unknown, Walk
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

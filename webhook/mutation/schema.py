@@ -8,10 +8,11 @@ at the end of its location. Who contradicts another is not applied, and neither 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.mutation.location import Field, ListItem
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,12 +6,13 @@ nothing changes, so that whoever compares sees it at once. ``MISSING`` again lea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.api.gvk import name_of
 from webhook.mutation.errors import ApplyError
 from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

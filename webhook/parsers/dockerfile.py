@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.parsers.errors import ParseError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
 from webhook.parsers.literals import typed
+from webhook.values import dataclass
 
 _BLANK: Final = re.compile(r"(?:\s+|(?:#|//)[^\n]*)+")
 _UNQUOTED: Final = re.compile(r"(?:(?!//)[^$\"{}\[\]:=+,#`^?!@*&\\\s])+")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from webhook.parsers.errors import ParseError
+from webhook.values import dataclass
 
 _LINE: Final = re.compile(r"\s*([A-Za-z]+)\s*:\s*(.*)\Z", re.DOTALL)
 

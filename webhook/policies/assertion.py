@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import re2
 
 from webhook.rego.go.strings import quote
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

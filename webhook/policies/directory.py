@@ -8,7 +8,7 @@ good revision in force. Every fault is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG, merged
@@ -28,6 +28,7 @@ from webhook.policies.manifests import (
     is_object,
     read_file,
 )
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

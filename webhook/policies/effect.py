@@ -7,13 +7,14 @@ does it; what one finds and the other does not is the effect.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement, template
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

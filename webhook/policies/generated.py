@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import InvalidReview, read_request
@@ -15,6 +15,7 @@ from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
 from webhook.generation.verdict import GeneratedPolicy, UnusablePolicyError
 from webhook.policies.samples import samples
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

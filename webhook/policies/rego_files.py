@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
 from webhook.rego.syntax.parser import parse_module
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

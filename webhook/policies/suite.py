@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
 from webhook.policies.assertion import Assertion, read_assertion
 from webhook.policies.manifests import find_files
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,6 @@ evaluation on such an object is a warning, since a real one may have what it lac
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import gvk_of, name_of
@@ -24,6 +23,7 @@ from webhook.constraint.errors import (
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.policies.samples import NAMESPACE, samples
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

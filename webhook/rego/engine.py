@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -26,6 +26,7 @@ from webhook.rego.run.values import UNDEFINED
 from webhook.rego.syntax.ast import String, Var
 from webhook.rego.syntax.parser import parse_ref
 from webhook.rego.write.generate import compile_parts
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

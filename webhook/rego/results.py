@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.registry import BUILTINS
@@ -19,6 +19,7 @@ from webhook.rego.syntax.ast import (
 )
 from webhook.rego.syntax.parser import parse_query
 from webhook.rego.syntax.unparse import unparse
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ A test is a rule whose name begins with ``test_``; its cases are the keys of a r
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.registry import make_builtin
@@ -30,6 +30,7 @@ from webhook.rego.syntax.ast import (
 )
 from webhook.rego.syntax.unparse import unparse
 from webhook.rego.types import ANY, array_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

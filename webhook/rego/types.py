@@ -8,13 +8,14 @@ infers with them. They follow OPA's package ``v1/types``: a type prints as there
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.run.values import compare as compare_values
 from webhook.rego.run.values import sort_key
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

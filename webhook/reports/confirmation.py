@@ -11,7 +11,6 @@ import asyncio
 import datetime as dt
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from webhook.api import timestamp
@@ -21,6 +20,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import LEASES
 from webhook.reports.finding import SOURCE
 from webhook.reports.report import MANAGED_BY
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

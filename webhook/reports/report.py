@@ -9,11 +9,11 @@ falls back to ``scope`` for a result without ``resources``; Headlamp counts by
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.reports.finding import SOURCE, VERDICTS, Finding, ReportSubject
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

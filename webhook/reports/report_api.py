@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
+from webhook.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.metrics.registry import OTHER
 from webhook.reports.finding import VERDICTS, Finding, Policy, ReportSubject, Verdict
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.admission import AdmissionResponse
@@ -24,6 +24,7 @@ from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import Reviewed
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from webhook.values import dataclass
 
 Reading = Literal["start", "head", "body"]
 """Where the parser of a connection is: between requests, or in which part of one."""

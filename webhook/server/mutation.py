@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import gvk_of, name_of, text
@@ -19,6 +18,7 @@ from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import MutationReviewed
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

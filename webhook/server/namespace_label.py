@@ -6,11 +6,11 @@ of policies, so only namespaces that the operator named may carry it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of
 from webhook.server import verdict
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse

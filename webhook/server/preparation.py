@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

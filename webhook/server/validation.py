@@ -10,7 +10,6 @@ after the other. ``waddle check --cluster`` shows more, with the caller's own ri
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
@@ -22,6 +21,7 @@ from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
 from webhook.server.exchange import JSON, JSON_ALONE
 from webhook.server.status import failure
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

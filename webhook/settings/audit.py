@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.settings.flags import flag
 from webhook.settings.reports import ReportSettings
+from webhook.values import dataclass
 
 AUDIT: Final = "Audit (--operation=audit)"
 

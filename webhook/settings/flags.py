@@ -9,10 +9,11 @@ manifests are written for.
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from webhook.duration import InvalidDuration, parse_duration
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,10 +7,10 @@ place, because a switch that silently does nothing would deceive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.settings.flags import FALSE, TRUE, InvalidFlag
+from webhook.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

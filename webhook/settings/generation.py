@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.settings.audit import AuditSettings
 from webhook.settings.flags import flag
+from webhook.values import dataclass
 
 _GENERATING: Final = "ValidatingAdmissionPolicies"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.settings.flags import InvalidFlag, flag
+from webhook.values import dataclass
 
 _REPORTS = "Reports"
 

@@ -5,11 +5,12 @@ Names are Gatekeeper's where it has the flag; units are in the field's name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from webhook.settings.flags import flag
 from webhook.settings.generation import GenerationSettings
+from webhook.values import dataclass
 
 OPERATIONS: Final = (
     "webhook",

@@ -7,7 +7,6 @@ import marshal
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from webhook.api.encoding import encode
@@ -19,6 +18,7 @@ from webhook.constraint.template import read_template
 from webhook.metrics.policies import TRIALS
 from webhook.policies.validation import OVERRUN
 from webhook.trials.job import LATE, NO_PROCESS, NoWorkerError, digest_of, digest_of_all, text_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -6,7 +6,7 @@ asked what the calls that cel-go writes for it would ask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from webhook.cel.check import types
@@ -29,6 +29,7 @@ from webhook.cel.syntax.ast import (
     qualified,
 )
 from webhook.cel.syntax.places import place_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
 from webhook.cel.check.overloads import OVERLOADS
 from webhook.cel.check.types import Type, read_type
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

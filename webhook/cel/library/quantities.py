@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import INT_MAX, INT_MIN, Opaque
+from webhook.values import dataclass
 
 NAME: Final = "kubernetes.Quantity"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.values import Opaque, type_name
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,10 @@ Nodes are told apart by identity, so that what a check finds out about one is ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

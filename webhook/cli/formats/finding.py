@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.terminal import write
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

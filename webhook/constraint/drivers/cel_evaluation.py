@@ -7,7 +7,6 @@ describes (admission/plugin/policy/validating/validator.go), with Gatekeeper's v
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import BOOL, DYN, STRING
@@ -21,6 +20,7 @@ from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
 from webhook.constraint.errors import CompileError, PolicyError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.constraint.errors import InvalidTemplate
+from webhook.values import dataclass
 
 RESERVED_PREFIX: Final = "gatekeeper_internal_"
 PARAMS: Final = "params"

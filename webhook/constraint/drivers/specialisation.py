@@ -8,10 +8,12 @@ more give theirs back, and the others wait.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,6 @@ No Python is needed for a format of one's own::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
@@ -28,6 +27,7 @@ from webhook.constraint.selector_validation import validate_selector
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.match_schema import selector_schema
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

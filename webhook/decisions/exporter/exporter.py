@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -31,6 +31,7 @@ from webhook.decisions.wire.framing import (
     ServerHello,
     StreamID,
 )
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

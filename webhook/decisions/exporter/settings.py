@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +11,7 @@ from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.masking import Masking, Path, parse_path
 from webhook.decisions.rules import RecordRule, RecordRules
 from webhook.decisions.wire.framing import MAX_LINE_BYTES
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,11 @@ A transport is one class, registered for its scheme; nothing else knows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

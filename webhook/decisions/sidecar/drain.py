@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.backoff import Backoff
@@ -18,6 +18,7 @@ from webhook.decisions.declaration import setting
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
 from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

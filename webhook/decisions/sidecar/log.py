@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -18,6 +17,7 @@ from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import read_header, resync, scan
 from webhook.decisions.sidecar.streams import STREAMS_MAX
 from webhook.decisions.wire.framing import MAX_LINE_BYTES, StreamID, read_record
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -10,6 +9,7 @@ import orjson
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import CHUNK_BYTES, resync, scan
 from webhook.decisions.wire.checksum import checked, with_checksum
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

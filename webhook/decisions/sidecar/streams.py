@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.wire.framing import ProtocolError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

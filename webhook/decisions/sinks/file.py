@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
 from webhook.log import one_line
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

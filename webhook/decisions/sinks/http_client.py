@@ -9,13 +9,14 @@ import email.utils
 import http.client
 import ssl
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ import fcntl
 import os
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -24,6 +24,7 @@ import orjson
 from webhook.decisions.sinks.sink import RecordsRefused
 from webhook.decisions.wire.checksum import checked, with_checksum
 from webhook.decisions.wire.framing import read_record
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

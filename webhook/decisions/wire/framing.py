@@ -9,10 +9,11 @@ it is stored and never acknowledged. docs/protocol.md is the specification.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+
+from webhook.values import dataclass
 
 PROTOCOL: Final = 1
 SUPPORTED: Final = (1,)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.parsers.hcl import tree
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.parsers.errors import ParseError

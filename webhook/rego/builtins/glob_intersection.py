@@ -7,10 +7,10 @@ approximations too) are those of github.com/yashtewari/glob-intersection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.rego.errors import BuiltinError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from webhook.rego.errors import BuiltinError
+from webhook.values import dataclass
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)?:")

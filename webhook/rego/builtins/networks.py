@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import builtin, wrong_operand
@@ -27,6 +26,7 @@ from webhook.rego.types import (
     set_of,
     static_array,
 )
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,6 @@ which hot built-ins use to save a call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
@@ -27,6 +26,7 @@ from webhook.rego.builtins.families import HOMES
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import RegoObject, RegoSet, type_name
 from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
 from webhook.rego.run.weight import afford_text
 from webhook.rego.types import ANY, BOOLEAN, STRING
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

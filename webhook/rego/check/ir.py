@@ -8,10 +8,11 @@ nodes are changed in place by the stages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from webhook.rego.location import NOWHERE, Location
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

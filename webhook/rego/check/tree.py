@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from webhook.rego.check.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
 from webhook.rego.check.names import ROOTS
 from webhook.rego.run.values import equal, is_small, key
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

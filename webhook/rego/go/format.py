@@ -6,13 +6,13 @@ string; a kind of string that has another name in Go says so by ``go_type``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.rego.go.bigfloat import int_text
 from webhook.rego.go.floats import float_text
 from webhook.rego.go.strings import quote, quote_ascii, utf8
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

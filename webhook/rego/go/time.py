@@ -7,10 +7,11 @@ greedily from the left, and everything else stands for itself.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.go.strings import utf8
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ pattern from a small sublanguage that means the same to both is also given to
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ import re2
 
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.strings import from_utf8, utf8
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,11 @@ equality ignores it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from webhook.rego.location import NOWHERE, Location
+from webhook.values import made
 
 RegoVersion: TypeAlias = Literal["v0", "v1"]
 
@@ -26,7 +27,7 @@ else:
         Refusing it at run time makes each node twice as dear, and there is one for nearly every
         token.
         """
-        return dataclass(unsafe_hash=frozen, slots=slots)
+        return made(unsafe_hash=frozen, slots=slots)
 
 
 def _location() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego.errors import RegoLoadError
@@ -24,6 +24,7 @@ from webhook.rego.syntax.ast import (
 from webhook.rego.syntax.cursor import Refused
 from webhook.rego.syntax.ground import is_ground
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.location import Location

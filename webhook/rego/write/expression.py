@@ -17,12 +17,13 @@ expression is an assignment, so that between brackets and commas each may stand 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import RegoSet
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Value

@@ -7,7 +7,6 @@ one ``if`` when a statement must follow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.location import NOWHERE
@@ -17,6 +16,7 @@ from webhook.rego.write.constants import UnreachableError
 from webhook.rego.write.expression import Expression, Kind, all_of, found, name, negation
 from webhook.rego.write.facts import KindOf
 from webhook.rego.write.statement import PAYS, Inner, Line, Pay, Return
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import marshal
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import GENERATED, BuiltinError
@@ -15,6 +14,7 @@ from webhook.rego.run.patterns import pattern
 from webhook.rego.run.text import argument_text
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set, make_object
 from webhook.rego.write.payment import sources
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,6 @@ A form says which kinds its true outcome proves where it writes the test that pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
@@ -38,6 +37,7 @@ from webhook.rego.write.expression import (
     text_of,
 )
 from webhook.rego.write.facts import CountOf
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

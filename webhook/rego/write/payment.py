@@ -10,10 +10,10 @@ for every turn, call, built-in and member, however short the loops after it are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.write.statement import PAYS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,7 +7,7 @@ containers go through them once.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from webhook.rego.write.common_reads import CommonReads
 from webhook.rego.write.constants import UnreachableError
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.uses import Uses
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

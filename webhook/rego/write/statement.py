@@ -7,10 +7,11 @@ nothing that was written is read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.run.runtime import PAYING
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.write.expression import Expression

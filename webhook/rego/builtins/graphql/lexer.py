@@ -7,10 +7,10 @@ comments that are part of OPA's trees.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.go.strings import quote
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

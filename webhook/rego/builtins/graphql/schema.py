@@ -6,13 +6,14 @@ without a query type, for one, is valid to OPA.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.graphql.sdl import parse_schema
 from webhook.rego.builtins.graphql.tree import NULL, Node, make
 from webhook.rego.errors import BuiltinError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,13 +15,14 @@ import ssl
 import tempfile
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
 from webhook.rego.builtins import go_url
 from webhook.rego.errors import BuiltinError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.times import parse_duration_ns
@@ -11,6 +11,7 @@ from webhook.rego.go.strings import quote, utf8
 from webhook.rego.run import numbers
 from webhook.rego.run.text import display, json_text, to_json
 from webhook.rego.run.values import RegoSet, key, type_name
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Key, Value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -6,7 +6,7 @@ of the one that came furthest are shown; ``score`` counts as gojsonschema does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from webhook.rego.builtins.json_schema.compile import canonical
 from webhook.rego.builtins.json_schema.formats import is_format
 from webhook.rego.builtins.json_schema.nodes import Schema
 from webhook.rego.run import numbers
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

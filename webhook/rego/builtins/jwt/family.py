@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_json
@@ -18,6 +18,7 @@ from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run.text import json_text
 from webhook.rego.run.values import RegoObject, compare
 from webhook.rego.types import BOOLEAN, NAMED, OBJECT, STRING, static_array
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cryptography.exceptions import InvalidSignature
@@ -20,6 +19,7 @@ from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.x509 import certificate as certificates
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.strings import utf8
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -13,6 +12,7 @@ from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.base64 import encode
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import (

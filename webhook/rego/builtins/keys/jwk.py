@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cryptography.hazmat.primitives import serialization
@@ -14,6 +13,7 @@ from webhook.rego.builtins import go_json
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.base64 import encode_url
 from webhook.rego.run.text import json_text
+from webhook.values import dataclass
 
 KEYS_MAX: Final = 1_000
 """Keys in a set that are read; the library reads them all, and each costs half a millisecond."""

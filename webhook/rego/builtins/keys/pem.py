@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins import strict_base64
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go import base64
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cryptography import x509
@@ -21,6 +20,7 @@ from cryptography.exceptions import InvalidSignature
 
 from webhook.rego.builtins import go_url
 from webhook.rego.errors import BuiltinError
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

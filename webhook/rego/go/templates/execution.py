@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from webhook.rego.go.format import TooLongError
@@ -26,6 +26,7 @@ from webhook.rego.go.templates.syntax import (
     Text,
 )
 from webhook.rego.go.templates.tokens import TemplateError
+from webhook.values import dataclass
 
 MAX_DEPTH: Final = 50
 """Templates that include one another: the execution recurses. Go stops at 100,000."""

@@ -8,11 +8,12 @@ message.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from webhook.rego.go.strings import quote
 from webhook.rego.go.templates.tokens import KEYWORDS, TemplateError, Token, tokens
+from webhook.values import dataclass
 
 MAX_NESTING: Final = 100
 """Deepest nesting of blocks and parentheses: the parser recurses. Go stops at 10,000."""

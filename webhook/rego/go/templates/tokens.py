@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.rego.go.strings import quote
+from webhook.values import dataclass
 
 
 class TemplateError(ValueError):

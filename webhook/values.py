@@ -1,0 +1,165 @@
+"""Classes that hold values: :func:`dataclasses.dataclass`, made in a third of its time.
+
+A server is made of some two hundred such classes, and their making was a quarter of what its imports
+took: Python's writes six functions for each and compiles every one by itself. Here only ``__init__``
+is written; what else a class needs are functions that know its fields. ``dataclasses.fields``,
+``replace``, ``asdict`` and ``is_dataclass`` take these classes as their own, and the type checker
+sees nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414  # handed on
+
+_MISSING: Final = dataclasses.MISSING
+_set: Final = object.__setattr__
+
+
+def made(
+    *,
+    slots: bool,
+    frozen: bool = False,
+    eq: bool = True,
+    unsafe_hash: bool = False,
+    weakref_slot: bool = False,
+) -> Callable[[type], type]:
+    """What :func:`dataclasses.dataclass` would make of a class; what the class has itself stays.
+
+    No subclass may be frozen where its base is not, nor the other way round: nothing checks it here.
+    """
+
+    def decorate(cls: type) -> type:
+        cls.__doc__ = cls.__doc__ or cls.__name__  # or else dataclasses would look at the signature
+        whole: type = dataclasses.dataclass(
+            init=False, repr=False, eq=False, slots=slots, weakref_slot=weakref_slot
+        )(cls)
+        given = cls.__dict__
+        for name, function in _functions(whole, frozen=frozen, eq=eq, hashes=unsafe_hash).items():
+            # A class that compares in its own way has None for its hash, where it does not say.
+            if name not in given or (name == "__hash__" and given[name] is None):
+                setattr(whole, name, function)
+        return whole
+
+    return decorate
+
+
+if not TYPE_CHECKING:
+    dataclass = made
+
+
+def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, Any]:
+    """What a class gets, by name."""
+    fields = dataclasses.fields(cls)
+    found: dict[str, Any] = {
+        "__init__": _init(cls, fields, frozen=frozen),
+        "__repr__": _repr([field.name for field in fields if field.repr]),
+    }
+    compared = _values([field.name for field in fields if field.compare])
+    if eq:
+        found["__eq__"] = _eq(compared)
+    if hashes or (eq and frozen):
+        hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
+        found["__hash__"] = _hash(_values(hashed))
+    elif eq:
+        found["__hash__"] = None
+    if frozen:
+        names = frozenset(field.name for field in fields)
+        found["__setattr__"], found["__delattr__"] = _refusing(cls, names)
+        found["__getstate__"], found["__setstate__"] = _state, _take_state
+    return found
+
+
+def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool) -> Any:
+    """``__init__``, the one function that is written: its parameters are the fields."""
+    known: dict[str, Any] = {"_set": _set, "_MISSING": _MISSING}
+    parameters, keywords, body = [], [], []
+    for field in fields:
+        name, value = field.name, field.name
+        default = ""
+        if field.default is not _MISSING:
+            known[f"_default_{name}"] = field.default
+            default = f"=_default_{name}"
+        elif field.default_factory is not _MISSING:
+            known[f"_make_{name}"] = field.default_factory
+            default = "=_MISSING"
+            value = f"_make_{name}() if {name} is _MISSING else {name}"
+        if not field.init:
+            value = default[1:] if field.default is not _MISSING else f"_make_{name}()"
+        elif field.kw_only:
+            keywords.append(name + default)
+        else:
+            parameters.append(name + default)
+        if field.init or default:
+            body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    listed = ", ".join(["self", *parameters, *(["*", *keywords] if keywords else [])])
+    text = f"def __init__({listed}):\n " + "\n ".join(body or ["pass"])
+    made: dict[str, Any] = {}
+    exec(text, known, made)  # noqa: S102  # names of fields, and nothing else, are written
+    function = made["__init__"]
+    function.__qualname__ = f"{cls.__qualname__}.__init__"
+    return function
+
+
+def _values(names: list[str]) -> Callable[[Any], Any]:
+    """What an object has of these fields, to be compared: as one value."""
+    if len(names) == 1:  # attrgetter gives the value by itself, which need not be equal to itself
+        get = attrgetter(names[0])
+        return lambda instance: (get(instance),)
+    return attrgetter(*names) if names else lambda _: ()
+
+
+def _eq(values: Callable[[Any], Any]) -> Any:
+    def equal(self: Any, other: object) -> Any:
+        if other.__class__ is self.__class__:
+            return values(self) == values(other)
+        return NotImplemented
+
+    return equal
+
+
+def _hash(values: Callable[[Any], Any]) -> Any:
+    return lambda self: hash(values(self))
+
+
+def _repr(names: list[str]) -> Any:
+    @recursive_repr()
+    def shown(self: Any) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({fields})"
+
+    return shown
+
+
+def _refusing(cls: Any, names: frozenset[str]) -> tuple[Any, Any]:
+    """What refuses that a field is set, or deleted; and whatever else a class has no place for."""
+
+    def set_(self: Any, name: str, value: object) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def delete(self: Any, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return set_, delete
+
+
+def _state(self: Any) -> list[Any]:
+    """To be copied: what is frozen cannot be set one by one."""
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _take_state(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        _set(self, field.name, value)
