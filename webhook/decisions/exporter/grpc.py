@@ -16,8 +16,6 @@ from webhook.decisions.wire import decisions_pb2 as pb
 from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.decisions.exporter.transport import Address, SidecarConnection, TLSFiles
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
@@ -86,8 +84,8 @@ class _GRPCConnection:
         )
         await self._write(pb.ClientFrame(hello=frame))
 
-    async def send(self, lines: Sequence[bytes]) -> None:
-        await self._write(pb.ClientFrame(batch=pb.Batch(ndjson=b"\n".join(lines) + b"\n")))
+    async def send(self, lines: bytes) -> None:
+        await self._write(pb.ClientFrame(batch=pb.Batch(ndjson=lines)))
 
     async def bye(self, bye: Bye) -> None:
         await self._write(pb.ClientFrame(bye=pb.Bye(last_sequence=bye.last_sequence)))

@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import field
+from typing import Final
 
 from webhook.values import dataclass
+
+PAGE_BYTES: Final = 64 * 1024
+"""Some sixty records of reviews."""
+
+SPARE_PAGES: Final = 8
+"""What a busy moment fills between two acknowledgements, some 400 records, is not given back."""
+
+
+@dataclass(slots=True, eq=False)
+class _Page:
+    """Records that stand one behind the other, each with its newline."""
+
+    text: bytearray
+    sequences: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    """Of each record, where the next one begins."""
+    end: int = 0
+    gone: int = 0
+    """How many of the records were acknowledged."""
+    sent: int = 0
+    """How many were sent, with those."""
+
+    def begin(self, number: int) -> int:
+        """Where a record begins, by its place on the page."""
+        return self.ends[number - 1] if number else 0
+
+    def clear(self) -> None:
+        """Forget the records, and keep the place."""
+        self.sequences.clear()
+        self.ends.clear()
+        self.end = self.gone = self.sent = 0
 
 
 @dataclass(slots=True)
@@ -15,47 +48,69 @@ class Outbox:
     Not thread-safe. A record leaves when it is acknowledged (or, without
     acknowledgements, sent); a new one is refused while there is no room, so
     that what is already queued keeps its order and its place.
+
+    Records are copied to pages that are used again. Kept as objects of their own, the memory of each
+    was got from the system and given back to it, which took two page faults a record: as much time as
+    making it.
     """
 
     max_records: int
     max_bytes: int
     queued_bytes: int = 0
-    _in_flight: deque[tuple[int, bytes]] = field(default_factory=deque)
-    _unsent: deque[tuple[int, bytes]] = field(default_factory=deque)
+    _count: int = 0
+    _in_flight: int = 0
+    _pages: deque[_Page] = field(default_factory=deque)
+    _spare: list[_Page] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self._in_flight) + len(self._unsent)
+        return self._count
 
     @property
     def in_flight(self) -> int:
         """How many were sent and not yet acknowledged."""
-        return len(self._in_flight)
+        return self._in_flight
 
     @property
     def unsent(self) -> int:
         """How many wait to be sent."""
-        return len(self._unsent)
+        return self._count - self._in_flight
 
     def has_room(self, size: int) -> bool:
         """Whether a record of this many bytes would be taken."""
-        count = len(self._in_flight) + len(self._unsent)
-        return count < self.max_records and self.queued_bytes + size <= self.max_bytes
+        return self._count < self.max_records and self.queued_bytes + size <= self.max_bytes
 
     def add(self, sequence: int, line: bytes) -> None:
-        """Queue a record; the caller has asked :meth:`has_room`."""
-        self._unsent.append((sequence, line))
-        self.queued_bytes += len(line)
+        """Queue a record, which has no newline; the caller has asked :meth:`has_room`."""
+        size = len(line)
+        page = self._pages[-1] if self._pages else self._turn(size + 1)
+        begin = page.end
+        if begin + size >= len(page.text):
+            page = self._turn(size + 1)
+            begin = 0
+        end = begin + size
+        page.text[begin:end] = line
+        page.text[end] = 10
+        page.end = end + 1
+        page.sequences.append(sequence)
+        page.ends.append(end + 1)
+        self._count += 1
+        self.queued_bytes += size
 
-    def take(self, max_bytes: int) -> list[bytes]:
-        """Move unsent records into flight, up to ``max_bytes`` and at least one."""
-        lines: list[bytes] = []
-        size = 0
-        while self._unsent and (not lines or size + len(self._unsent[0][1]) <= max_bytes):
-            record = self._unsent.popleft()
-            self._in_flight.append(record)
-            lines.append(record[1])
-            size += len(record[1])
-        return lines
+    def take(self, max_bytes: int) -> bytes:
+        """Move unsent records into flight, up to ``max_bytes`` and at least one; they, with newlines.
+
+        No more than what stands on one page.
+        """
+        for page in self._pages:
+            first = page.sent
+            if first == len(page.ends):
+                continue
+            begin = page.begin(first)
+            last = max(bisect_right(page.ends, begin + max_bytes, first), first + 1)
+            page.sent = last
+            self._in_flight += last - first
+            return bytes(memoryview(page.text)[begin : page.ends[last - 1]])
+        return b""
 
     def acknowledge(self, sequence: int) -> int:
         """Forget everything up to ``sequence``; how many records that were.
@@ -64,30 +119,62 @@ class Outbox:
         the lost connection could not acknowledge.
         """
         count = 0
-        for queue in (self._in_flight, self._unsent):
-            while queue and queue[0][0] <= sequence:
-                self.queued_bytes -= len(queue.popleft()[1])
-                count += 1
+        while self._pages:
+            page = self._pages[0]
+            upto = bisect_right(page.sequences, sequence, page.gone)
+            count += self._forget(page, upto)
+            if upto < len(page.sequences):
+                break
+            self._close_first()
         return count
 
     def release(self) -> int:
         """Forget everything in flight, for a receiver that never acknowledges; how many."""
-        count = len(self._in_flight)
-        self.queued_bytes -= sum(len(line) for _, line in self._in_flight)
-        self._in_flight.clear()
+        count = 0
+        while self._in_flight:
+            page = self._pages[0]
+            count += self._forget(page, page.sent)
+            if page.gone == len(page.sequences):
+                self._close_first()
         return count
 
     def rewind(self) -> int:
         """Put everything in flight back before the unsent; how many records that were."""
-        count = len(self._in_flight)
-        self._unsent.extendleft(reversed(self._in_flight))
-        self._in_flight.clear()
+        count = self._in_flight
+        for page in self._pages:
+            page.sent = page.gone
+        self._in_flight = 0
         return count
 
     def clear(self) -> int:
         """Give up everything; how many records that were."""
-        count = len(self)
-        self._in_flight.clear()
-        self._unsent.clear()
-        self.queued_bytes = 0
+        count = self._count
+        self._pages.clear()
+        self._count = self._in_flight = self.queued_bytes = 0
         return count
+
+    def _turn(self, size: int) -> _Page:
+        """An empty page behind the others, with room for so many bytes."""
+        if size > PAGE_BYTES:
+            page = _Page(bytearray(size))
+        else:
+            page = self._spare.pop() if self._spare else _Page(bytearray(PAGE_BYTES))
+        self._pages.append(page)
+        return page
+
+    def _forget(self, page: _Page, upto: int) -> int:
+        """Forget a page's records up to this place; how many those were."""
+        count = upto - page.gone
+        self.queued_bytes -= page.begin(upto) - page.begin(page.gone) - count
+        self._in_flight -= max(0, min(upto, page.sent) - page.gone)
+        self._count -= count
+        page.gone = upto
+        page.sent = max(page.sent, upto)
+        return count
+
+    def _close_first(self) -> None:
+        """The first page has nothing left."""
+        page = self._pages.popleft()
+        if len(page.text) == PAGE_BYTES and len(self._spare) < SPARE_PAGES:
+            page.clear()
+            self._spare.append(page)

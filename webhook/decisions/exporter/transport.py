@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 
@@ -47,8 +45,8 @@ class SidecarConnection(Protocol):
     async def hello(self, hello: ClientHello) -> None:
         """Send the first frame."""
 
-    async def send(self, lines: Sequence[bytes]) -> None:
-        """Send records; returns when the peer may be given more."""
+    async def send(self, lines: bytes) -> None:
+        """Send records, each with its newline; returns when the peer may be given more."""
 
     async def bye(self, bye: Bye) -> None:
         """Send the last frame."""

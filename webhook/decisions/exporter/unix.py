@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 from webhook.decisions.wire.framing import ProtocolError, decode_server_line, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.decisions.exporter.transport import Address, SidecarConnection
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
@@ -38,8 +36,8 @@ class _UnixConnection:
         self._writer.write(encode(hello))
         await self._writer.drain()
 
-    async def send(self, lines: Sequence[bytes]) -> None:
-        self._writer.write(b"\n".join(lines) + b"\n")
+    async def send(self, lines: bytes) -> None:
+        self._writer.write(lines)
         await self._writer.drain()
 
     async def bye(self, bye: Bye) -> None:
