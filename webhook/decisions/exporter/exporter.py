@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 SEND_BYTES: Final = 256 * 1024
-"""Sent at a time: a sidecar's read, and well below a grpc message's 4 MiB."""
+"""Sent at a time at most: well below a grpc message's 4 MiB."""
 
 RECORD_BYTES_MIN: Final = 512
 """Of a review: the names of its fields alone take as many."""
@@ -398,8 +398,7 @@ class Exporter:
         while not self._finished.is_set():
             await self._wake.wait()
             if not self._closing:
-                # Records of a moment go together: a wake-up and a system call for each of
-                # them would cost more than making it did.
+                # Records of a moment go together: a wake-up and a call for each would cost more.
                 await _wait(self._ending, self._settings.flush_seconds)
             self._wake.clear()
             while lines := self._outbox.take(SEND_BYTES):
