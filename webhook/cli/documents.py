@@ -1,7 +1,8 @@
 """``python -m webhook.cli.documents``: the reference pages that code is the source of.
 
-``docs/flags.md``, ``docs/metrics.md`` and ``docs/commands.md`` are written from the
-declarations of flags, metrics and exit codes, so that they cannot say something else.
+``docs/flags.md``, ``docs/metrics.md``, ``docs/commands.md`` and ``docs/api.md`` are written from
+the declarations of flags, metrics and exit codes and from docstrings, so that they cannot say
+something else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.cli.api_page import api_page
 from webhook.cli.exit_codes import CODES, OF_ALL
 from webhook.cli.formats.words import MEANINGS
 from webhook.metrics.catalogue import METRICS
@@ -155,7 +157,12 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(escaped)} |"
 
 
+def _api_page() -> str:
+    return api_page(_MADE_BY)
+
+
 PAGES: Final = {
+    "api.md": _api_page,
     "commands.md": commands_page,
     "flags.md": flags_page,
     "metrics.md": metrics_page,

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from tests.sarif_schema import assert_sarif
 from tests.webhook.cli.in_process import waddle
 
 POLICY = """package main
@@ -274,6 +275,16 @@ def test_a_message_of_every_format_is_whole(folder, output):
         assert '<a> & "b"\x1b[1m é' in str(json.loads(run.stdout)) or "\\x1b" in str(
             json.loads(run.stdout)
         )
+    if output == "sarif":
+        assert_sarif(json.loads(run.stdout))
+
+
+def test_sarif_of_every_kind_of_result_is_sarif(folder):
+    (folder / "a b<é>.yaml").write_text("excused: true\ncareful: true\n")
+
+    for arguments in (["pod.yaml", "good.yaml", "a b<é>.yaml"], ["-n", "nowhere", "pod.yaml"]):
+        run = conftest(folder, "test", "-o", "sarif", *arguments)
+        assert_sarif(json.loads(run.stdout))
 
 
 def test_verify_counts_tests_and_reports_them(folder):

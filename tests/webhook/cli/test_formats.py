@@ -11,6 +11,7 @@ import click
 import pytest
 import yaml
 
+from tests.sarif_schema import assert_sarif
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.cli.test_exit_codes import commands
 from tests.webhook.constraint.policies import constraint, pod, template
@@ -69,7 +70,8 @@ def test_what_is_not_shown_is_counted_all_the_same(found):
 
 
 def code_scanning(document: dict[str, Any]) -> None:
-    """What code scanning requires of a SARIF file is there."""
+    """It is SARIF, and what code scanning requires of a file is there."""
+    assert_sarif(document)
     assert document["$schema"]
     assert document["version"] == "2.1.0"
     (scan,) = document["runs"]

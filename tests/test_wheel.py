@@ -1,0 +1,67 @@
+"""What is published: one package with its types and data, and nothing of the tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import ROOT
+from webhook import __version__
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    """The wheel of this repository, made as an installer makes it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = f"import hatchling.build; hatchling.build.build_wheel({str(folder)!r})"
+    subprocess.run(
+        [sys.executable, "-c", build],
+        cwd=ROOT,
+        check=True,
+        timeout=PATIENCE_SECONDS,
+        capture_output=True,
+    )
+    (made,) = folder.glob("*.whl")
+    assert made.name == f"waddle_admission-{__version__}-py3-none-any.whl"
+    return zipfile.ZipFile(made)
+
+
+def described(wheel: zipfile.ZipFile, name: str) -> str:
+    return wheel.read(f"waddle_admission-{__version__}.dist-info/{name}").decode()
+
+
+def test_a_wheel_has_every_file_of_the_package_and_nothing_else(wheel):
+    tracked = subprocess.run(
+        ["git", "ls-files", "webhook"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    own = {line for line in tracked.stdout.splitlines() if (ROOT / line).exists()}
+    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+    assert own <= files
+    added = {PurePosixPath(name) for name in files - own}
+    assert not [name for name in added if not (ROOT / name).is_file()]
+    assert {name.parts[0] for name in added} <= {"webhook"}
+    assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
+    assert {"webhook/py.typed", "webhook/__init__.pyi"} <= files
+    assert any(not name.endswith((".py", ".pyi", "py.typed")) for name in files), "pages, styles"
+
+
+def test_a_wheel_says_what_it_needs_and_brings_the_command(wheel):
+    metadata = Parser().parsestr(described(wheel, "METADATA"))
+    project = tomllib.loads(Path(ROOT / "pyproject.toml").read_text())["project"]
+
+    assert metadata["Name"] == "waddle-admission", "`waddle` is a stranger's"
+    assert metadata["Requires-Python"] == project["requires-python"]
+    assert metadata["License-Expression"] == "Apache-2.0"
+    required = [one for one in metadata.get_all("Requires-Dist") if "extra ==" not in one]
+    assert len(required) == len(project["dependencies"])
+    assert set(metadata.get_all("Provides-Extra")) == set(project["optional-dependencies"])
+    assert "waddle = webhook.cli.main:main" in described(wheel, "entry_points.txt")
+    assert described(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
