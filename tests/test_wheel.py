@@ -60,8 +60,8 @@ def test_a_wheel_says_what_it_needs_and_brings_the_command(wheel):
     assert metadata["Name"] == "waddle-admission", "`waddle` is a stranger's"
     assert metadata["Requires-Python"] == project["requires-python"]
     assert metadata["License-Expression"] == "Apache-2.0"
-    required = [one for one in metadata.get_all("Requires-Dist") if "extra ==" not in one]
+    required = [one for one in metadata.get_all("Requires-Dist") or () if "extra ==" not in one]
     assert len(required) == len(project["dependencies"])
-    assert set(metadata.get_all("Provides-Extra")) == set(project["optional-dependencies"])
+    assert set(metadata.get_all("Provides-Extra") or ()) == set(project["optional-dependencies"])
     assert "waddle = webhook.cli.main:main" in described(wheel, "entry_points.txt")
     assert described(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
