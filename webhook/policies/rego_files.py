@@ -49,7 +49,7 @@ class LoadErrors(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RegoFiles:
-    """What was loaded: modules in the order of their files, and the documents below ``data``."""
+    """What was loaded: modules in the order of their paths, and the documents below ``data``."""
 
     modules: list[Module] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
@@ -76,6 +76,8 @@ def load(
         loading.path(Path(found), prefix, ())
     if loading.faults:
         raise LoadErrors(loading.faults)
+    # A folder's files come before those of its neighbour `folder-b` otherwise: "/" is after "-".
+    loading.found.modules.sort(key=lambda module: module.file)
     return loading.found
 
 
@@ -146,7 +148,7 @@ class _Loading:
             else:
                 self._of_any_kind(path, at, text)
         except RegoErrors as errors:
-            self.faults.append(str(errors))
+            self.faults.extend(str(error) for error in errors.errors)
         except BuiltinError as error:
             what = "error converting YAML to JSON: " if kind in _YAML else ""
             self.faults.append(f"{path}: {what}{error.message}")

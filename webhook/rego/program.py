@@ -289,7 +289,10 @@ def _check(
     everything = [branch for rule in compiled.rules for branch in branches(rule)]
     literals = {id(rule): each_literal(rule.body) for rule in everything}
     for found in literals.values():
-        _check_literals(compiled, found, faults)
+        _check_modifiers(compiled, found, faults)
+    _raise(faults)
+    for found in literals.values():
+        faults.extend(check_calls(found, compiled.arity, compiled.builtins))
     _raise(faults)
     safety = Safety(compiled.arity, faults)
     for rule in compiled.rules:
@@ -305,12 +308,11 @@ def _check(
     _raise(faults)
 
 
-def _check_literals(
+def _check_modifiers(
     compiled: Compiled, literals: list[ir.Lit], faults: list[RegoLoadError]
 ) -> None:
     disabled = compiled.options.disabled_builtins
     faults.extend(check_with(literals, compiled.tree, compiled.builtins, disabled))
-    faults.extend(check_calls(literals, compiled.arity, compiled.builtins))
     _replacements(compiled, literals)
 
 
@@ -364,7 +366,10 @@ def compile_query(
     lowered = lowering.body(body)
     _raise(faults)
     inner = _copy_for_query(compiled)
-    _check_literals(inner, each_literal(lowered), faults)
+    literals = each_literal(lowered)
+    _check_modifiers(inner, literals, faults)
+    _raise(faults)
+    faults.extend(check_calls(literals, inner.arity, inner.builtins))
     _raise(faults)
     names = lowering.scopes.names
     lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)

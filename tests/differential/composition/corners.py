@@ -332,6 +332,58 @@ RULES: Final = (
     f"@ contains i if {{ EACH; not 1 in {{w18 | {_NESTED}}} }}",
 )
 
+_OTHERS: Final = "some j, w in input.parameters.vs"
+
+GROUPED: Final = (
+    # Comprehensions that bind what is around them themselves: computed once for all of its values.
+    *(
+        f"@ contains [i, x] if {{ EACH; x := {made} }}"
+        for made in (
+            f"[j | {_OTHERS}; w == v]",
+            f"{{j | {_OTHERS}; w == v}}",
+            f"{{j: w | {_OTHERS}; w == v}}",
+            f"count([j | {_OTHERS}; v == w; j != i])",
+            f"[[w, j] | {_OTHERS}; [w, 1] == [v, 1]]",
+            f"[j | {_OTHERS}; {{`a`: w}} == {{`a`: v}}]",
+            f"[j | {_OTHERS}; object.get(w, `a`, 7) == object.get(v, `a`, 7)]",
+            f"[j | {_OTHERS}; is_string(w); v = w; startswith(v, `a`)]",
+            f"[j | {_OTHERS}; not w == 7; w == v]",
+            f"[j | {_OTHERS}; not w == v]",
+            f"[j | {_OTHERS}; w.a == v]",
+            f"[j | {_OTHERS}; w == v.a]",
+            f"[j | {_OTHERS}; v == w[_]]",
+            f"[j | {_OTHERS}; w[v] == 1]",
+            f"[v | {_OTHERS}; w == v; j == i]",
+            f"[v | {_OTHERS}; j != 3]",
+            f"[j | {_OTHERS}; w == v; every z in [j] {{ z != v }}]",
+            f"[j | {_OTHERS}; w == v; z := [1 | j != v]; z == [1]]",
+            f"[[j, [1 | v == w]] | {_OTHERS}; w == v]",
+            f"[j | {_OTHERS}; w == v; print(w)]",
+            "[p | walk(input.parameters.vs, [p, v])]",
+            "[w | w := input.parameters.vs[i]]",
+            "[j | some j in input.review.xs; j == v]",
+            "{j | input.review.s[j]; j == v}",
+            "[x | x := members[_]; x == v]",
+            "[k | fields[k] == v]",
+        )
+    ),
+    f"@ contains [i, x] if {{ EACH; x := @f(v) }}\n@f(v) := [j | {_OTHERS}; w == v]",
+    f"@ contains [i, x] if {{ EACH; x := @f(v, i) }}\n@f(v, i) := {{j | {_OTHERS}; w == v; j != i}}",
+    (
+        f"@ contains [i, x] if {{ EACH; x := @f(v) with input.review.one as v }}\n"
+        f"@f(v) := [j | {_OTHERS}; w == v; input.review.one == w]"
+    ),
+    f"@ contains [i, x] if {{ EACH; x := [j | {_OTHERS}; w == v; w == input.review.a with input.review.a as w] }}",
+    f"@ contains [i, x] if {{ EACH; x := [j | {_OTHERS}; w == v] with input.parameters.vs as [v, 1, v] }}",
+    f"@ contains i if {{ EACH; not [j | {_OTHERS}; w == v] == [] }}",
+    f"@ contains i if {{ EACH; every k in [0, 1] {{ count([j | {_OTHERS}; w == v; j != k]) > 1 }} }}",
+    "@ contains [i, x] if { EACH; w := 1; x := [j | some j, w in input.parameters.vs; w == v; w != 3] }",
+    (
+        "@ contains [i, x] if { EACH; x := [n | some n in @d[v]] }\n"
+        f"@d := {{w: [j | some j, w2 in input.parameters.vs; w2 == w] | {_OTHERS}}}"
+    ),
+)
+
 REPLACED: Final = (
     (
         "@ contains x if { x := @f(`a`) with @f as @g }\n@ contains [x] if { x := @f(`b`) }\n"
@@ -393,6 +445,7 @@ def corners() -> Iterator[Asked]:
     """All of them, under names of their own."""
     for place, rules in (
         ("corner", RULES),
+        ("grouped corner", GROUPED),
         ("replaced corner", REPLACED),
         ("kind corner", of_kinds()),
     ):

@@ -72,6 +72,38 @@ def test_every_faulty_file_is_named(tmp_path):
     assert str(raised.value).startswith("6 errors occurred during loading:\n")
 
 
+def test_a_folder_with_one_faulty_source_tells_of_one_error_once(tmp_path):
+    (tmp_path / "a.rego").write_text("package p\nq {")
+
+    with pytest.raises(LoadErrors) as raised:
+        load([str(tmp_path)])
+
+    text = str(raised.value)
+    assert text.startswith(
+        f"1 error occurred during loading: {tmp_path}/a.rego:2: rego_parse_error"
+    )
+
+
+def test_each_error_of_a_faulty_source_is_counted(tmp_path):
+    (tmp_path / "a.rego").write_text("package p\nq { true }\nr { true }")
+
+    with pytest.raises(LoadErrors) as raised:
+        load([str(tmp_path)])
+
+    assert str(raised.value).startswith("2 errors occurred during loading:\n")
+
+
+def test_modules_are_in_the_order_of_their_paths(tmp_path):
+    for folder in ("go", "go-b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.rego").write_text("package p")
+
+    found = load([str(tmp_path)])
+
+    names = [str(tmp_path / folder / "x.rego") for folder in ("go-b", "go")]
+    assert [module.file for module in found.modules] == names
+
+
 def test_a_link_that_leads_back_is_told(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "back").symlink_to(tmp_path)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.run.metered import member_key
 from webhook.rego.run.runtime import MISSING, REPLACED, replaced
+from webhook.rego.run.values import RegoSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,3 +73,53 @@ def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[Stat
         return value
 
     return answer
+
+
+# --- groups ----------------------------------------------------------------------------------------
+
+
+def _group(state: State, values: tuple[Value, ...]) -> tuple[object, ...]:
+    """What stands for values by which solutions are kept."""
+    return tuple([member_key(state, value) for value in values])
+
+
+def group_item(
+    state: State,
+    groups: dict[tuple[object, ...], list[Value]],
+    values: tuple[Value, ...],
+    item: Value,
+) -> None:
+    """Add to the array that a comprehension makes where the variables around it have these values."""
+    groups.setdefault(_group(state, values), []).append(item)
+
+
+def group_member(
+    state: State,
+    groups: dict[tuple[object, ...], RegoSet],
+    values: tuple[Value, ...],
+    member: Value,
+) -> None:
+    """The same of a set."""
+    at = _group(state, values)
+    found = groups.get(at)
+    if found is None:
+        found = groups[at] = RegoSet()
+    found.add(member)
+
+
+def items_of(
+    state: State, groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
+) -> list[Value]:
+    """The array for these values, which nobody changes."""
+    return groups.get(_group(state, values), _NO_ITEMS)
+
+
+def members_of(
+    state: State, groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]
+) -> RegoSet:
+    """The set for these values."""
+    return groups.get(_group(state, values), _NO_MEMBERS)
+
+
+_NO_ITEMS: Final[list[Value]] = []
+_NO_MEMBERS: Final = RegoSet()

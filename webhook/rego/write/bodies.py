@@ -25,7 +25,8 @@ from webhook.rego.write.expression import (
     tuple_of,
 )
 from webhook.rego.write.facts import SizeOf
-from webhook.rego.write.wanted import Collection, Function
+from webhook.rego.write.grouped import keys_of
+from webhook.rego.write.wanted import Collection, Function, Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,23 @@ class Bodies:
         elif not unit.lenient and self._is_of_constraint(term):
             name = unit.want(Collection(term))
             return function.assign(call(name, function.state, kind=_KINDS[term.kind]))
-        return self.collection(term)
+        return self._grouped(term) or self.collection(term)
+
+    def _grouped(self, term: ir.Comprehension) -> Expression | None:
+        """The collection among those of all values around it; None where it is not asked for again."""
+        function, unit = self._function, self._function.unit
+        if not (function.blocks or function.is_called_often):
+            return None
+        keys = keys_of(term, function.env, unit.arity)
+        if not keys or any(function.env[key].is_known for key in keys):
+            return None
+        function.effects += 1
+        name = unit.want(Grouped(term, keys))
+        function.called(name)
+        found = tuple_of([function.terms.operand(ir.Var(key)) for key in keys])
+        group = "items_of" if term.kind == "array" else "members_of"
+        groups = call(name, function.state)
+        return function.assign(call(group, function.state, groups, found, kind=_KINDS[term.kind]))
 
     def _is_of_constraint(self, term: ir.Comprehension) -> bool:
         """Whether a comprehension uses nothing around it, and only parameters decide it."""

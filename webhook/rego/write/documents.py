@@ -73,6 +73,8 @@ class Documents:
             self._members(name, one.node)
         elif isinstance(one, wanted.Collection):
             self._collection(name, one.term)
+        elif isinstance(one, wanted.Grouped):
+            self._grouped(name, one)
         elif isinstance(one, wanted.Matching):
             self._matching(name, one)
         elif isinstance(one, wanted.Function):
@@ -103,6 +105,12 @@ class Documents:
         )
         lines = [*writer.prologue, *writer.lines]
         self.unit.functions.append(WrittenFunction(name, params, lines, first))
+
+    def _function_of(self, rules: list[Rule]) -> FunctionBuilder:
+        """A function of rules, to be written."""
+        writer = function_of(self.unit, rules)
+        writer.is_called_often = self.repeats
+        return writer
 
     def _plain(self, name: str, params: tuple[str, ...], value: Expression) -> None:
         """A function that does nothing that must be paid."""
@@ -136,6 +144,31 @@ class Documents:
         writer.result(writer.nest.collection(term))
         self._finish(f"{name}e", _STATE, (), writer)
 
+    def _grouped(self, name: str, one: wanted.Grouped) -> None:
+        """The solutions of a comprehension, by the values that variables around it have."""
+        self.kept.append(f"{name} = once({name}e, {self.unit.slot()})")
+        term, keys = one.term, [ir.Var(key) for key in one.names]
+        uses = Uses()
+        uses.body([term.value, *keys], term.body)
+        writer = new_function(self.unit, uses)
+        writer.location = term.location
+        writer.repeats = term.kind != "array"
+        writer.collecting = OUT.source
+        add = "group_item" if term.kind == "array" else "group_member"
+
+        def solve() -> None:
+            writer.nest.body(term.body)
+            writer.location = term.location
+            found = tuple_of([writer.terms.operand(key) for key in keys])
+            value = writer.terms.operand(term.value)
+            writer.line(call(add, "S", OUT, found, value).source)
+            writer.work()
+
+        writer.attempt(solve)
+        writer.close()
+        writer.end(OUT)
+        self._finish(f"{name}e", _STATE, ("out = {}",), writer)
+
     # --- sets --------------------------------------------------------------------------------------
 
     def entry(self, name: str, node: Node) -> None:
@@ -158,7 +191,7 @@ class Documents:
             # Keys of composite members are dear and often never needed.
             self._list(name, node, call("lazy_set", OUT))
             return
-        writer = function_of(self.unit, node.rules)
+        writer = self._function_of(node.rules)
 
         def add(rule: Rule) -> None:
             assert rule.key is not None
@@ -182,7 +215,7 @@ class Documents:
         The result holds the ``open`` properties of each member.
         """
         params = [local(f"a{i}", kind) for i, (_, kind) in enumerate(one.given)]
-        writer = function_of(self.unit, one.node.rules)
+        writer = self._function_of(one.node.rules)
 
         def matches(rule: Rule) -> list[tuple[ir.Term, Expression]]:
             terms = _properties(rule)
@@ -200,7 +233,7 @@ class Documents:
         self._finish(name, names, ("out = []",), writer)
 
     def _list(self, name: str, node: Node, end: Expression) -> None:
-        writer = function_of(self.unit, node.rules)
+        writer = self._function_of(node.rules)
 
         def add(rule: Rule) -> None:
             assert rule.key is not None
@@ -253,7 +286,7 @@ class Documents:
         elif len(branches) > len(rules):
             self._chains(name, params, rules, defaults, message)
         else:
-            writer = function_of(self.unit, [*rules, *defaults])
+            writer = self._function_of([*rules, *defaults])
             add = partial(self._add_value, writer, message)
             RuleBodies(writer, self._matches, add, in_order=True).write(rules)
             if defaults:
@@ -294,7 +327,7 @@ class Documents:
 
     def _chain(self, name: str, params: tuple[str, ...], chain: list[Rule], message: str) -> None:
         """Bodies of which the first that holds decides."""
-        writer = function_of(self.unit, chain)
+        writer = self._function_of(chain)
         for rule in chain:
             self._alternative(writer, rule, message)
             last = writer.lines[-1] if writer.lines else None
@@ -370,7 +403,7 @@ class Documents:
         rules = [rule for below in one.node.walk() for rule in below.rules]
         if one.chosen is not None:
             rules = [rules[i] for i in one.chosen]
-        writer = function_of(self.unit, rules)
+        writer = self._function_of(rules)
         put = partial(self._put, writer, len(one.node.path))
         RuleBodies(writer, _no_matches, put, in_order=True).write(rules)
         writer.end(OUT)

@@ -100,6 +100,7 @@ class FunctionBuilder:
         "free",
         "hoisted",
         "indent",
+        "is_called_often",
         "known",
         "lines",
         "location",
@@ -162,6 +163,8 @@ class FunctionBuilder:
         self.names = 0
         self.effects = 0
         """Counts what may end the evaluation or be seen from outside: it is never left out."""
+        self.is_called_often = False
+        """Whether an evaluation may call it any number of times."""
         self.looping = False
         self.flat = False
         self.collecting = ""

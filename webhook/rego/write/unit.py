@@ -194,6 +194,14 @@ class Unit:
         self.variants += 1
         return self.variants <= MAX_VARIANTS
 
+    def arity(self, name: FunctionName) -> int:
+        """How many operands a function takes; -1 if there is none of this name."""
+        if isinstance(name, str):
+            builtin = self.builtins.get(name)
+            return -1 if builtin is None else len(builtin.operands)
+        node = self.tree.function(name)
+        return -1 if node is None else len(node.rules[0].args or ())
+
     def replaceable(self, path: tuple[Value, ...]) -> bool:
         """Whether some modifier of the program may replace the document at this path."""
         return any(path[: len(target)] == target for target in self.replaced)

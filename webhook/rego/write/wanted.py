@@ -114,6 +114,29 @@ class Collection:
         return self.letter, id(self.term)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """The solutions of a comprehension by the values of variables around it, kept for the evaluation."""
+
+    letter: ClassVar[str] = "w"
+    term: ir.Comprehension
+    names: tuple[str, ...]
+    """The variables."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others."""
+        return self.letter, id(self.term), self.names
+
+
 Wanted: TypeAlias = (
-    Document | Members | Matching | Function | ObjectDocument | Built | BranchingNode | Collection
+    Document
+    | Members
+    | Matching
+    | Function
+    | ObjectDocument
+    | Built
+    | BranchingNode
+    | Collection
+    | Grouped
 )

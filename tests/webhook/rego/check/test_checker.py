@@ -176,3 +176,12 @@ def test_what_is_declared_in_vain_is_refused(source, message):
 def test_what_is_used_somewhere_is_accepted(source):
     """In the head, in another literal, or not at all when it is a wildcard."""
     assert load(source) is not None
+
+
+def test_what_no_modifier_can_replace_is_told_before_functions_that_do_not_exist():
+    with pytest.raises(RegoErrors) as caught:
+        load("p := nothing(1)\nq := 1 if p with also.nothing as 2")
+
+    assert [error.message for error in caught.value.errors] == [
+        "with keyword target must reference existing input, data, or a function"
+    ]

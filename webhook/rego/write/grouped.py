@@ -1,0 +1,111 @@
+"""Stage 9: comprehensions that are computed once for all values of what stands around them.
+
+``ys := [y | some y in input.ys; y.name == x]``, asked for each ``x`` of a loop, goes through all of
+``input.ys`` each time. Where its own body would bind ``x``, it is evaluated without it once, its
+solutions kept by the ``x`` that each is for. What takes the square of the number of objects takes
+as long as they are then. Which comprehensions these are is OPA's choice, too
+(v1/ast/compile.go, getComprehensionIndex), since what is evaluated ahead may end an evaluation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.check import ir
+from webhook.rego.check.names import ROOTS
+from webhook.rego.check.variables import (
+    NESTING,
+    everything,
+    in_closures,
+    outputs,
+    terms_of,
+    visible,
+    walk,
+    walk_body,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.rego.check.ir import Body, Function, Lit, Term
+
+KEYS_MAX: Final = 4
+"""Variables around a comprehension that it may be kept by."""
+
+
+def keys_of(
+    term: ir.Comprehension, around: Iterable[str], arity: Callable[[Function], int]
+) -> tuple[str, ...]:
+    """Variables ``around`` a comprehension by which its solutions may be kept; none if it may not."""
+    if term.kind == "object":
+        return ()  # its conflicts would be those of others, too
+    used: set[str] = set()
+    everything(term, used)
+    keys = used.intersection(around)
+    if not keys or len(keys) > KEYS_MAX or not _is_alone(term, keys):
+        return ()
+    bound = _bound_by(term.body, keys, arity)
+    return tuple(sorted(keys)) if bound is not None and keys <= bound else ()
+
+
+def _is_alone(term: ir.Comprehension, keys: set[str]) -> bool:
+    """Whether it can stand in a function of its own, and nothing nested in it needs the keys."""
+    inner: set[str] = set()
+    for part in walk(term.value):
+        if isinstance(part, (ir.Given, ir.Comprehension, ir.Template)):
+            return False
+    if any(isinstance(part, ir.Given) for part in walk_body(term.body)):
+        return False
+    for lit in term.body:
+        if isinstance(lit, ir.Print):
+            return False
+        in_closures(lit, inner)
+    return inner.isdisjoint(keys)
+
+
+def _bound_by(body: Body, keys: set[str], arity: Callable[[Function], int]) -> set[str] | None:
+    """What a body binds in the order that it has; None where it needs keys before it binds them."""
+    safe = set(ROOTS)
+    for lit in body:
+        one = _unifying(lit)
+        if _seeks(one, keys - safe):
+            return None
+        safe |= outputs(one, safe, arity)
+        needed: set[str] = set()
+        for term in terms_of(one):
+            visible(term, needed)
+        for modifier in one.withs:
+            visible(modifier.value, needed)
+        if type(one) in NESTING:
+            in_closures(one, needed)
+            needed &= keys
+        if not needed <= safe:
+            return None
+    return safe
+
+
+def _unifying(lit: Lit) -> Lit:
+    """A comparison binds what has no value, as OPA has it."""
+    if isinstance(lit, ir.Call) and lit.name == "equal" and lit.out is None and not lit.negated:
+        return ir.Eq(lit.args[0], lit.args[1], lit.location, withs=lit.withs)
+    return lit
+
+
+def _seeks(lit: Lit, keys: set[str]) -> bool:
+    """Whether a literal looks up by a key what it would have to go through without it."""
+    if not keys:
+        return False
+    if isinstance(lit, ir.Call) and lit.name == "walk":
+        return True
+    for term in terms_of(lit):
+        for part in _references(term):
+            sought: set[str] = set()
+            for step in part.path:
+                visible(step, sought)
+            if not sought.isdisjoint(keys):
+                return True
+    return False
+
+
+def _references(term: Term) -> Iterable[ir.Ref]:
+    return [part for part in walk(term) if isinstance(part, ir.Ref)]
