@@ -9,8 +9,7 @@ from urllib.parse import unquote_to_bytes
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
-from webhook.rego.builtins import go_url
-from webhook.rego.errors import BuiltinError
+from webhook.rego.go import url as go_url
 from webhook.rego.go.strings import from_utf8, quote
 
 NAME: Final = "kubernetes.URL"
@@ -34,7 +33,7 @@ def fault_of_request_uri(text: str) -> str | None:
     head = text.replace("#", "%23")
     try:
         url = go_url.parse(head)
-    except BuiltinError as error:
+    except ValueError as error:
         return str(error).replace(quote(head), quote(text))
     if not url.scheme and not text.startswith("/") and text != "*":
         return f"parse {quote(text)}: invalid URI for request"
@@ -52,7 +51,7 @@ def url(text: str) -> Opaque:
     if fault is None:
         try:
             found = go_url.parse(text)
-        except BuiltinError as error:
+        except ValueError as error:
             fault = str(error)
     if fault is not None:
         raise EvaluationError(f"URL parse error during conversion from string: {fault}")

@@ -153,8 +153,8 @@ class RegoDriver:
         try:
             program = specialise_modules(_modules(source), parameters, options=self._options)
             return None if program is None else (program.rule(_PATH), program.size)
-        except (RegoErrors, RecursionError):
-            return None  # larger than CPython compiles, as parameters can make it
+        except (RegoErrors, RecursionError, MemoryError):
+            return None  # larger than CPython compiles, or memory is, as parameters can make it
 
 
 def _modules(source: Any) -> list[Module]:

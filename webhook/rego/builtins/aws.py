@@ -7,9 +7,9 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins import go_url
 from webhook.rego.builtins.crypto import BYTES_A_STEP
 from webhook.rego.builtins.http.request import check_keys
+from webhook.rego.builtins.operands import url_of
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.strings import utf8
@@ -96,7 +96,7 @@ def _signed(
     digest: str,
 ) -> dict[str, str]:
     """The headers that a signature adds."""
-    url = go_url.parse(request["url"])
+    url = url_of(request["url"])
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=nanoseconds // 10**9)
     # strftime's %Y does not pad years before 1000 everywhere.
     date = f"{moment.year:04}{moment:%m%d}"

@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from webhook.rego.builtins import go_url, strict_base64
+from webhook.rego.builtins import strict_base64
+from webhook.rego.builtins.operands import url_of
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.base64 import encode_url
@@ -209,7 +210,7 @@ def uri_is_valid(x: Value) -> bool:
     if type(x) is not str or not x:
         return False
     try:
-        go_url.parse(x)
+        url_of(x)
     except BuiltinError:
         return False
     return True
@@ -218,7 +219,7 @@ def uri_is_valid(x: Value) -> bool:
 @builtin("uri.parse", STRING, result=object_of(STRING, STRING))
 def uri_parse(x: str) -> dict[str, str]:
     """Return the parts of a URI that are not empty."""
-    url = go_url.parse(x)
+    url = url_of(x)
     parts = {
         "scheme": url.scheme,
         "hostname": url.hostname,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import url
 from webhook.rego.run.numbers import as_index, as_int
 from webhook.rego.run.values import RegoSet, ordered, type_name
 
 if TYPE_CHECKING:
+    from webhook.rego.go.url import Url
     from webhook.rego.run.values import Value
 
 
@@ -56,3 +58,11 @@ def strings(position: int, value: Value, *kinds: str) -> list[str]:
         if type(item) is not str:
             wrong_element(position, value, item, "string")
     return items
+
+
+def url_of(text: str) -> Url:
+    """The parts of an URL; raises BuiltinError with Go's message."""
+    try:
+        return url.parse(text)
+    except ValueError as error:
+        raise BuiltinError(str(error)) from None

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.run.metered import member_key
 from webhook.rego.run.runtime import MISSING, REPLACED, replaced
-from webhook.rego.run.values import RegoSet
+from webhook.rego.run.values import RegoSet, key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,29 +77,29 @@ def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[Stat
 # --- groups ----------------------------------------------------------------------------------------
 
 
-def _group(state: State, values: tuple[Value, ...]) -> tuple[object, ...]:
+def _group(values: tuple[Value, ...]) -> tuple[object, ...]:
     """What stands for values by which solutions are kept."""
-    return tuple([member_key(state, value) for value in values])
+    return tuple([key(value) for value in values])
 
 
 def group_item(
-    state: State,
+    _state: State,
     groups: dict[tuple[object, ...], list[Value]],
     values: tuple[Value, ...],
     item: Value,
 ) -> None:
     """Add to the array that a comprehension makes where the variables around it have these values."""
-    groups.setdefault(_group(state, values), []).append(item)
+    groups.setdefault(_group(values), []).append(item)
 
 
 def group_member(
-    state: State,
+    _state: State,
     groups: dict[tuple[object, ...], RegoSet],
     values: tuple[Value, ...],
     member: Value,
 ) -> None:
     """The same of a set."""
-    at = _group(state, values)
+    at = _group(values)
     found = groups.get(at)
     if found is None:
         found = groups[at] = RegoSet()
@@ -108,17 +107,17 @@ def group_member(
 
 
 def items_of(
-    state: State, groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
+    _state: State, groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
 ) -> list[Value]:
     """The array for these values, which nobody changes."""
-    return groups.get(_group(state, values), _NO_ITEMS)
+    return groups.get(_group(values), _NO_ITEMS)
 
 
 def members_of(
-    state: State, groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]
+    _state: State, groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]
 ) -> RegoSet:
     """The set for these values."""
-    return groups.get(_group(state, values), _NO_MEMBERS)
+    return groups.get(_group(values), _NO_MEMBERS)
 
 
 _NO_ITEMS: Final[list[Value]] = []

@@ -118,6 +118,11 @@ NAMESPACE: Final[dict[str, Any]] = {
 """What generated code may name, besides what it defines."""
 
 
+DEEP: Final = 100
+"""Levels from which on CPython's parser may say that memory lacks where it has no place left for
+more: it does at about two hundred brackets and blocks in each other."""
+
+
 ENTRY: Final = "q"
 """The name of the function that a caller asks for; several that share a program are numbered."""
 
@@ -188,16 +193,36 @@ def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
     return tuple(compile(part, GENERATED, "exec", dont_inherit=True, optimize=2) for part in parts)
 
 
+def _nesting(source: str) -> int:
+    """How deep brackets and blocks stand in each other at most; brackets in texts count, too."""
+    deepest = 0
+    for line in source.splitlines():
+        depth = (len(line) - len(line.lstrip(" "))) // 4  # blanks a block
+        for letter in line:
+            if letter in "([{":
+                depth += 1
+                deepest = max(deepest, depth)
+            elif letter in ")]}":
+                depth -= 1
+    return deepest
+
+
 def generate(
     unit: Unit, compile_: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 ) -> Generated:
-    """Compile the unit's source; raises :class:`RegoErrors` beyond CPython's own bounds."""
+    """Compile the unit's source.
+
+    Raises :class:`RegoErrors` beyond CPython's own bounds, and MemoryError.
+    """
+    parts = parts_of(unit)
     try:
-        codes = compile_(parts_of(unit))
+        codes = compile_(parts)
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):
             raise
+        if isinstance(error, MemoryError) and all(_nesting(part) < DEEP for part in parts):
+            raise  # it is memory that lacks
         raise unit.refuse("policy is nested too deeply", NOWHERE) from None
     places = [place.position() for place in unit.places]
     return Generated(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from webhook.rego.builtins import go_url
+from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.rego.builtins.http.request import HttpRequest
+    from webhook.rego.go.url import Url
     from webhook.rego.run.values import Key
 
 BODY_BYTES_MAX: Final = 8 << 20
@@ -105,7 +106,7 @@ class HttpClient:
     def _once(
         self, request: HttpRequest, method: str, address: str, body: bytes, ends: float
     ) -> HttpResponse:
-        url = go_url.parse(address)
+        url = url_of(address)
         if self.allowed_hosts is not None and url.hostname not in self.allowed_hosts:
             raise BuiltinError(f"disallowed host: {url.hostname}")
         connection = _connection(request, url, max(ends - time.monotonic(), 0.001))
@@ -133,7 +134,7 @@ def _verb(request: HttpRequest) -> str:
     return request.method.capitalize()
 
 
-def _words(error: Exception, url: go_url.Url) -> str:
+def _words(error: Exception, url: Url) -> str:
     """The failure as Go's net package words it, where it is a common one."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {url.hostname}: no such host"
@@ -149,9 +150,7 @@ def _left(deadline: float | None, seconds: float) -> float:
     return seconds if deadline is None else min(seconds, max(deadline - time.monotonic(), 0))
 
 
-def _connection(
-    request: HttpRequest, url: go_url.Url, seconds: float
-) -> http.client.HTTPConnection:
+def _connection(request: HttpRequest, url: Url, seconds: float) -> http.client.HTTPConnection:
     port = int(url.port) if url.port else None
     if url.scheme == "http":
         return http.client.HTTPConnection(url.hostname, port, timeout=seconds)

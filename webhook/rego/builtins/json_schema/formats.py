@@ -7,8 +7,8 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins import go_url
 from webhook.rego.errors import BuiltinError
+from webhook.rego.go import url as go_url
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _url(text: str) -> go_url.Url | None:
         return None
     try:
         return go_url.parse(text)
-    except BuiltinError:
+    except ValueError:
         return None
 
 

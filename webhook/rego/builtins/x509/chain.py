@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from webhook.rego.builtins import go_url
-from webhook.rego.errors import BuiltinError
+from webhook.rego.go import url as go_url
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -254,7 +253,7 @@ def _within(kind: str, name: str, limit: Any) -> bool:
     if kind == "URIDomains":
         try:
             host = go_url.parse(name).hostname
-        except BuiltinError:
+        except ValueError:
             return False
         return bool(host) and _in_domain(host, limit, exact=True)
     return _in_domain(name, limit, exact=False)

@@ -7,8 +7,8 @@ import ipaddress
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins import go_url
 from webhook.rego.builtins.keys import der
+from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.base64 import encode
 
@@ -152,14 +152,14 @@ def uri_texts(extensions: Iterable[Fields]) -> list[str]:
         while sequence:
             tag, content, _ = sequence.any("")
             if tag == _URI:
-                found.append(str(go_url.parse(content.decode("ascii"))))
+                found.append(str(url_of(content.decode("ascii"))))
     return found
 
 
 def _uri(text: str) -> Fields:
     quoted = json.dumps(text)
     try:
-        url = go_url.parse(text)
+        url = url_of(text)
     except BuiltinError as error:
         raise BuiltinError(f"x509: cannot parse URI {quoted}: {error.message}") from None
     if not _domain_name_valid(url.host, constraint=False):

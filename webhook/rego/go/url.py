@@ -12,7 +12,6 @@ import re
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
@@ -113,16 +112,16 @@ class Url:
 
 
 def parse(text: str) -> Url:
-    """The parts of ``text``; raises :class:`BuiltinError` with Go's message."""
+    """The parts of ``text``; raises ValueError with Go's message."""
     before, _, fragment = text.partition("#")
     try:
         parts = _parse(before)
     except ValueError as error:
-        raise BuiltinError(f"parse {_quoted(before)}: {error}") from None
+        raise ValueError(f"parse {_quoted(before)}: {error}") from None
     try:
         plain = _unescape(fragment)
     except ValueError as error:
-        raise BuiltinError(f"parse {_quoted(text)}: {error}") from None
+        raise ValueError(f"parse {_quoted(text)}: {error}") from None
     parts["fragment"] = plain
     parts["raw_fragment"] = "" if _escape(plain, "fragment") == fragment else fragment
     return Url(**parts)

@@ -1,0 +1,31 @@
+"""What CPython cannot compile is told by what it lacks."""
+
+from collections.abc import Sequence
+from types import CodeType
+
+import pytest
+
+from webhook.rego.engine import CompileOptions, compile_modules
+from webhook.rego.errors import RegoErrors
+from webhook.rego.syntax.parser import parse_module
+
+
+def without_memory(parts: Sequence[str]) -> tuple[CodeType, ...]:
+    """What CPython's compiler does where memory lacks, or where its parser's stack has no place left."""
+    raise MemoryError
+
+
+def compiled(source: str) -> None:
+    """Compile one rule."""
+    module = parse_module(f"package a\n{source}", "f.rego")
+    compile_modules([module], options=CompileOptions(compile_parts=without_memory)).rule("data.a.p")
+
+
+def test_a_large_policy_that_memory_lacks_for_is_not_told_to_be_nested():
+    with pytest.raises(MemoryError):
+        compiled("\n".join(f"p contains {n} if input.x{n} == [[{n}]]" for n in range(200)))
+
+
+def test_a_policy_that_is_nested_is_told_to_be():
+    with pytest.raises(RegoErrors, match="nested too deeply"):
+        compiled(f"p := {'[' * 110}input.a{']' * 110}")
