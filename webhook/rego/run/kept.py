@@ -83,7 +83,6 @@ def _group(values: tuple[Value, ...]) -> tuple[object, ...]:
 
 
 def group_item(
-    _state: State,
     groups: dict[tuple[object, ...], list[Value]],
     values: tuple[Value, ...],
     item: Value,
@@ -93,7 +92,6 @@ def group_item(
 
 
 def group_member(
-    _state: State,
     groups: dict[tuple[object, ...], RegoSet],
     values: tuple[Value, ...],
     member: Value,
@@ -107,15 +105,13 @@ def group_member(
 
 
 def items_of(
-    _state: State, groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
+    groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
 ) -> list[Value]:
     """The array for these values, which nobody changes."""
     return groups.get(_group(values), _NO_ITEMS)
 
 
-def members_of(
-    _state: State, groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]
-) -> RegoSet:
+def members_of(groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]) -> RegoSet:
     """The set for these values."""
     return groups.get(_group(values), _NO_MEMBERS)
 

@@ -161,7 +161,7 @@ class Documents:
             writer.location = term.location
             found = tuple_of([writer.terms.operand(key) for key in keys])
             value = writer.terms.operand(term.value)
-            writer.line(call(add, "S", OUT, found, value).source)
+            writer.line(call(add, OUT, found, value).source)
             writer.work()
 
         writer.attempt(solve)
