@@ -64,6 +64,9 @@ def test_no_value_is_declared_that_no_template_reads():
         ("operations=webhook", "'/operations'"),
         ("webhook.failurePolicy=fail", "'/webhook/failurePolicy'"),
         ("replicas=two", "'/replicas'"),
+        ("telemetry.endpoint=collector", "'/telemetry/endpoint'"),
+        ("telemetry.samplesPerMillion=-1", "'/telemetry/samplesPerMillion'"),
+        ("telemetry.tracing=true", "telemetry.endpoint is needed"),
     ],
 )
 def test_a_typo_in_a_value_fails_the_install_and_says_where(value, complaint):
@@ -76,7 +79,8 @@ EVERYTHING = (
     "alerts.enabled=true,autoscaling.enabled=true,podMonitor.enabled=true,mutation.enabled=true,"
     "serviceMonitor.enabled=true,reports.audit=true,reports.admission=true,"
     "validatePolicy.enabled=true,dashboards.enabled=true,console.enabled=true,decisions.mode=sidecar,decisions.auditReport.enabled=true,"
-    "decisions.queue.persistent=true,webhook.failClosed=true"
+    "decisions.queue.persistent=true,webhook.failClosed=true,"
+    "telemetry.endpoint=grpc://collector:4317,telemetry.metrics=true,telemetry.tracing=true"
 )
 TOLERANT = "tolerations[0].operator=Exists,image.pullSecrets[0].name=r,image.pullPolicy=Always"
 

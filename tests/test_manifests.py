@@ -118,6 +118,20 @@ def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     assert ("MutatingWebhookConfiguration", "", name) in objects
 
 
+def test_the_chart_renders_what_the_component_of_telemetry_adds(tmp_path):
+    objects = with_components(tmp_path, "components/telemetry")
+    endpoint = "grpc://opentelemetry-collector.opentelemetry:4317"
+    values = f"telemetry.endpoint={endpoint},telemetry.metrics=true,telemetry.tracing=true"
+
+    assert helmed("--include-crds", "--set", values) == without_namespace(objects)
+    for name in ("waddle-audit", "waddle-webhook"):
+        (container,) = pod_of(objects, name)["spec"]["containers"]
+        settings = read(container["args"][1:], ENVIRONMENT)
+        assert settings.otlp_endpoint == endpoint
+        assert settings.sends_metrics
+        assert settings.enable_tracing is (name == "waddle-webhook")
+
+
 def test_the_chart_renders_what_the_component_of_the_console_adds(tmp_path):
     objects = with_components(tmp_path, "components/console")
     options = ("--include-crds", "--set", "console.enabled=true")

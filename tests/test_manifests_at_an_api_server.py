@@ -78,7 +78,7 @@ ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
     ("reports/audit", "reports/admission", "dashboards", "components/console"),
-    ("decisions/sidecar",),
+    ("decisions/sidecar", "components/telemetry"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
     ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
     ("decisions/exporter",),

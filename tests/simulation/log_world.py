@@ -169,7 +169,7 @@ class LogWorld:
 
     def _watch_acknowledgements(self, exporter: Exporter) -> None:
         """Note what an exporter was told, before it looks at it itself."""
-        name, outbox = exporter.origin.process, exporter._outbox
+        name, outbox = exporter.origin.process, exporter.outbox
         acknowledge = outbox.acknowledge
 
         def noted(sequence: int) -> int:
@@ -177,7 +177,7 @@ class LogWorld:
             return acknowledge(sequence)
 
         # An Outbox has slots: it is asked through a stand-in that notes and hands on.
-        exporter._outbox = _Noting(outbox, noted)  # type: ignore[assignment]
+        exporter.outbox = _Noting(outbox, noted)  # type: ignore[assignment]
 
     # --- what happens --------------------------------------------------------------------------
 

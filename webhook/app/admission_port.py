@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from webhook.server.validation import Callers
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Serving
+    from webhook.serving.trace import Tracing
     from webhook.settings.serve import ServeSettings
     from webhook.trials.trials import Trials
 
@@ -73,6 +74,7 @@ class AdmissionPort:
         trials: Trials,
         registry: Registry,
         log: Logger,
+        tracing: Tracing | None = None,
     ) -> None:
         self._registry = registry
         self._hub = Hub(connection_limits(settings), registry, log)
@@ -103,6 +105,7 @@ class AdmissionPort:
             log,
             recorder_of(cluster, decisions),
             Preparations(cluster, self._compilation, self._slow_reviews),
+            current=None if tracing is None else tracing.current,
         )
         exemptions = Exemptions(
             settings.exempt_namespace,
@@ -129,6 +132,7 @@ class AdmissionPort:
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,
+            tracing=tracing,
         )
         self.listener = Listener(
             self._hub,

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.audit.decision_records import DecisionRecords
+    from webhook.decisions.exporter.awaited import AwaitedExports
     from webhook.decisions.exporter.settings import ExporterSettings
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.serving.trace import Tracer
 
 
 class DecisionLog:
@@ -68,6 +70,12 @@ class DecisionLog:
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
+
+    def await_exports(self, tracer: Tracer) -> AwaitedExports:
+        """What gives traces a span for their records."""
+        from webhook.decisions.exporter.awaited import AwaitedExports  # noqa: PLC0415  # to trace
+
+        return AwaitedExports(self._exporter.outbox, tracer)
 
     def record_event(self, event: str, **details: str | int) -> None:
         """Record an event of this replica, from any thread."""

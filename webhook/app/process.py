@@ -23,6 +23,7 @@ from webhook.app.files import Watched
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.specialisation import SpecialisingThread
+from webhook.app.telemetry import Telemetry, TelemetryError
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
@@ -162,6 +163,7 @@ class Process:
             self._policies = loader
             subjects.append(Watched(paths, loader.load))
         self._decisions = self._decision_log(lines)
+        self._telemetry = self._make_telemetry(lines)
         self._admission = self._admission_port(lines)
         self._audit = self._audit_thread(lines)
         live: dict[str, Callable[[], str]] = {}
@@ -212,6 +214,7 @@ class Process:
                 **{name: _shown(bound) for name, bound in self._bound.items()},
             )
             self._reload.start()
+            self._telemetry.start()
             if self._cluster is not None:
                 self._cluster.start()
             if self._audit is not None:
@@ -237,6 +240,7 @@ class Process:
             self._specialising.stop()
         self._reload.stop()
         self._trials.stop()
+        await self._telemetry.stop()
         self._probes.stop()
         self._log.info("stopped")
         return 0
@@ -388,7 +392,18 @@ class Process:
             trials=self._trials,
             registry=self._registry,
             log=lines.logger("webhook"),
+            tracing=self._telemetry.tracing,
         )
+
+    def _make_telemetry(self, lines: Log) -> Telemetry:
+        """What sends traces and numbers, if anything is to be; raises :class:`StartupError`."""
+        log = lines.logger("telemetry")
+        try:
+            return Telemetry(
+                self._settings, self._decisions, self._registry, log, refresh=self._refresh
+            )
+        except TelemetryError as error:
+            raise StartupError(str(error)) from None
 
     def _audit_thread(self, lines: Log) -> AuditThread | None:
         """What audits the cluster, if this process does."""
@@ -437,6 +452,7 @@ class Process:
             self._admission.refresh()
         if self._decisions is not None:
             self._decisions.refresh()
+        self._telemetry.refresh()
         self._registry.set(READY, int(not any(check() for check in self._ready.values())))
 
 

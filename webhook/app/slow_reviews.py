@@ -25,6 +25,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from webhook.constraint.breaker import Guard
     from webhook.constraint.implied import Reviewing
+    from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
 
@@ -60,6 +61,7 @@ class _Work:
     subject: AugmentedReview
     until: float
     future: Future[Responses]
+    observer: Observer | None
 
 
 class SlowReviews:
@@ -75,11 +77,18 @@ class SlowReviews:
         self._threads: list[threading.Thread] = []
 
     def review(
-        self, snapshot: Reviewing, subject: AugmentedReview, until: float
+        self,
+        snapshot: Reviewing,
+        subject: AugmentedReview,
+        until: float,
+        observer: Observer | None = None,
     ) -> Future[Responses] | None:
-        """What the snapshot finds, by this moment on the monotonic clock; None without room."""
+        """What the snapshot finds, by this moment on the monotonic clock; None without room.
+
+        ``observer`` is told of each evaluation, by the thread that does it.
+        """
         request = subject.request
-        work = _Work(snapshot, subject, until, Future())
+        work = _Work(snapshot, subject, until, Future(), observer)
         with self._changed:
             party = Party(request.username, request.namespace)
             if self._stopping or not self._queue.put(party, work):
@@ -125,7 +134,7 @@ class SlowReviews:
             found = work.snapshot.review(
                 work.subject,
                 enforcement_point=enforcement.WEBHOOK,
-                limits=Limits(work.until, budget=budget),
+                limits=Limits(work.until, budget=budget, observer=work.observer),
             )
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             work.future.set_exception(error)

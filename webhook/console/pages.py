@@ -28,6 +28,9 @@ POLICIES_PAGE: Final = 100
 OWN_VIOLATIONS: Final = 50
 """Violations of a policy on its own page; a link leads to all of them."""
 
+ANSWERS_MAX: Final = 4
+"""Searches kept with a picture: 3 MiB each where 20,000 violations are counted by resource."""
+
 _ORDER: Final = {state: number for number, state in enumerate(STATES)}
 
 
@@ -247,8 +250,7 @@ def violation_page(picture: Picture, query: Query) -> Document:
     """Violations searched and grouped, a page at a time."""
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
-    found = search.finds(picture.violations or ())
-    listed: Sequence[Any] = counted(found, group) if group else found
+    count, listed = _listed(picture, search, group)
     rows, position = page_of(listed, _number(query))
     return {
         "known": picture.violations is not None,
@@ -256,11 +258,28 @@ def violation_page(picture: Picture, query: Query) -> Document:
         "rows": groups(rows, group) if group else [violations.row(item) for item in rows],
         "group": group,
         "position": position,
-        "violations": len(found),
+        "violations": count,
         "query": {
             name: query.get(name, "") for name in ("q", "policy", "namespace", "action", "kind")
         },
     }
+
+
+def _listed(picture: Picture, search: Search, group: str) -> tuple[int, Sequence[Any]]:
+    """How many violations a search finds, and what of them is listed.
+
+    Kept with the picture: to count some 20,000 takes long enough to be noticed, and each page of
+    them asks again.
+    """
+    key = search, group
+    known: tuple[int, Sequence[Any]] | None = picture.answers.get(key)
+    if known is None:
+        found = search.finds(picture.violations or ())
+        if len(picture.answers) >= ANSWERS_MAX:
+            picture.answers.clear()
+        known = len(found), counted(found, group) if group else found
+        picture.answers[key] = known
+    return known
 
 
 def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:

@@ -122,6 +122,8 @@ class Picture:
     kinds: tuple[Mapping[str, Any], ...] = ()
     """How each kind that is followed is doing."""
     by_key: Mapping[tuple[str, str], ShownPolicy] = field(default_factory=dict, repr=False)
+    answers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was worked out of it and will be asked for again; two of one picture are equal."""
 
     def policy(self, kind: str, name: str) -> ShownPolicy | None:
         """A policy by kind and name."""

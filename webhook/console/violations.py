@@ -94,8 +94,11 @@ def row(item: ShownViolation) -> dict[str, str]:
 def counted(found: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
     """How many there are of each policy, namespace or resource, the most first."""
     counts = Counter(map(attrgetter(by), found))
-    # Two sorts without a function of our own for each of thousands of keys.
-    ordered = sorted(counts.items())
+    # A text each: to compare tuples in tuples takes five times as long. No name has a NUL.
+    if by == "resource":
+        ordered = sorted(counts.items(), key=lambda pair: "\0".join(pair[0]))
+    else:
+        ordered = sorted(counts.items())
     ordered.sort(key=itemgetter(1), reverse=True)
     return ordered
 

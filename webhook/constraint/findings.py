@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from webhook.constraint import enforcement, isolation
 from webhook.constraint.errors import MatchError, PolicyError
@@ -17,14 +17,15 @@ from webhook.constraint.result import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from webhook.constraint.breaker import Guard
     from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
+    from webhook.constraint.driver import DriverViolation
     from webhook.constraint.entry import Entry
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits
+    from webhook.constraint.limits import Limits, Observer
     from webhook.constraint.plan import Plan
     from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
@@ -34,6 +35,8 @@ AUTOREJECT: Final = "unable to match constraints"
 
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
+
+_Evaluate: TypeAlias = "Callable[[Any, Any, Any], Iterable[DriverViolation]]"
 
 _Groups = tuple[tuple["Constraint", ...], ...]
 
@@ -131,7 +134,9 @@ class Findings:
         """
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
-        evaluate = evaluator.evaluate
+        evaluate: _Evaluate = evaluator.evaluate
+        if (observer := self.limits.observer) is not None:
+            evaluate = _observed(evaluate, observer, groups)
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
@@ -334,6 +339,24 @@ class Findings:
 def _chooses(entry: Entry, constraint: Constraint) -> bool:
     """Whether it is said what an evaluation's error means: Gatekeeper's meaning does not hold."""
     return entry.on_error_for(constraint) in ("reject", "allow")
+
+
+def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Evaluate:
+    """What evaluates the groups, in this order, and tells of each."""
+    remaining = iter(groups)
+
+    def evaluated(parameters: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
+        group = next(remaining)
+        began = time.monotonic_ns()
+        try:
+            found = tuple(evaluate(parameters, document, state))
+        except PolicyError as error:
+            observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
+            raise
+        observer.evaluated(group, began, time.monotonic_ns(), len(found), "")
+        return found
+
+    return evaluated
 
 
 def _outcome(matcher: Matcher, review: Review) -> bool | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.values import dataclass
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.constraint.breaker import Guard
+    from webhook.constraint.constraint import Constraint
 
 STEPS_PER_SECOND: Final = 40_000_000
 """Steps that a budget of time allows: twice what a second's work is, so that the clock decides.
@@ -48,6 +49,23 @@ class Budget:
         return cls(seconds, int(seconds * STEPS_PER_SECOND), rest, guard, deferrable)
 
 
+class Observer(Protocol):
+    """Is told of each evaluation of a review, in the thread that reviews."""
+
+    def evaluated(
+        self,
+        constraints: tuple[Constraint, ...],
+        began_ns: int,
+        ended_ns: int,
+        found: int,
+        error: str,
+    ) -> None:
+        """Constraints of the same template and parameters had so many violations, or failed.
+
+        Times are of the monotonic clock.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one review, and what it lends its templates.
@@ -55,13 +73,14 @@ class Limits:
     ``deadline`` is in seconds on :func:`time.monotonic`'s clock, None for none.
     ``steps`` bounds the work of one template, in units of about 50 ns, None for
     the engine's own default. ``print_`` receives each line that a policy prints,
-    with its place. ``budget`` bounds each evaluation apart.
+    with its place. ``budget`` bounds each evaluation apart. ``observer`` is told of each.
     """
 
     deadline: float | None = None
     steps: int | None = None
     print_: Callable[[Any, str], None] | None = None
     budget: Budget | None = None
+    observer: Observer | None = None
 
 
 UNLIMITED: Final = Limits()

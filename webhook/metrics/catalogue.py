@@ -13,10 +13,14 @@ from webhook.metrics import (
     policies,
     reports,
     server,
+    telemetry,
 )
 from webhook.metrics.declaration import Metric
 
-_SUBJECTS: Final = (admission, mutation, server, policies, decisions, cluster, audit, reports)
+_SUBJECTS: Final = (
+    *(admission, mutation, server, policies, decisions, cluster, audit, reports),
+    telemetry,
+)
 
 METRICS: Final = tuple(
     declared

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Histogram, Labels, Registry
+    from webhook.metrics.registry import Exemplar, Histogram, Labels, Registry
 
 
 class Refreshed(Protocol):
@@ -61,22 +61,37 @@ class Collector:
             yield gauge
 
     def _counts(self, metric: Metric) -> Mapping[Labels, int]:
-        if metric is VIOLATIONS:
-            return self._registry.violations.series
-        if metric is MUTATOR_OUTCOMES:
-            return self._registry.mutators.series
-        return self._registry.counters.get(metric, {})
+        return counts(self._registry, metric)
 
 
-def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
+def counts(registry: Registry, metric: Metric) -> Mapping[Labels, int]:
+    """The series of a counter."""
+    if metric is VIOLATIONS:
+        return registry.violations.series
+    if metric is MUTATOR_OUTCOMES:
+        return registry.mutators.series
+    return registry.counters.get(metric, {})
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[Any, ...]]:
+    """Counts up to each bound; with an exemplar, which OpenMetrics alone shows, where there is one."""
+    found: list[tuple[Any, ...]] = []
     sum_ = 0
-    for bound, count in zip(
-        (*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True
+    for bucket, (bound, count) in enumerate(
+        zip((*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True)
     ):
         sum_ += count
-        found.append((bound, sum_))
+        exemplar = histogram.exemplars.get(bucket)
+        shown = () if exemplar is None else (_exemplar(exemplar),)
+        found.append((bound, sum_, *shown))
     return found
+
+
+def _exemplar(found: Exemplar) -> Any:
+    from prometheus_client.samples import Exemplar as Shown  # noqa: PLC0415  # as above
+
+    labels = {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
+    return Shown(labels, found.value, found.timestamp)
 
 
 def _bound(value: float) -> str:

@@ -7,8 +7,9 @@ reads (:mod:`webhook.metrics.exposition`).
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,20 +19,37 @@ if TYPE_CHECKING:
 Labels = tuple[str, ...]
 
 
+class Exemplar(NamedTuple):
+    """An observation that there is a trace of."""
+
+    value: float
+    trace_id: int
+    span_id: int
+    timestamp: float
+    """In seconds since 1970."""
+
+
 class Histogram:
     """Counts of observations by bucket, and their sum."""
 
-    __slots__ = ("bounds", "counts", "total")
+    __slots__ = ("bounds", "counts", "exemplars", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
+        self.exemplars: dict[int, Exemplar] = {}
+        """The newest of each bucket that has one."""
 
     def observe(self, value: float) -> None:
         """Count one value; a value on a bound belongs to it."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def exemplify(self, value: float, trace_id: int, span_id: int) -> None:
+        """Name the trace of a value that was just observed."""
+        bucket = bisect_left(self.bounds, value)
+        self.exemplars[bucket] = Exemplar(value, trace_id, span_id, time.time())
 
 
 class Registry:

@@ -24,6 +24,7 @@ from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import Reviewed
+from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -141,7 +142,11 @@ class Admission:
         log: Logger,
         recorder: Recorder | None = None,
         preparations: Preparations = preparation.NOTHING,
+        *,
+        current: CurrentTrace | None = None,
     ) -> None:
+        """``current`` has the trace of the request that is being decided, if it has one."""
+        self._current = current or CurrentTrace()
         self._serving = serving
         self._reviewer = preparations.reviewer
         self._preparations = None if preparations is preparation.NOTHING else preparations
@@ -259,7 +264,10 @@ class Admission:
             if status:
                 dry_run = "true" if request.dry_run else "false"
                 self._registry.count(VALIDATION_REQUESTS, status, dry_run)
-                self._seconds[status].observe(time.monotonic() - received_at)
+                taken, histogram = time.monotonic() - received_at, self._seconds[status]
+                histogram.observe(taken)
+                if (trace := self._current.trace) is not None:
+                    histogram.exemplify(taken, trace.trace_id, trace.span_id)
 
     def _decide_in_force(
         self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
@@ -315,7 +323,7 @@ class Admission:
         responses = reviewing.review(
             subject,
             enforcement_point=enforcement.WEBHOOK,
-            limits=Limits(until, budget=self._options.budget),
+            limits=Limits(until, budget=self._options.budget, observer=self._current.trace),
         )
         return None if responses is DEFERRED else (responses, unexpanded)
 
@@ -366,7 +374,7 @@ class Admission:
         assert revision is not None  # It was being asked.
         subject = _subject(request, prepared)
         reviewing, unexpanded = self._reviewing(revision, subject, until)
-        review = self._reviewer.review(reviewing, subject, until)
+        review = self._reviewer.review(reviewing, subject, until, self._current.trace)
         if review is None:
             message = "too many slow reviews wait: try again or try another replica"
             return Unanswerable(429, _NO_ROOM, message, retry=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from starlette.applications import Starlette
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
     from webhook.server.validation import ValidationEndpoint
+    from webhook.serving.trace import Tracing
 
 
 class WholeRecorder(Recorder, Protocol):
@@ -39,7 +41,7 @@ Endpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
 """Plain ASGI."""
 
 
-def make_application(
+def make_application(  # noqa: PLR0913  # what it joins, each named
     admit: Decide,
     exemptions: Exemptions,
     registry: Registry,
@@ -49,12 +51,14 @@ def make_application(
     mutate: Decide | None = None,
     validation: ValidationEndpoint | None = None,
     recorder: WholeRecorder | None = None,
+    tracing: Tracing | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
     Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
     given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
-    itself. ``decoding`` is stopped with the application.
+    itself. ``decoding`` is stopped with the application. With ``tracing`` sampled requests leave
+    a trace.
     """
 
     def admit_label(
@@ -74,14 +78,15 @@ def make_application(
     decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
+    tell_unread = None if recorder is None else recorder.unread
+    make: Callable[..., ReviewEndpoint] = ReviewEndpoint
+    if tracing is not None:
+        # Only where it is on: an import that nobody asked for would cost memory and start-up.
+        from webhook.server.traced import TracedEndpoint  # noqa: PLC0415
+
+        make = partial(TracedEndpoint, tracing=tracing)
     reviews = {
-        path: ReviewEndpoint(
-            decide,
-            registry,
-            log,
-            decoding=decoding,
-            tell_unread=None if recorder is None else recorder.unread,
-        )
+        path: make(decide, registry, log, decoding=decoding, tell_unread=tell_unread)
         for path, decide in decisions.items()
     }
     return AdmissionApplication(reviews, others, decoding.stop)

@@ -31,10 +31,10 @@ from webhook.server.status import failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.api.admission import AdmissionRequest
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.decoding import Decoding
+    from webhook.server.decoding import Decoded, Decoding
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
     from webhook.server.responder import Answer
@@ -148,14 +148,30 @@ class ReviewEndpoint:
             seconds = deadline.seconds_for(scope["query_string"], deadline.CEILING_SECONDS)
         except deadline.InvalidTimeout as invalid:
             return self._refused(Unanswerable(400, "malformed", str(invalid))), 0
-        until = _received_at(scope) + seconds
-        decoded = await asyncio.wrap_future(self._decoding.decode(body, until))
-        request, size, error = decoded
+        until = received_at(scope) + seconds
+        request, size, error = await self._read_large(scope, body, until)
         if isinstance(error, InvalidReview):
             return self._invalid(error, body), 0
         if error is not None:
             return self._refused(_no_room()), 0
         return self._answer(scope, b"", request), size
+
+    async def _read_large(
+        self,
+        scope: dict[str, Any],  # noqa: ARG002  # of whom it is, for who traces
+        body: bytes | bytearray,
+        until: float,
+    ) -> Decoded:
+        """Decode beside this thread, by this moment on the monotonic clock."""
+        return await asyncio.wrap_future(self._decoding.decode(body, until))
+
+    def _read(self, body: bytes | bytearray) -> AdmissionRequest:
+        """Decode here; raises :class:`~webhook.api.admission.InvalidReview`."""
+        return decode_review(body, max_bytes=self._decoding.body_max)
+
+    def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
+        """The body of an answer."""
+        return encode_response(response, api_version)
 
     def _answer(
         self,
@@ -174,14 +190,14 @@ class ReviewEndpoint:
                         return 200, JSON_ALONE, _EMPTY
                     if (refusal := self._refusal(scope, body)) is not None:
                         return self._refused(refusal)
-                    request = decode_review(body, max_bytes=self._decoding.body_max)
+                    request = self._read(body)
                 api_version = request.api_version
-                outcome = self._decide(request, scope["query_string"], _received_at(scope))
+                outcome = self._decide(request, scope["query_string"], received_at(scope))
             if isinstance(outcome, Pending):
                 return outcome
             if isinstance(outcome, Unanswerable):
                 return self._refused(outcome)
-            return 200, JSON_ALONE, encode_response(outcome, api_version)
+            return 200, JSON_ALONE, self._written(outcome, api_version)
         except InvalidReview as error:
             return self._invalid(error, body)
         except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
@@ -239,7 +255,8 @@ class ReviewEndpoint:
         return None
 
 
-def _received_at(scope: dict[str, Any]) -> float:
+def received_at(scope: dict[str, Any]) -> float:
+    """When a request was received, on the monotonic clock."""
     return float(scope.get("received_at") or time.monotonic())
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.constraint.implied import Reviewing
+    from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
     from webhook.server.submission import SubmissionFault
@@ -43,9 +44,16 @@ class SlowReviewer(Protocol):
     """Carries on with reviews that take too long for the admission thread."""
 
     def review(
-        self, snapshot: Reviewing, subject: AugmentedReview, until: float
+        self,
+        snapshot: Reviewing,
+        subject: AugmentedReview,
+        until: float,
+        observer: Observer | None = None,
     ) -> Future[Responses] | None:
-        """What the snapshot finds, by this moment on the monotonic clock; None without room."""
+        """What the snapshot finds, by this moment on the monotonic clock; None without room.
+
+        ``observer`` is told of each evaluation.
+        """
 
 
 @dataclass(frozen=True, slots=True)

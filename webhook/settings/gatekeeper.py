@@ -46,7 +46,6 @@ _EXPORT = (
     "the form of Gatekeeper's export where a sink asks for it"
 )
 _MUTATION = "name mutation-webhook among the operations"
-_OTLP = "scrape /metrics (--prometheus-port); a collector turns it into OTLP"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
 _STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
 _FAILURE_POLICY = "say it in the template: failurePolicy of its source, Fail where it has none"
@@ -89,9 +88,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),
     "alsologtostderr": _switch("the log goes to one place: standard error or --log-file"),
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),
-    "metrics-backend": _value(_OTLP, "prometheus"),
-    "otlp-endpoint": _value(_OTLP, ""),
-    "otlp-metric-interval": _ignored(_OTLP),
     "stackdriver-metric-interval": _ignored(_STACKDRIVER),
     "stackdriver-only-when-available": _switch(_STACKDRIVER),
     "v": _ignored("use --log-level"),

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Final
 
 from webhook.settings.flags import flag
-from webhook.settings.generation import GenerationSettings
+from webhook.settings.telemetry import TelemetrySettings
 from webhook.values import dataclass
 
 OPERATIONS: Final = (
@@ -40,7 +40,7 @@ _DECIDING = "Deciding"
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings(GenerationSettings):
+class ServeSettings(TelemetrySettings):
     """The settings of one server process, validated by :func:`read`."""
 
     policies: tuple[str, ...] = flag(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.settings.flags import InvalidFlag
 from webhook.settings.reports import validate_reports
+from webhook.settings.telemetry import validate_telemetry
 
 if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
@@ -44,6 +45,7 @@ def validate(settings: ServeSettings) -> None:
     _check_source(settings)
     _check_operations(settings)
     validate_reports(settings, in_cluster=settings.in_cluster)
+    validate_telemetry(settings)
     for path in settings.policies:
         if not os.path.lexists(path):
             raise InvalidFlag(f"--policies: no such file or directory: {path!r}")

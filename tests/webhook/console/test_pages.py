@@ -253,3 +253,14 @@ def test_rows_beyond_a_page_are_on_the_next_one():
     assert (last["position"]["first"], last["position"]["last"]) == (201, 250)
     for number in ("0", "99", "-1", "x", "9" * 30):
         assert pages.violation_page(shown, {"page": number})["rows"]
+
+
+def test_what_was_counted_of_a_picture_is_never_shown_of_the_next_one():
+    first = picture(violations=(violation("one"), violation("two")))
+    second = picture(violations=(violation("three"),))
+    query = {"group": "resource"}
+    for _ in range(2):
+        assert pages.violation_page(first, query)["violations"] == 2
+        assert pages.violation_page(second, query)["violations"] == 1
+        assert pages.violation_page(first, {**query, "q": "two"})["violations"] == 1
+    assert first == picture(violations=first.violations)

@@ -359,7 +359,7 @@ def test_details_that_orjson_cannot_write_are_exported_all_the_same(tmp_path: Pa
 def test_a_secret_in_the_queue_is_masked_already(tmp_path: Path) -> None:
     exporter = make(tmp_path, includeObjects=True)
     exporter.offer({"object": {"kind": "Secret", "data": {"a": "hunter2"}}})
-    assert b"hunter2" not in exporter._outbox.take(10**6)
+    assert b"hunter2" not in exporter.outbox.take(10**6)
 
 
 class LoopbackConnection:

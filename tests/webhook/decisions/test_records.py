@@ -126,7 +126,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         events.audit_finished("i", "run", reviewed=1, violations=2, duration_ns=3),
     ):
         assert exporter.offer(event)
-    lines = [orjson.loads(line) for line in exporter._outbox.take(10**6).splitlines()]
+    lines = [orjson.loads(line) for line in exporter.outbox.take(10**6).splitlines()]
     validator = jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     )
@@ -180,7 +180,7 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
             responses = snapshot.review(AugmentedReview(asked))
             answer = verdict.judge(asked.uid, responses)
             recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
-    lines = [orjson.loads(line) for line in exporter._outbox.take(10**6).splitlines()]
+    lines = [orjson.loads(line) for line in exporter.outbox.take(10**6).splitlines()]
     told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
     assert told == [3, 3, 4, 4]
 
@@ -213,9 +213,9 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
     assert exporter.counters.dropped == {"queue_full": 2}
     assert exporter.counters.offered == 3
-    exporter._outbox.acknowledge(1)
+    exporter.outbox.acknowledge(1)
     recorder.event("stopping")
-    (line,) = exporter._outbox.take(10**6).splitlines()
+    (line,) = exporter.outbox.take(10**6).splitlines()
     assert orjson.loads(line)["sequence"] == 4, "the sidecar sees the gap"
 
 

@@ -114,7 +114,7 @@ class Exporter:
         # No success, and no time, makes a bug harmless.
         self._bugs = Backoff(settings.backoff_initial_seconds, 60.0, healthy_seconds=math.inf)
         self._settings = settings
-        self._outbox = Outbox(settings.max_records, settings.max_bytes)
+        self.outbox = Outbox(settings.max_records, settings.max_bytes)
         self.configure(settings)
 
     @property
@@ -125,18 +125,18 @@ class Exporter:
     @property
     def queued(self) -> int:
         """Records not yet acknowledged."""
-        return len(self._outbox)
+        return len(self.outbox)
 
     @property
     def queued_bytes(self) -> int:
         """Bytes not yet acknowledged."""
-        return self._outbox.queued_bytes
+        return self.outbox.queued_bytes
 
     def configure(self, settings: ExporterSettings) -> None:
         """Put other settings in force; a connection to another address is made anew."""
         old, self._settings = self._settings, settings
-        self._outbox.max_records = settings.max_records
-        self._outbox.max_bytes = settings.max_bytes
+        self.outbox.max_records = settings.max_records
+        self.outbox.max_bytes = settings.max_bytes
         self._backoff.initial_seconds = settings.backoff_initial_seconds
         self._backoff.max_seconds = settings.backoff_max_seconds
         constant = {
@@ -193,7 +193,7 @@ class Exporter:
 
         Where rules leave records out, it takes the record to say which: then it is to be offered.
         """
-        has_room = self._outbox.has_room(RECORD_BYTES_MIN) and not self._closing
+        has_room = self.outbox.has_room(RECORD_BYTES_MIN) and not self._closing
         if has_room or not self._as_made:
             return False
         self.counters.offered += 1
@@ -219,9 +219,9 @@ class Exporter:
         # Room is reserved for admissions: a sweep alone would keep the queue full.
         try:
             while not self._closing and not (
-                len(self._outbox) < self._outbox.max_records // 2 + 1
-                and self._outbox.queued_bytes <= self._outbox.max_bytes // 2
-                and self._outbox.has_room(len(line) + 20)
+                len(self.outbox) < self.outbox.max_records // 2 + 1
+                and self.outbox.queued_bytes <= self.outbox.max_bytes // 2
+                and self.outbox.has_room(len(line) + 20)
             ):
                 self._room.clear()
                 await self._room.wait()
@@ -270,13 +270,13 @@ class Exporter:
         self._wake.set()
         try:
             async with asyncio.timeout(grace_seconds):
-                while len(self._outbox):
+                while len(self.outbox):
                     self._room.clear()
                     self._wake.set()
                     await self._room.wait()
         except TimeoutError:
             pass  # What is left is counted, and told.
-        lost = self._outbox.clear()
+        lost = self.outbox.clear()
         self.counters.drop("shutdown", lost)
         self._finished.set()
         self._wake.set()
@@ -351,10 +351,10 @@ class Exporter:
     def _queue(self, sequence: int, line: bytes) -> bool:
         """Queue the record of the next number if there is room."""
         self._sequence = sequence
-        if self._closing or not self._outbox.has_room(len(line)):
+        if self._closing or not self.outbox.has_room(len(line)):
             self.counters.drop("shutdown" if self._closing else "queue_full")
             return False
-        self._outbox.add(sequence, line)
+        self.outbox.add(sequence, line)
         if not self._wake.is_set():
             self._wake.set()
         return True
@@ -364,8 +364,8 @@ class Exporter:
         self.counters.connects += 1
         if self._settings.acknowledged:
             await self._greet(connection)
-        self.counters.retried += self._outbox.rewind()
-        if len(self._outbox):
+        self.counters.retried += self.outbox.rewind()
+        if len(self.outbox):
             self._wake.set()  # the next offer may be far off, or refused for want of room
         self.connected = True
         self._logger.info("decisions connected", address=self._settings.address.scheme)
@@ -401,12 +401,12 @@ class Exporter:
                 # Records of a moment go together: a wake-up and a call for each would cost more.
                 await _wait(self._ending, self._settings.flush_seconds)
             self._wake.clear()
-            while lines := self._outbox.take(SEND_BYTES):
+            while lines := self.outbox.take(SEND_BYTES):
                 await connection.send(lines)
                 if not self._settings.acknowledged:
-                    self.counters.sent += self._outbox.release()
+                    self.counters.sent += self.outbox.release()
                     self._room.set()
-            if self._closing and not len(self._outbox):
+            if self._closing and not len(self.outbox):
                 break
         if self._settings.acknowledged:  # plain ndjson is records and nothing else
             await connection.bye(Bye(self._sequence))
@@ -418,7 +418,7 @@ class Exporter:
                 async with asyncio.timeout(self._settings.acknowledge_seconds):
                     frame = await connection.receive()
             except TimeoutError:
-                if self._outbox.in_flight:
+                if self.outbox.in_flight:
                     seconds = round(time.monotonic() - waiting, 1)
                     raise ConnectionAbortedError(
                         f"no acknowledgement for {seconds} seconds"
@@ -437,7 +437,7 @@ class Exporter:
         if sequence > self._sequence:
             raise ProtocolError("bad_frame", f"acknowledged {sequence} of {self._sequence}")
         self._acknowledged = max(self._acknowledged, sequence)
-        self.counters.acknowledged += self._outbox.acknowledge(sequence)
+        self.counters.acknowledged += self.outbox.acknowledge(sequence)
         self._room.set()
         if self._closing:
             self._wake.set()

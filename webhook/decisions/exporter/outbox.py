@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from dataclasses import field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PAGE_BYTES: Final = 64 * 1024
 """Some sixty records of reviews."""
@@ -57,6 +60,8 @@ class Outbox:
     max_records: int
     max_bytes: int
     queued_bytes: int = 0
+    tell: Callable[[int], None] | None = None
+    """Told up to which sequence records have left for good, if anybody wants to know."""
     _count: int = 0
     _in_flight: int = 0
     _pages: deque[_Page] = field(default_factory=deque)
@@ -64,6 +69,11 @@ class Outbox:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def newest(self) -> int:
+        """The sequence of the record that was queued last; 0 where none waits."""
+        return self._pages[-1].sequences[-1] if self._count else 0
 
     @property
     def in_flight(self) -> int:
@@ -170,6 +180,8 @@ class Outbox:
         self._count -= count
         page.gone = upto
         page.sent = max(page.sent, upto)
+        if count and self.tell is not None:
+            self.tell(page.sequences[upto - 1])
         return count
 
     def _close_first(self) -> None:

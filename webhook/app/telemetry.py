@@ -1,0 +1,111 @@
+"""Telemetry's place in the process; what sends is imported only when it is switched on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+from webhook import __version__
+from webhook.app.priority import stand_behind
+from webhook.settings.telemetry import read_endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.app.decisions import DecisionLog
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.trace import Tracing
+    from webhook.settings.serve import ServeSettings
+    from webhook.telemetry.sending import Sending
+
+
+class TelemetryError(Exception):
+    """Nothing can be sent with these settings; the message says what to change."""
+
+
+class Telemetry:
+    """What is sent to a collector, if anything is; ``tracing`` is the admission thread's part."""
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        decisions: DecisionLog | None,
+        registry: Registry,
+        log: Logger,
+        *,
+        refresh: Callable[[], None],
+    ) -> None:
+        """``refresh`` brings gauges up to date. Raises :class:`TelemetryError`."""
+        self.tracing: Tracing | None = None
+        self._sending: Sending | None = None
+        traces = settings.enable_tracing and settings.serves_admission
+        if not traces and not settings.sends_metrics:
+            return
+        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        try:
+            from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
+            from webhook.telemetry.context import SampledTracer  # noqa: PLC0415
+            from webhook.telemetry.delivery import CollectorAddress  # noqa: PLC0415
+            from webhook.telemetry.sending import Sending, SendingOptions  # noqa: PLC0415
+        except ImportError as error:
+            raise TelemetryError(f"--otlp-endpoint needs waddle-admission[otlp]: {error}") from None
+        tracer = None
+        if traces:
+            tracer = SampledTracer(settings.trace_samples_per_million)
+            exports = None if decisions is None else decisions.await_exports(tracer)
+            self.tracing = Tracing(tracer, CurrentTrace(), exports)
+        scheme, host, port, path = read_endpoint(settings.otlp_endpoint)
+        try:
+            self._sending = Sending(
+                CollectorAddress(
+                    "grpc" if scheme.startswith("grpc") else "http",
+                    tls=scheme.endswith("s"),
+                    host=host,
+                    port=port,
+                    path=path,
+                    ca_file=settings.otlp_ca_file,
+                ),
+                SendingOptions(
+                    _resource(settings),
+                    settings.otlp_metric_interval_seconds if settings.sends_metrics else 0.0,
+                ),
+                tracer,
+                registry,
+                log,
+                refresh=refresh,
+                begin=stand_behind,
+            )
+        except OSError as error:
+            raise TelemetryError(f"--otlp-ca-file={settings.otlp_ca_file}: {error}") from None
+
+    def start(self) -> None:
+        """Begin to send."""
+        if self._sending is not None:
+            self._sending.start()
+
+    def refresh(self) -> None:
+        """Bring its own metrics up to date for a scrape."""
+        if self._sending is not None:
+            self._sending.count()
+
+    async def stop(self) -> None:
+        """Send what is left, within a moment."""
+        if self._sending is not None:
+            await asyncio.to_thread(self._sending.stop)
+
+
+def _resource(settings: ServeSettings) -> dict[str, str]:
+    """This replica, by OpenTelemetry's conventions for resources."""
+    return {
+        "service.name": "waddle",
+        "service.version": __version__,
+        "service.namespace": settings.pod_namespace,
+        "service.instance.id": settings.pod_uid or uuid.uuid4().hex,
+        "k8s.namespace.name": settings.pod_namespace,
+        "k8s.pod.name": settings.pod_name,
+        "k8s.pod.uid": settings.pod_uid,
+        "k8s.node.name": os.environ.get("NODE_NAME", ""),
+    }

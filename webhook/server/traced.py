@@ -1,0 +1,183 @@
+"""An AdmissionReview endpoint whose sampled requests leave a trace; the others pass by.
+
+Made only where tracing is on, so that nobody else pays for it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import name_of
+from webhook.server import endpoint
+from webhook.server.endpoint import ReviewEndpoint
+from webhook.server.outcome import Pending, Unanswerable
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.server.decoding import Decoded, Decoding
+    from webhook.server.endpoint import Decide
+    from webhook.server.exchange import Receive, Send
+    from webhook.server.outcome import Outcome
+    from webhook.server.responder import Answer
+    from webhook.serving.trace import Attribute, Trace, Tracing
+
+_TRACE: Final = "waddle.trace"
+"""Where a request's scope has its trace."""
+
+_MAX: Final = 253
+"""Characters of a name in an attribute: what Kubernetes allows, whatever a client sends."""
+
+
+class TracedEndpoint(ReviewEndpoint):
+    """As :class:`ReviewEndpoint`, with spans of decoding, deciding and encoding."""
+
+    def __init__(
+        self,
+        decide: Decide,
+        registry: Registry,
+        log: Logger,
+        *,
+        decoding: Decoding,
+        tell_unread: Any = None,
+        tracing: Tracing,
+    ) -> None:
+        super().__init__(
+            self._traced_decide, registry, log, decoding=decoding, tell_unread=tell_unread
+        )
+        self._decide_untraced = decide
+        self._tracing = tracing
+
+    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
+        """Answer a request at once; None where something must be waited for."""
+        tracing = self._tracing
+        trace = tracing.tracer.begin(scope["headers"], endpoint.received_at(scope))
+        if trace is None:
+            return super().respond(scope, body)
+        scope[_TRACE] = trace
+        trace.attributes["http.request.body.size"] = len(body)
+        trace.attributes["url.path"] = scope["path"]
+        now = time.monotonic_ns()
+        trace.add("queue", trace.began_ns, max(now, trace.began_ns))
+        answer = super().respond(scope, body)
+        if answer is not None:
+            self._finish(scope, answer[0])
+        return answer
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request, or what is left of it."""
+        if _TRACE not in scope:
+            await super().__call__(scope, receive, send)
+            return
+        code = 499  # as nginx has it: the client was gone before there was an answer
+
+        async def told(message: dict[str, Any]) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+            await send(message)
+
+        try:
+            await super().__call__(scope, receive, told)
+        finally:
+            self._finish(scope, code)
+
+    def _answer(
+        self,
+        scope: dict[str, Any],
+        body: bytes | bytearray,
+        request: AdmissionRequest | None = None,
+        pending: Pending | None = None,
+    ) -> Answer | Pending:
+        trace = scope.get(_TRACE)
+        if trace is None:
+            return super()._answer(scope, body, request, pending)
+        current, exports = self._tracing.current, self._tracing.exports
+        if pending is not None:
+            trace.add("wait", trace.ended_ns, time.monotonic_ns(), parent_id=trace.review_id)
+        recorded = 0 if exports is None else exports.recorded()
+        current.trace = trace
+        try:
+            answer = super()._answer(scope, body, request, pending)
+        finally:
+            current.trace = None
+            trace.ended_ns = time.monotonic_ns()
+        if exports is not None and exports.recorded() != recorded:
+            exports.await_export(trace)
+        return answer
+
+    def _read(self, body: bytes | bytearray) -> AdmissionRequest:
+        trace, began = self._tracing.current.trace, time.monotonic_ns()
+        request = super()._read(body)
+        if trace is not None:
+            trace.add("decode", began, time.monotonic_ns())
+        return request
+
+    async def _read_large(
+        self, scope: dict[str, Any], body: bytes | bytearray, until: float
+    ) -> Decoded:
+        began = time.monotonic_ns()
+        decoded = await super()._read_large(scope, body, until)
+        trace: Trace | None = scope.get(_TRACE)
+        if trace is not None:
+            trace.add("decode", began, time.monotonic_ns(), {"waddle.beside": True})
+        return decoded
+
+    def _traced_decide(
+        self, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> Outcome:
+        trace = self._tracing.current.trace
+        if trace is None:
+            return self._decide_untraced(request, query, received_at)
+        trace.attributes.update(_attributes(request))
+        trace.review_began_ns = time.monotonic_ns()
+        try:
+            outcome = self._decide_untraced(request, query, received_at)
+        finally:
+            trace.review_ended_ns = time.monotonic_ns()
+        if isinstance(outcome, Unanswerable):
+            trace.error = outcome.message
+        return outcome
+
+    def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
+        trace = self._tracing.current.trace
+        if trace is None:
+            return super()._written(response, api_version)
+        began = time.monotonic_ns()
+        if trace.review_began_ns:
+            trace.review_ended_ns = began  # what was waited for is a part of it
+        trace.attributes["waddle.allowed"] = response.allowed
+        trace.attributes["waddle.code"] = response.code
+        body = super()._written(response, api_version)
+        trace.add("encode", began, time.monotonic_ns())
+        return body
+
+    def _finish(self, scope: dict[str, Any], code: int) -> None:
+        """Hand over the trace of a request that has been answered."""
+        trace: Trace = scope.pop(_TRACE)
+        trace.ended_ns = time.monotonic_ns()
+        trace.attributes["http.response.status_code"] = code
+        if code >= 500 and not trace.error:
+            trace.error = f"answered {code}"
+        if trace.review_began_ns:
+            trace.add(
+                "review", trace.review_began_ns, trace.review_ended_ns, span_id=trace.review_id
+            )
+        self._tracing.tracer.finish(trace)
+
+
+def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
+    """What is asked about; who asks is not told."""
+    document = request.object if request.object is not None else request.old_object
+    name = request.name or (name_of(document) if document else "")
+    found: dict[str, Attribute] = {
+        "k8s.admission.uid": request.uid[:_MAX],
+        "k8s.admission.operation": request.operation[:_MAX],
+        "k8s.object.group": request.kind.group[:_MAX],
+        "k8s.object.kind": request.kind.kind[:_MAX],
+        "k8s.object.name": name[:_MAX],
+        "k8s.namespace.name": request.namespace[:_MAX],
+    }
+    return found

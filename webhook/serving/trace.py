@@ -1,0 +1,177 @@
+"""One request's trace: spans with their times, made where things happen and sent elsewhere.
+
+Only requests that are sampled have one. Times are of the monotonic clock, in nanoseconds,
+so that a clock that is set makes no span negative; a trace knows when on the wall it began.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.constraint.constraint import Constraint
+
+Attribute = str | int | bool
+
+SPANS_MAX: Final = 256
+"""Of one trace. A review of more templates than this has spans of the first ones, and a count."""
+
+NAMES_MAX: Final = 16
+"""Constraints that one span names: those of one template with the same parameters."""
+
+_identifiers: Final = random.Random()  # noqa: S311  # names, and no secrets
+
+
+def new_identifier(bits: int) -> int:
+    """An identifier of so many bits, never zero, which would be invalid (W3C Trace Context)."""
+    return _identifiers.getrandbits(bits) or 1
+
+
+class Span(NamedTuple):
+    """What took a part of a request's time."""
+
+    name: str
+    began_ns: int
+    ended_ns: int
+    span_id: int
+    parent_id: int
+    attributes: Mapping[str, Attribute]
+    error: str = ""
+
+
+class Trace:
+    """The spans of one request. One thread at a time adds to it."""
+
+    __slots__ = (
+        "attributes",
+        "began_ns",
+        "dropped",
+        "ended_ns",
+        "error",
+        "parent_id",
+        "review_began_ns",
+        "review_ended_ns",
+        "review_id",
+        "span_id",
+        "spans",
+        "state",
+        "trace_id",
+        "wall_ns",
+        "whole",
+    )
+
+    def __init__(self, trace_id: int, parent_id: int, state: str, began_ns: int) -> None:
+        """``parent_id`` is the caller's span, 0 where there is none; ``state`` its tracestate."""
+        self.trace_id = trace_id
+        self.parent_id = parent_id
+        self.state = state
+        self.span_id = new_identifier(64)
+        self.review_id = new_identifier(64)
+        """Of the span of deciding, which constraints' spans belong to."""
+        self.review_began_ns = self.review_ended_ns = 0
+        self.began_ns = began_ns
+        self.ended_ns = began_ns
+        self.wall_ns = time.time_ns() - (time.monotonic_ns() - began_ns)
+        self.attributes: dict[str, Attribute] = {}
+        self.error = ""
+        self.spans: list[Span] = []
+        self.dropped = 0
+        """Spans that there was no room for."""
+        self.whole = True
+        """Whether the span of the request itself is among them; not in what comes later."""
+
+    def later(self) -> Trace:
+        """What comes after the request has been answered, and its trace was handed over."""
+        found = Trace(self.trace_id, self.parent_id, self.state, self.began_ns)
+        found.span_id, found.wall_ns, found.whole = self.span_id, self.wall_ns, False
+        return found
+
+    def add(
+        self,
+        name: str,
+        began_ns: int,
+        ended_ns: int,
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        span_id: int = 0,
+        parent_id: int = 0,
+        error: str = "",
+    ) -> None:
+        """Add what took a part of the request's time, below the request itself by default."""
+        if len(self.spans) >= SPANS_MAX and not span_id:
+            self.dropped += 1
+            return
+        span = Span(
+            name,
+            began_ns,
+            ended_ns,
+            span_id or new_identifier(64),
+            parent_id or self.span_id,
+            attributes or {},
+            error,
+        )
+        self.spans.append(span)
+
+    def evaluated(
+        self,
+        constraints: Sequence[Constraint],
+        began_ns: int,
+        ended_ns: int,
+        found: int,
+        error: str,
+    ) -> None:
+        """Constraints of one template and the same parameters were evaluated, with what result."""
+        first = constraints[0]
+        attributes: dict[str, Attribute] = {
+            "waddle.template": first.kind,
+            "waddle.constraint": ",".join(item.name for item in constraints[:NAMES_MAX]),
+            "waddle.constraints": len(constraints),
+            "waddle.violations": found,
+        }
+        name = f"constraint {first.kind}"
+        self.add(name, began_ns, ended_ns, attributes, parent_id=self.review_id, error=error)
+
+
+class CurrentTrace:
+    """The trace of the request that a thread is about, if that one is sampled."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+
+
+class Exports(Protocol):
+    """Knows when the record of a decision has left the process for good."""
+
+    def recorded(self) -> int:
+        """How many records have been queued so far, on the admission thread."""
+
+    def await_export(self, trace: Trace) -> None:
+        """Give the trace another span once the newest record is acknowledged."""
+
+
+class Tracer(Protocol):
+    """Says which requests are traced, and takes their traces without waiting."""
+
+    def begin(self, headers: Sequence[tuple[bytes, bytes]], received_at: float) -> Trace | None:
+        """A trace for a request with these headers; None, as for most, where it is not sampled."""
+
+    def finish(self, trace: Trace) -> None:
+        """Take a trace whose request has been answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """What the admission thread needs to trace."""
+
+    tracer: Tracer
+    current: CurrentTrace
+    exports: Exports | None = None
+    """Of the decision log, where there is one."""

@@ -1,0 +1,108 @@
+"""The flags of what is sent to an OpenTelemetry collector."""
+
+from __future__ import annotations
+
+import os
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from webhook.settings.flags import InvalidFlag, flag
+from webhook.settings.generation import GenerationSettings
+from webhook.values import dataclass
+
+_TELEMETRY: Final = "Telemetry"
+
+METRICS_BACKENDS: Final = ("prometheus", "opentelemetry")
+
+_PORTS: Final = {"grpc": 4317, "grpcs": 4317, "http": 4318, "https": 4318}
+"""By scheme, the port that OTLP's specification gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings(GenerationSettings):
+    """What is sent, and where."""
+
+    otlp_endpoint: str = flag(
+        "",
+        "OpenTelemetry collector: grpc://host:4317 or http://host:4318 (grpcs and https with TLS); "
+        "host:port alone is http, as in Gatekeeper. Nothing is sent to it by this alone.",
+        gatekeeper=True,
+        group=_TELEMETRY,
+    )
+    otlp_ca_file: str = flag(
+        "",
+        "File with the authorities of the collector's certificate; empty for the system's.",
+        group=_TELEMETRY,
+    )
+    metrics_backend: tuple[str, ...] = flag(
+        ("prometheus",),
+        "Where metrics are: opentelemetry sends them to --otlp-endpoint. /metrics is served either "
+        "way.",
+        gatekeeper=True,
+        group=_TELEMETRY,
+        choices=METRICS_BACKENDS,
+    )
+    otlp_metric_interval_seconds: float = flag(
+        10.0,
+        "How often metrics are sent to --otlp-endpoint.",
+        name="otlp-metric-interval",
+        kind="duration",
+        gatekeeper=True,
+        group=_TELEMETRY,
+    )
+    enable_tracing: bool = flag(
+        False,
+        "Send traces of sampled requests to --otlp-endpoint: those that the API server samples "
+        "(traceparent), 100 a second at most.",
+        group=_TELEMETRY,
+    )
+    trace_samples_per_million: int = flag(
+        0,
+        "Traces of a million requests that come without a trace of the API server's.",
+        group=_TELEMETRY,
+    )
+
+    @property
+    def sends_metrics(self) -> bool:
+        """Whether metrics are sent to a collector."""
+        return "opentelemetry" in self.metrics_backend
+
+
+class OTLPEndpoint(NamedTuple):
+    """A collector's address, taken apart."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def read_endpoint(text: str) -> OTLPEndpoint:
+    """The address of a collector; raises :class:`~webhook.settings.flags.InvalidFlag`."""
+    wrong = f"invalid value {text!r} for flag --otlp-endpoint: want grpc://host:port, http://host:port or host:port"
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        port = parts.port
+    except ValueError:
+        raise InvalidFlag(wrong) from None
+    if parts.scheme not in _PORTS or not parts.hostname or parts.username or parts.query:
+        raise InvalidFlag(wrong)
+    if parts.scheme.startswith("grpc") and parts.path not in ("", "/"):
+        raise InvalidFlag(f"{wrong}; gRPC has no path")
+    return OTLPEndpoint(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], parts.path)
+
+
+def validate_telemetry(settings: TelemetrySettings) -> None:
+    """Refuse what makes no sense; raises :class:`~webhook.settings.flags.InvalidFlag`."""
+    if settings.otlp_endpoint:
+        read_endpoint(settings.otlp_endpoint)
+    elif settings.sends_metrics:
+        raise InvalidFlag("--metrics-backend=opentelemetry needs --otlp-endpoint")
+    elif settings.enable_tracing:
+        raise InvalidFlag("--enable-tracing needs --otlp-endpoint")
+    if settings.otlp_ca_file and not os.path.lexists(settings.otlp_ca_file):
+        raise InvalidFlag(f"--otlp-ca-file: no such file: {settings.otlp_ca_file!r}")
+    if settings.otlp_metric_interval_seconds < 1:
+        raise InvalidFlag("--otlp-metric-interval must be at least 1")
+    if not 0 <= settings.trace_samples_per_million <= 1_000_000:
+        raise InvalidFlag("--trace-samples-per-million must be between 0 and 1000000")

@@ -1,0 +1,159 @@
+"""How messages reach a collector: OTLP by gRPC, or by HTTP as Gatekeeper sends its metrics."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+Signal: TypeAlias = Literal["traces", "metrics"]
+
+TIMEOUT_SECONDS: Final = 10.0
+"""OpenTelemetry's default of an exporter (OTEL_EXPORTER_OTLP_TIMEOUT)."""
+
+_METHODS: Final[dict[Signal, str]] = {
+    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+}
+_PATHS: Final[dict[Signal, str]] = {"traces": "/v1/traces", "metrics": "/v1/metrics"}
+
+_PASSING: Final = frozenset({429, 502, 503, 504})
+"""Codes of HTTP after which a message is sent again (OTLP, "Retryable Response Codes")."""
+
+_PASSING_GRPC: Final = frozenset(
+    {
+        *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE"),
+        *("DATA_LOSS", "RESOURCE_EXHAUSTED"),
+    }
+)
+"""Likewise of gRPC (OTLP, "Failures")."""
+
+
+class CollectorUnavailable(Exception):
+    """The message may be sent again."""
+
+
+class MessageRefused(Exception):
+    """The collector will not take this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorAddress:
+    """Where messages go."""
+
+    transport: Literal["grpc", "http"]
+    tls: bool
+    host: str
+    port: int
+    path: str = ""
+    """Of HTTP, before ``/v1/traces``."""
+    ca_file: str = ""
+    """Authorities of its certificate; the system's where empty."""
+
+
+class Delivery(Protocol):
+    """Delivers messages to one collector; for one thread."""
+
+    def send(self, signal: Signal, message: Message) -> None:
+        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def make_delivery(collector: CollectorAddress) -> Delivery:
+    """What delivers to a collector; raises :class:`OSError` for a CA file that cannot be read."""
+    return GRPCDelivery(collector) if collector.transport == "grpc" else HTTPDelivery(collector)
+
+
+class GRPCDelivery:
+    """OTLP/gRPC."""
+
+    def __init__(self, collector: CollectorAddress) -> None:
+        import grpc  # noqa: PLC0415  # only where it is used: 10 MiB
+
+        self._grpc = grpc
+        target = f"{collector.host}:{collector.port}"
+        if ":" in collector.host:
+            target = f"[{collector.host}]:{collector.port}"
+        if not collector.tls:
+            self._channel = grpc.insecure_channel(target)
+        else:
+            authorities = None
+            if collector.ca_file:
+                with open(collector.ca_file, "rb") as file:  # noqa: PTH123  # a path as given
+                    authorities = file.read()
+            self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authorities))
+        self._calls: dict[Signal, Any] = {
+            signal: self._channel.unary_unary(
+                method, request_serializer=_bytes, response_deserializer=bytes
+            )
+            for signal, method in _METHODS.items()
+        }
+
+    def send(self, signal: Signal, message: Message) -> None:
+        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+        try:
+            self._calls[signal](message, timeout=TIMEOUT_SECONDS)
+        except self._grpc.RpcError as error:
+            code = error.code().name
+            told = f"{code}: {error.details()}"
+            if code in _PASSING_GRPC:
+                raise CollectorUnavailable(told) from None
+            raise MessageRefused(told) from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+
+class HTTPDelivery:
+    """OTLP/HTTP in protobuf."""
+
+    def __init__(self, collector: CollectorAddress) -> None:
+        self._path = collector.path.rstrip("/")
+        self._connection: http.client.HTTPConnection
+        if collector.tls:
+            context = ssl.create_default_context(cafile=collector.ca_file or None)
+            self._connection = http.client.HTTPSConnection(
+                collector.host, collector.port, timeout=TIMEOUT_SECONDS, context=context
+            )
+        else:
+            self._connection = http.client.HTTPConnection(
+                collector.host, collector.port, timeout=TIMEOUT_SECONDS
+            )
+
+    def send(self, signal: Signal, message: Message) -> None:
+        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+        headers = {"Content-Type": "application/x-protobuf"}
+        body = message.SerializeToString()
+        try:
+            self._connection.request("POST", self._path + _PATHS[signal], body, headers)
+            answer = self._connection.getresponse()
+            answer.read(READ_BYTES_MAX)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise CollectorUnavailable(f"{type(error).__name__}: {error}") from None
+        if answer.will_close or not answer.isclosed():
+            self._connection.close()
+        if answer.status in _PASSING:
+            raise CollectorUnavailable(f"{answer.status} {answer.reason}")
+        if not 200 <= answer.status < 300:
+            raise MessageRefused(f"{answer.status} {answer.reason}")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+READ_BYTES_MAX: Final = 64 * 1024
+"""Of an answer, which says at most how much was rejected."""
+
+
+def _bytes(message: Message) -> bytes:
+    return message.SerializeToString()
