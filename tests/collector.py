@@ -126,12 +126,12 @@ def main(options: list[str]) -> None:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            kind = {
+            kinds: dict[str, Any] = {
                 "/v1/traces": trace_service_pb2.ExportTraceServiceRequest,
                 "/v1/metrics": metrics_service_pb2.ExportMetricsServiceRequest,
-            }[self.path]
+            }
             assert self.headers["Content-Type"] == "application/x-protobuf"
-            tell(kind.FromString(body))
+            tell(kinds[self.path].FromString(body))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
