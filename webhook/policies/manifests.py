@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,7 +96,7 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
     """The manifest files at a path: itself, or those below it, sorted.
 
     Names that begin with ``..`` are left out: a mounted ConfigMap keeps its
-    revisions there and links to the current one. With ``left_out``, so is a
+    revisions there and links to the current one. So are pipes and devices. With ``left_out``, so is a
     folder ``samples`` beside a test suite, and put there: what it holds are a suite's
     examples, which nobody means to enforce. Raises OSError.
     """
@@ -109,11 +110,20 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
             left_out.append(Path(folder, _SAMPLES))
         folders[:] = sorted(name for name in folders if not name.startswith(".."))
         found += [
-            Path(folder, name)
+            file
             for name in sorted(files)
             if name.endswith(EXTENSIONS) and not name.startswith("..")
+            if not _never_ends(file := Path(folder, name))
         ]
     return found
+
+
+def _never_ends(file: Path) -> bool:
+    """Whether a file is none: a pipe, whose reader waits for a writer, or a device."""
+    try:
+        return not stat.S_ISREG(file.stat().st_mode)
+    except OSError:
+        return False  # It is told when it is read.
 
 
 def _raise(error: OSError) -> None:

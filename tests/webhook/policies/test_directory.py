@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import yaml
@@ -324,3 +325,15 @@ def test_a_target_that_cannot_be_used_is_told_with_its_place(folder):
 
     assert "ours.yaml:1: Target json: invalid Target: json comes with Waddle" in faults[0]
     assert "target.yaml:1: Target t.example.com: invalid Target" in faults[1]
+
+
+def test_a_pipe_among_policies_is_not_waited_for(folder):
+    os.mkfifo(folder.path / "a.yaml")
+    (folder.path / "b.yaml").symlink_to(folder.path / "b.yaml")
+    folder.write("c.yaml", template())
+
+    report = folder.load()
+
+    assert report.templates == 1
+    (fault,) = report.faults
+    assert "b.yaml" in str(fault)

@@ -8,7 +8,7 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint.errors import InvalidData, ReviewError
 from webhook.constraint.match import MatchSubject, View, compile_match, place_of
-from webhook.constraint.review import AugmentedObject, AugmentedReview, Review
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Document, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 
@@ -59,7 +59,9 @@ class AdmissionTarget:
             document["namespaceObject"] = namespace or {}
             operation: str | None = request.operation
             size = request.size
-        elif type(value) is AugmentedObject:
+        elif type(value) is AugmentedObject or (type(value) is Document and value.target == NAME):
+            if type(value) is Document:  # What another target found to be an object.
+                value = AugmentedObject(value.value)
             document = _request_of(value)
             namespace = value.namespace or namespaces.get(document.get("namespace", ""))
             document["namespaceObject"] = value.namespace or {}

@@ -2,7 +2,9 @@
 
 The target of config-validator (pkg/gcptarget, pkg/asset) under its name, so that its library of
 policies runs as it is. ``spec.match`` has ``ancestries`` and ``excludedAncestries`` (before:
-``target`` and ``exclude``), globs over the path of organisation, folders and project.
+``target`` and ``exclude``), globs over the path of organisation, folders and project. An asset
+that is an object of a GKE cluster is reviewed as that object, by templates for admission
+(pkg/gcv/validator.go, pkg/asset/asset.go).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import InvalidConstraint, ReviewError
 from webhook.constraint.review import Document
+from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
 
@@ -19,6 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 NAME: Final = "validation.gcp.forsetisecurity.org"
+
+ANCESTRY_ANNOTATION: Final = "validator.forsetisecurity.org/ancestorPath"
+"""What an object of a cluster gets, so that policies know whose it is."""
+
+_IN_A_CLUSTER: Final = re.compile(
+    r"//container\.googleapis\.com/projects/[^/]*/(?:locations|zones)/[^/]*/clusters/[^/]*/k8s"
+)
 
 _SUBJECTS: Final = (
     ("resource", dict),
@@ -63,7 +73,10 @@ class GcpTarget(DocumentTarget):
         """The assets by their names."""
         for number, asset in enumerate(value if type(value) is list else [value]):
             place = f"{name}: asset {number}" if type(value) is list else name
-            yield Document(_asset(asset, place), asset["name"], NAME, name)
+            found, target = _asset(asset, place), NAME
+            if _IN_A_CLUSTER.match(found["name"]):
+                found, target = _object(found, place), admission.NAME
+            yield Document(found, asset["name"], target, name)
 
 
 def normal_ancestry(path: str) -> str:
@@ -97,6 +110,35 @@ def _asset(asset: Any, place: str) -> dict[str, Any]:
     if len(about) > 1:
         raise ReviewError(f"{place}: malformed asset has more than one of: {', '.join(about)}")
     return {**asset, "ancestry_path": path}
+
+
+def _object(asset: dict[str, Any], place: str) -> dict[str, Any]:
+    """The object of Kubernetes that an asset is; raises ReviewError where it lacks something."""
+    group, _, kind = asset["asset_type"].partition("/")
+    if not kind or "/" in kind:
+        raise ReviewError(
+            f'{place}: expected asset_type to be of form "<group>/<kind>", got {asset["asset_type"]}'
+        )
+    resource = asset.get("resource") or {}
+    version, data = resource.get("version"), resource.get("data")
+    for field, value, type_ in (("version", version, str), ("data", data, dict)):
+        if type(value) is not type_:
+            raise ReviewError(f"{place}: resource.{field} field not found")
+    assert isinstance(data, dict)
+    metadata = data.get("metadata") or {}
+    if type(metadata) is not dict:
+        raise ReviewError(f"{place}: resource.data.metadata must be an object")
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        ANCESTRY_ANNOTATION: asset["ancestry_path"],
+    }
+    return {
+        **data,
+        # The inventory calls the core's group k8s.io.
+        "apiVersion": version if group == "k8s.io" else f"{group}/{version}",
+        "kind": kind,
+        "metadata": {**metadata, "annotations": annotations},
+    }
 
 
 def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidConstraint, ReviewError
 from webhook.constraint.review import Document
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.gcp import GcpTarget
+from webhook.constraint.targets.known import TARGETS
 from webhook.constraint.targets.terraform import TerraformTarget
 
 TERRAFORM, GCP = TerraformTarget(), GcpTarget()
@@ -312,3 +314,61 @@ def test_a_review_concerns_the_templates_of_its_own_target_alone():
     assert messages(planned) == [("Planned", "a")]
     assert messages(owned) == [("Owned", "//compute/a")]
     assert messages(Document({}, "x")) == []
+
+
+# --- Google Cloud's assets that are objects of a cluster ------------------------------------------
+
+IN_A_CLUSTER = "//container.googleapis.com/projects/p/zones/z/clusters/c/k8s/namespaces/web"
+
+
+def cluster_asset(asset_type="k8s.io/Namespace", version="v1", **data):
+    """An object of a GKE cluster, as the inventory exports it."""
+    data = {"metadata": {"name": "web", "annotations": {"a": "b"}}, **data}
+    resource = {"version": version, "data": data}
+    ancestors = ["projects/1", "organizations/2"]
+    return asset(name=IN_A_CLUSTER, asset_type=asset_type, resource=resource, ancestors=ancestors)
+
+
+@pytest.mark.parametrize(
+    ("asset_type", "version", "api_version"),
+    [("k8s.io/Namespace", "v1", "v1"), ("apps/Deployment", "v1", "apps/v1")],
+)
+def test_an_asset_in_a_cluster_is_reviewed_as_its_object(asset_type, version, api_version):
+    (found,) = GCP.documents(cluster_asset(asset_type, version), "file.json")
+
+    assert found.target == "admission.k8s.gatekeeper.sh"
+    assert found.name == IN_A_CLUSTER
+    assert found.value["apiVersion"] == api_version
+    assert found.value["kind"] == asset_type.partition("/")[2]
+    path = {"validator.forsetisecurity.org/ancestorPath": "organizations/2/projects/1"}
+    assert found.value["metadata"] == {"name": "web", "annotations": {"a": "b", **path}}
+
+
+def test_policies_for_a_cluster_are_asked_about_what_an_inventory_has_of_it():
+    policies = Client(targets=TARGETS, drivers=[RegoDriver()])
+    policies.add_template(template())
+    policies.add_template(template("OfAssets", target={"target": GCP.name}))
+    kinds = [{"apiGroups": [""], "kinds": ["Namespace"]}]
+    policies.add_constraint(constraint(match={"kinds": kinds}))
+    policies.add_constraint(constraint("OfAssets"))
+
+    def kinds_found(value):
+        (document,) = GCP.documents(value, "file.json")
+        return [one.constraint.kind for one in policies.snapshot.review(document).results]
+
+    assert kinds_found(cluster_asset()) == ["K8sDeny"]
+    assert kinds_found(cluster_asset("k8s.io/Pod")) == []
+    assert kinds_found(asset()) == ["OfAssets"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (cluster_asset("Namespace"), 'of form "<group>/<kind>"'),
+        (cluster_asset(version=None), r"resource\.version field not found"),
+        (cluster_asset(metadata=7), r"resource\.data\.metadata must be an object"),
+    ],
+)
+def test_an_asset_that_is_no_object_after_all_is_told(broken, told):
+    with pytest.raises(ReviewError, match=told):
+        list(GCP.documents(broken, "file.json"))
