@@ -3,9 +3,10 @@
 from tests.verified_code import verify
 from webhook.cel.check.environment import Environment
 from webhook.cel.check.types import DYN, Type
-from webhook.cel.engine import checked_expression
+from webhook.cel.engine import checked_expression, compile_checked
 from webhook.cel.fast import NAMESPACE, fast_source
 from webhook.cel.kubernetes import admission
+from webhook.cel.whole import GIVEN, Part, whole_source
 from webhook.constraint.drivers.cel_source import CelSource
 
 
@@ -19,15 +20,39 @@ def verified_expression(text: str, environment: Environment) -> bool:
     return True
 
 
+def verified_policy(
+    variables: dict[str, Part], validations: list[tuple[Part, Part | None]]
+) -> bool:
+    """The same of a whole policy."""
+    written = whole_source(variables, validations)
+    if written is None:
+        return False
+    verify(written.text, {*GIVEN, *GIVEN["__builtins__"], *written.constants})
+    return True
+
+
 def verified(source: CelSource) -> None:
-    """Fail unless the code of all expressions of a source is as it must be."""
+    """Fail unless the code of a source, and of all its expressions, is as it must be."""
     types: dict[str, Type] = {"anyObject": DYN, "params": DYN}
+    variables = {}
     for one in source.variables:
         environment = admission(types, params=True)
         verified_expression(one.expression, environment)
-        types[one.name] = checked_expression(one.expression, environment).type
+        variables[one.name] = _part(one.expression, environment)
+        types[one.name] = variables[one.name].checked.type
     environment = admission(types, params=False)
+    pairs: list[tuple[Part, Part | None]] = []
     for validation in source.validations:
         for text in (validation.expression, validation.message_expression):
             if text:
                 verified_expression(text, environment)
+        told = validation.message_expression
+        message = _part(told, environment) if told else None
+        pairs.append((_part(validation.expression, environment), message))
+    if pairs:
+        verified_policy(variables, pairs)
+
+
+def _part(text: str, environment: Environment) -> Part:
+    found, checked = compile_checked(text, environment)
+    return Part(checked, found.tells)

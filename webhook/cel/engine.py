@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A compiled expression; shared freely."""
 
@@ -67,14 +67,20 @@ class Expression:
 
 def compile_expression(source: str, environment: Environment) -> Expression:
     """Compile; raises :class:`~webhook.cel.errors.CompileError`."""
+    return compile_checked(source, environment)[0]
+
+
+def compile_checked(source: str, environment: Environment) -> tuple[Expression, Checked]:
+    """The same, with what is known of its nodes."""
     try:
-        return _compiled(source, environment)
+        checked = checked_expression(source, environment)
+        return _compiled(checked), checked
     except RecursionError:
         raise ParseError(source, [Problem(1, 0, "expression recursion limit exceeded")]) from None
 
 
-def _compiled(source: str, environment: Environment) -> Expression:
-    checked = checked_expression(source, environment)
+def _compiled(checked: Checked) -> Expression:
+    source = checked.parsed.source
     fault = fault_of_constants(checked)
     if fault is not None:
         raise InstantiationError(source, fault)

@@ -125,24 +125,39 @@ _WHOLE: Final = frozenset({"dyn", "flatten", "size", "type"})
 def direct(name: str, operands: int) -> Callable[..., Value]:
     """What computes a function, looked up before it is called: of the meter and its operands."""
     forms = tuple(_FORMS.get((name, operands), ()))
-    first = forms[0] if forms else None
-    if first is None or first.charges or operands != 1 or len(forms) > 1:
 
-        def general(meter: Meter, *args: Value) -> Value:
-            for one in forms:
-                if one.takes(args):
-                    return one.run(meter, *args) if one.charges else one.run(*args)
-            raise _no_overload(name.partition(_NARROWED)[0], args)
+    def general(meter: Meter, *args: Value) -> Value:
+        for one in forms:
+            if one.takes(args):
+                return one.run(meter, *args) if one.charges else one.run(*args)
+        raise _no_overload(name.partition(_NARROWED)[0], args)
 
+    if len(forms) != 1 or operands not in {1, 2}:
         return general
-    (operand,), run = first.operands, first.run
+    (only,) = forms
+    return (_of_one if operands == 1 else _of_two)(only, general)
 
-    def single(_meter: Meter, arg: Value) -> Value:
-        if operand is None or type(arg) is operand or _is_of(arg, operand):
-            return run(arg)
-        raise _no_overload(name.partition(_NARROWED)[0], (arg,))
+
+def _of_one(only: Form, general: Callable[..., Value]) -> Callable[..., Value]:
+    (of,), run, charges = only.operands, only.run, only.charges
+
+    def single(meter: Meter, arg: Value) -> Value:
+        if of is None or type(arg) is of:
+            return run(meter, arg) if charges else run(arg)
+        return general(meter, arg)
 
     return single
+
+
+def _of_two(only: Form, general: Callable[..., Value]) -> Callable[..., Value]:
+    (left, right), run, charges = only.operands, only.run, only.charges
+
+    def pair(meter: Meter, a: Value, b: Value) -> Value:
+        if (left is None or type(a) is left) and (right is None or type(b) is right):
+            return run(meter, a, b) if charges else run(a, b)
+        return general(meter, a, b)
+
+    return pair
 
 
 def is_function(name: str, operands: int) -> bool:

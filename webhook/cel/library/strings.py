@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _UPPER: Final = {code: code - 32 for code in range(97, 123)}
-_SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """What Go's unicode.IsSpace takes for a space."""
 
 
@@ -101,7 +101,7 @@ def upper_ascii(text: str) -> str:
 @form("trim", str)
 def trim(text: str) -> str:
     """Without spaces at both ends."""
-    return text.strip(_SPACES)
+    return text.strip(SPACES)
 
 
 @form("replace", str, str, str, charges=True)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 500
 """Turns of a loop that are paid for together; more are paid for one by one, with a clock looked at."""
 
+CHEAP: Final = 100
+"""Characters of a text that nothing is paid for beside its node."""
+
 _SIZED: Final = frozenset({str, bytes, list, dict})
 
 
@@ -69,6 +72,8 @@ def _one_by_one(meter: Meter, of: list[Any], cost: int) -> Iterator[Any]:
 
 def equals(meter: Meter, a: Value, b: Value) -> bool:
     """``a == b`` of anything."""
+    if type(a) is str and len(a) < CHEAP:
+        return type(b) is str and a == b
     if type(a) in _SIZED:
         meter.charge(len(a) // 10)
     try:
@@ -79,6 +84,13 @@ def equals(meter: Meter, a: Value, b: Value) -> bool:
 
 def member(meter: Meter, item: Value, of: Value) -> bool:
     """``item in of``."""
+    if type(item) is str:  # which is equal to nothing but itself, here as there
+        if type(of) is dict:
+            return item in of
+        if type(of) is list:
+            if len(of) > 10:
+                meter.charge(len(of))
+            return item in of
     if type(of) is list:
         meter.charge(len(of))
     return equality.is_in(item, of)
@@ -86,6 +98,8 @@ def member(meter: Meter, item: Value, of: Value) -> bool:
 
 def added(meter: Meter, a: Value, b: Value) -> Value:
     """``a + b``."""
+    if type(a) is str and type(b) is str and len(a) + len(b) < CHEAP:
+        return a + b
     found = add(a, b)
     return meter.made(found) if type(found) in _SIZED else found
 
@@ -101,3 +115,21 @@ def found_in(meter: Meter, pattern: Pattern, text: Value) -> bool:
     """Whether some part of a text matches; raises whatever comes for what is no text."""
     meter.charge(1 + len(text) // 10)
     return pattern.found_in(text)
+
+
+def summed(meter: Meter, *parts: Value) -> Value:
+    """``a + b + c``; raises whatever comes where they cannot be added."""
+    of = type(parts[0])
+    if of is str:
+        return meter.made("".join(parts))
+    if of is list:
+        items: list[Value] = []
+        for part in parts:
+            if type(part) is not list:
+                raise UnsureError
+            items += part
+        return meter.made(items)
+    found = parts[0]
+    for part in parts[1:]:
+        found = added(meter, found, part)
+    return found

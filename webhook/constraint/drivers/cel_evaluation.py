@@ -10,12 +10,14 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import BOOL, DYN, STRING
-from webhook.cel.engine import compile_expression
+from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
-from webhook.cel.fast import KNOWN
 from webhook.cel.kubernetes import admission
+from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.cel.whole import Part, whole_form
+from webhook.cel.writer import KNOWN
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
@@ -27,11 +29,17 @@ if TYPE_CHECKING:
 
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
+    from webhook.cel.whole import Whole
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
 
 _UNPAID: Final = Meter(0)
 """Pays for nothing: who evaluates gives a meter first."""
+
+PREPARED_MAX: Final = 1_000
+"""Constraints of a template whose parameters' part is kept."""
+
+_NO_VARIABLES: Final[dict[str, Any]] = {}
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
 """Of what a messageExpression gives (pkg/apis/cel/config.go)."""
@@ -51,6 +59,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+        self.parts: dict[Expression, Part] = {}
         self.faults: list[str] = []
 
     def compile(
@@ -58,20 +67,36 @@ class _Compiler:
     ) -> Expression | None:
         """An expression of a type; None where it is wrong, which is kept."""
         try:
-            found = compile_expression(source, admission(self.types, params=params))
+            found, checked = compile_checked(source, admission(self.types, params=params))
         except ExpressionError as error:
             self.faults.append(f"source.{at}: {error}")
             return None
         if wanted is not None and found.type != wanted:
             self.faults.append(f"source.{at}: must evaluate to {wanted} but got {found.type}")
             return None
+        self.parts[found] = Part(checked, found.tells)
         return found
+
+    def whole(
+        self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
+    ) -> Whole | None:
+        """All of it as one function; None where there is none."""
+        if not validations:
+            return None
+        pairs = [
+            (
+                self.parts[one.expression],
+                None if one.message_expression is None else self.parts[one.message_expression],
+            )
+            for one in validations
+        ]
+        return whole_form({name: self.parts[of] for name, of in variables.items()}, pairs)
 
 
 class CelEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_conditions", "_fails", "_validations", "_variables")
+    __slots__ = ("_conditions", "_fails", "_prepared", "_validations", "_variables", "_whole")
 
     def __init__(self, source: CelSource) -> None:
         """Raises :class:`~webhook.constraint.errors.CompileError`."""
@@ -104,6 +129,8 @@ class CelEvaluator:
         self._conditions = [one for one in conditions if one is not None]
         self._validations = validations
         self._fails = source.fails
+        self._whole = None if self._conditions else compiler.whole(variables, validations)
+        self._prepared: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
         """What evaluations share: the variables of the review, made when they are asked for first."""
@@ -112,12 +139,71 @@ class CelEvaluator:
 
     def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """What one constraint finds, in the order of the template's validations."""
-        given = state.variables(review)
-        clock = _Clock(state.limits)
+        look = _Clock(state.limits).look
         try:
-            return self._evaluate(given, parameters, clock.look)
+            found = None
+            if self._whole is not None:
+                found = self._at_once(self._whole, parameters, review, state, look)
+            if found is None:
+                found = self._evaluate(state.variables(review), parameters, look)
         except TimeUpError as error:
             raise PolicyError(error.text, overrun=True) from None
+        return found
+
+    def _at_once(
+        self,
+        whole: Whole,
+        parameters: Any,
+        review: Any,
+        state: _Shared,
+        look: Callable[[], None],
+    ) -> list[DriverViolation] | None:
+        """The same by one function; None where that cannot say."""
+        prepared: tuple[Any, ...] | None = ()
+        if whole.prepared:
+            prepared = self._prepared_for(whole, parameters, look)
+            if prepared is None:
+                return None
+        env = _NO_VARIABLES
+        if whole.reads:
+            env = {**state.variables(review), "params": {"spec": {"parameters": parameters}}}
+        operation = review.get("operation") or ""
+        of = review.get("oldObject" if operation == "DELETE" else "object")
+        meter = Meter(EXPRESSION_COST, look)
+        try:
+            found = whole.run(of, parameters, operation, env, meter, prepared)
+        except TimeUpError:
+            raise
+        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+            return None
+        return [
+            DriverViolation(_told(self._validations[number], message), None)
+            for number, message in found
+        ]
+
+    def _prepared_for(
+        self, whole: Whole, parameters: Any, look: Callable[[], None]
+    ) -> tuple[Any, ...] | None:
+        """The values of the variables that read nothing but parameters; None if one has none."""
+        known = self._prepared.get(id(parameters))
+        if known is not None:
+            return known[1]
+        composed = Composed(
+            self._variables, {}, {"spec": {"parameters": parameters}}, {PARAMS: parameters}
+        )
+        composed.meter = Meter(EXPRESSION_COST, look)
+        found: tuple[Any, ...] | None
+        try:
+            found = tuple([composed[name] for name in whole.prepared])
+        except TimeUpError:
+            raise
+        except EvaluationError:
+            found = None
+        if len(self._prepared) >= PREPARED_MAX:
+            self._prepared.clear()
+        # With the parameters, which so keep their identity.
+        self._prepared[id(parameters)] = (parameters, found)
+        return found
 
     def _evaluate(
         self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
@@ -195,15 +281,25 @@ def _pass_on(error: EvaluationError) -> None:
 
 def _message(one: CompiledValidation, composed: Composed, meter: Meter) -> str:
     """What a validation that failed says."""
-    message = ""
+    message = None
     if one.message_expression is not None:
         try:
-            message = one.message_expression.evaluate(composed.env, meter).strip()
+            message = one.message_expression.evaluate(composed.env, meter)
         except EvaluationError as error:
             _pass_on(error)
-        if "\n" in message or len(message.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
-            message = ""
-    return message or one.message.strip() or f"failed expression: {one.expression.source.strip()}"
+    return _told(one, message)
+
+
+def _told(one: CompiledValidation, message: Any) -> str:
+    """The same, by what its messageExpression gave: what is no text, or too long, is none."""
+    text = message.strip(SPACES) if type(message) is str else ""
+    if "\n" in text or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
+        text = ""
+    return text or one.message.strip(SPACES) or _failed(one)
+
+
+def _failed(one: CompiledValidation) -> str:
+    return f"failed expression: {one.expression.source.strip(SPACES)}"
 
 
 class Composed(dict[str, Any]):

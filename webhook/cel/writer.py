@@ -1,0 +1,516 @@
+"""How the fast form of an expression is written: each form of CEL as Python's own.
+
+What it writes absorbs no errors; see :mod:`webhook.cel.fast`. Sources are put together by
+:mod:`webhook.rego.write.expression` alone; names in them are made here, and no text of a policy
+becomes one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.environment import functions
+from webhook.cel.exact import VARIABLES
+from webhook.cel.library.all import direct
+from webhook.cel.library.regex import compiled
+from webhook.cel.narrowing import called
+from webhook.cel.paths import may_nest, stored_in
+from webhook.cel.plain import ROOTS, is_plain
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Name,
+    Select,
+    children,
+)
+from webhook.rego.write import expression as source
+from webhook.rego.write.expression import Binds, Expression, Kind
+
+if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.syntax.ast import Expr
+
+MAX_NODES: Final = 2_000
+MAX_LOOPS: Final = 12
+"""Loops within each other; CPython takes 20 blocks."""
+MAX_INDENT: Final = 60
+"""Blocks within each other; CPython takes 100 indentations."""
+
+_OPERATORS: Final = {
+    "_-_": "subtract",
+    "_*_": "multiply",
+    "_/_": "divide",
+    "_%_": "modulo",
+    "_[_]": "item",
+    "_[?_]": "optional_item",
+    "_<_": "less",
+    "_<=_": "less_or_equal",
+    "_>_": "greater",
+    "_>=_": "greater_or_equal",
+}
+KNOWN: Final = ("anyObject", "params")
+"""Composed variables that are known before anything is evaluated, and decoded JSON all through."""
+
+SHORT: Final = (12, 3, 1)
+"""Turns of a loop that nothing is paid for: of one by itself, within another, and deeper.
+
+So what is not paid for is no more than 36 times what was, for the nodes of the expression.
+"""
+
+_ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+_KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
+
+
+class UnwrittenError(Exception):
+    """A form that only the exact form has."""
+
+
+def _within_path(function: str, operand: Expr) -> str:
+    """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
+    return function if stored_in(operand) is None else f"plain_{function}"
+
+
+def cost_of(node: Expr) -> int:
+    """The nodes of an expression, those of loops within it counted once."""
+    count, waiting = 0, [node]
+    while waiting:
+        count += 1
+        waiting.extend(children(waiting.pop()))
+    return count
+
+
+class Writer:
+    """Writes one expression; names of locals and constants are its own."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.lines: list[str] = []
+        self.indent = 1
+        self.loops = 0
+        self.names = 0
+        self.constants: dict[str, Any] = {}
+        self.roots: dict[str, Expression] = {}
+        self.scopes: list[dict[str, Expression]] = []
+        self.computed: frozenset[str] = frozenset()
+        """Composed variables that have their value at this place, whatever led here."""
+        self.plain: set[str] = set()
+        """Locals that hold decoded JSON all through."""
+        self.plain_folds: set[Fold] = set()
+
+    def write(self, root: Expr) -> str:
+        """The whole function."""
+        cost = cost_of(root)
+        if cost > MAX_NODES:
+            raise UnwrittenError
+        value = self.value(root)
+        self.line(f"return {value.source}")
+        head = ["def f(E, M):", f"    M.left -= {cost}"]
+        head += ["    if M.left < M.next_look:", "        M.check()"]
+        head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
+        return "\n".join([*head, *self.lines, ""])
+
+    # --- lines --------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Add a line at the present depth."""
+        if self.indent > MAX_INDENT:
+            raise UnwrittenError
+        self.lines.append("    " * self.indent + text)
+
+    def new(self, kind: Kind = Kind.ANY) -> Expression:
+        """A local that nobody has."""
+        self.names += 1
+        return source.name(f"v{self.names}", kind)
+
+    def assign(self, local: Expression, value: Expression) -> None:
+        """Give a local its value."""
+        self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
+
+    def held(self, node: Expr) -> Expression:
+        """A value that may be named after other lines have been written."""
+        value = self.value(node)
+        if value.is_simple:
+            return value
+        local = self.new(value.kind)
+        self.assign(local, value)
+        return local
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def value(self, node: Expr) -> Expression:
+        """What computes a node, behind the lines that it needs."""
+        match node:
+            case Constant():
+                return self.constant(node.value)
+            case Name():
+                return self.name(self.checked.names[node])
+            case Select():
+                return self.select(node)
+            case Call():
+                return self.call(node)
+            case ListOf() if not node.optional:
+                return source.list_of(self.operands(node.items))
+            case MapOf():
+                return self.map_of(node)
+            case Fold():
+                return self.fold(node)
+        raise UnwrittenError
+
+    def constant(self, value: Any) -> Expression:
+        """A value that is known."""
+        if type(value) in {str, bool, int, type(None)}:
+            return source.scalar(value)
+        return self.constant_named(value)
+
+    def constant_named(self, value: Any) -> Expression:
+        """The same by a name of its own."""
+        name = f"K{len(self.constants)}"
+        self.constants[name] = value
+        return source.name(name)
+
+    def operands(self, nodes: list[Expr]) -> list[Expression]:
+        """Values in the order of evaluation, whatever lines each of them needs."""
+        found: list[Expression] = []
+        for node in nodes:
+            before = len(self.lines)
+            value = self.value(node)
+            if len(self.lines) > before:
+                # What was found before is computed before these lines.
+                late = self.lines[before:]
+                del self.lines[before:]
+                found = [self.kept(one) for one in found]
+                self.lines += late
+            found.append(value)
+        return found
+
+    def kept(self, value: Expression) -> Expression:
+        """A value in a local, unless it may be repeated as it is."""
+        if value.is_simple:
+            return value
+        local = self.new(value.kind)
+        self.assign(local, value)
+        return local
+
+    def name(self, meaning: str) -> Expression:
+        """A variable, of a macro or of the environment."""
+        if meaning.startswith(":"):
+            raise UnwrittenError
+        if not meaning.startswith("."):
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return scope[meaning]
+        name = meaning.removeprefix(".")
+        if name not in self.roots:
+            self.roots[name] = self.new()
+        return self.roots[name]
+
+    def select(self, node: Select) -> Expression:
+        """A field, or whether there is one."""
+        meaning = self.checked.names.get(node)
+        if meaning is not None:
+            return self.name(meaning)
+        field = source.scalar(node.field)
+        if self.is_composed(node):
+            value = self.variable(node)
+            if not node.tests:
+                return value
+            if not value.is_simple:
+                self.assign(self.new(), value)  # it is there, unless it cannot be computed
+            return source.TRUE
+        operand = self.value(node.operand)
+        if node.tests:  # nothing but a dict has keys: all else is left to the exact form
+            return source.compare(field, "in", source.method(operand, "keys"))
+        if node.optional:
+            return source.call(_within_path("optional_item", node.operand), operand, field)
+        return source.item(operand, field.source)
+
+    def is_composed(self, node: Select) -> bool:
+        """Whether it is a composed variable."""
+        return self.checked.types[node.operand].name == VARIABLES
+
+    def variable(self, node: Select) -> Expression:
+        """A composed variable."""
+        if node.field in KNOWN:
+            return self.name(f".variables.{node.field}")
+        return source.item(self.value(node.operand), source.scalar(node.field).source)
+
+    def is_plain(self, node: Expr) -> bool:
+        """Whether what a node gives is decoded JSON all through; of what has been written."""
+        return is_plain(node, self.said_plain)
+
+    def said_plain(self, node: Expr) -> bool | None:
+        """Whether a name, a macro or a composed variable is; None for another node."""
+        meaning = self.checked.names.get(node)
+        if meaning is not None:
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return scope[meaning].source in self.plain
+            return meaning in ROOTS
+        if isinstance(node, Fold):
+            return node in self.plain_folds
+        if isinstance(node, Select) and self.is_composed(node):
+            return self.is_plain_variable(node.field)
+        return None
+
+    def is_plain_variable(self, name: str) -> bool:
+        """Whether a composed variable is."""
+        return name in KNOWN
+
+    def map_of(self, node: MapOf) -> Expression:
+        """A map of texts that are known."""
+        keys = [entry.key for entry in node.entries]
+        texts = [key.value for key in keys if isinstance(key, Constant) and type(key.value) is str]
+        if len(set(texts)) < len(keys) or any(entry.optional for entry in node.entries):
+            raise UnwrittenError
+        values = self.operands([entry.value for entry in node.entries])
+        return source.dict_of(zip(map(source.scalar, texts), values, strict=True))
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def condition(self, node: Expr) -> Expression:
+        """A value that is true or false."""
+        value = self.value(node)
+        return value if value.kind is Kind.BOOL else source.call("condition", value, kind=Kind.BOOL)
+
+    def logic(self, node: Call) -> Expression:
+        """``&&`` and ``||``: lines of an operand are run where it is asked."""
+        ends = node.function == "_||_"
+        local: Expression | None = None
+        tests: list[Expression] = []
+        indent = self.indent
+        computed = self.computed
+        for number, arg in enumerate(node.args):
+            before = len(self.lines)
+            self.indent += 1
+            test = self.condition(arg)
+            self.indent -= 1
+            if number == 0:
+                computed = self.computed  # what others compute may not be computed
+            if len(self.lines) > before:
+                late = self.lines[before:]
+                del self.lines[before:]
+                local = local or self.new(Kind.BOOL)
+                if tests:
+                    self.assign(local, self.joined(tests, ends))
+                    self.line(f"if {'not ' if ends else ''}{local.source}:")
+                    self.lines += late
+                    self.indent += 1
+                else:
+                    self.lines += [line[4:] for line in late]
+                tests = []
+            tests.append(test)
+        self.computed = computed
+        found = self.joined(tests, ends)
+        if local is None:
+            return found
+        self.assign(local, found)
+        self.indent = indent
+        return local
+
+    def joined(self, tests: list[Expression], ends: bool) -> Expression:
+        """Operands without lines between them."""
+        found = source.any_of(tests) if ends else source.all_of(tests)
+        return found.forgetting().of_kind(Kind.BOOL)
+
+    def conditional(self, node: Call) -> Expression:
+        """``a ? b : c``."""
+        test = self.condition(node.args[0])
+        local = self.new()
+        self.line(f"if {test.source}:")
+        computed = self.computed
+        self.indent += 1
+        then = self.branch(node.args[1])
+        self.assign(local, then)
+        self.indent -= 1
+        self.line("else:")
+        computed, self.computed = self.computed, computed
+        self.indent += 1
+        other = self.branch(node.args[2])
+        self.assign(local, other)
+        self.indent -= 1
+        self.computed &= computed
+        return local.of_kind(then.kind) if then.kind is other.kind else local
+
+    def branch(self, node: Expr) -> Expression:
+        """One of a conditional."""
+        value = self.value(node)
+        if may_nest(node, self.checked):
+            return source.call("unnested", value)
+        return value
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Expression:
+        """An operator, or a function."""
+        function = node.function
+        if function in {"_&&_", "_||_"}:
+            return self.logic(node)
+        if function == "_?_:_":
+            return self.conditional(node)
+        found = self.checked.functions.get(node)
+        nodes = list(node.args)
+        if node.target is not None and (found is None or found == function):
+            nodes.insert(0, node.target)
+        if function in {"_==_", "_!=_"}:
+            return self.equality(node, negated=function == "_!=_")
+        if function == "@in":
+            return self.membership(node)
+        args = self.operands(nodes)
+        if function == "!_":
+            if args[0].kind is Kind.BOOL:
+                return source.negation(args[0])
+            return source.call("is_not", args[0], kind=Kind.BOOL)
+        if function == "-_":
+            return source.call("negate", args[0])
+        if function == "_+_":
+            kind = Kind.STRING if args[0].kind is Kind.STRING else Kind.ANY
+            return source.call("added", "M", *args, kind=kind)
+        if function in _ORDERS and {one.kind for one in args} == {Kind.INT}:
+            return source.compare(args[0], function.strip("_"), args[1])
+        if function in {"_[_]", "_[?_]"}:
+            return source.call(_within_path(_OPERATORS[function], nodes[0]), *args)
+        if function in _OPERATORS:
+            kind = Kind.BOOL if function in _ORDERS else Kind.ANY
+            return source.call(_OPERATORS[function], *args, kind=kind)
+        return self.library(node, found or function, args, nodes)
+
+    def library(
+        self, node: Call, name: str, args: list[Expression], nodes: list[Expr]
+    ) -> Expression:
+        """A function of the library."""
+        if name == "size":
+            return source.call("len", args[0], kind=Kind.INT)
+        if name == "dyn":
+            return args[0]
+        if name == "matches" and isinstance(nodes[1], Constant):
+            pattern = self.constant_named(compiled(nodes[1].value))
+            return source.call("found_in", "M", pattern, args[0], kind=Kind.BOOL)
+        if name in {"startsWith", "endsWith"} and Kind.STRING in {args[0].kind, args[1].kind}:
+            return source.method(args[0], name.lower(), args[1], kind=Kind.BOOL)
+        if name == "contains" and args[0].kind is Kind.STRING and args[1].is_simple:
+            return source.compare(args[1], "in", args[0])
+        if name == "orValue":
+            if not isinstance(nodes[1], Constant) and args[1].source not in {"[]", "{}"}:
+                raise UnwrittenError
+            return source.call("or_value", *args)
+        if name in {"ip", "or", "sum"}:
+            raise UnwrittenError
+        results = {overload.result.name for overload in functions().get(name, ())}
+        kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
+        form = called(name, node, self.checked)
+        if name == "string" and form == name and args[0].kind is Kind.STRING:
+            return args[0]
+        called_as = self.constant_named(direct(form, len(args)))
+        made = source.call(called_as.source, "M", *args, kind=kind)
+        if name == "string" and form == name and args[0].is_local:
+            return source.conditional(
+                args[0].of_kind(Kind.STRING), source.is_of(args[0], Kind.STRING), made
+            )
+        return made
+
+    def equality(self, node: Call, *, negated: bool) -> Expression:
+        """``a == b``, in Python's way where that is CEL's."""
+        left, right = self.operands(node.args)
+        if left.is_known and not right.is_known:
+            left, right = right, left
+        operator = ("==", "!=") if right.kind is Kind.STRING else ("is", "is not")
+        known = (
+            right.is_known and not left.is_known and type(right.value) in {str, bool, type(None)}
+        )
+        if known and right.kind is Kind.BOOL and not self.is_comparable(node):
+            known = False
+        if known or (left.kind is Kind.STRING and right.kind is Kind.STRING):
+            return source.compare(left, operator[negated], right)
+        if left.kind is Kind.INT and right.kind is Kind.INT:
+            return source.compare(left, ("==", "!=")[negated], right)
+        found = source.call("equals", "M", left, right, kind=Kind.BOOL)
+        return source.negation(found) if negated else found
+
+    def is_comparable(self, node: Call) -> bool:
+        """Whether what is compared with a truth is never a value of a library's."""
+        of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
+        if self.checked.types[of].name == "bool":
+            return True
+        return self.checked.names.get(of) not in ROOTS and self.is_plain(of)
+
+    def membership(self, node: Call) -> Expression:
+        """``a in b``."""
+        within = node.args[1]
+        if isinstance(within, ListOf) and all(
+            isinstance(item, Constant) and type(item.value) is str for item in within.items
+        ):
+            # A text is equal to nothing but itself, here as there.
+            texts = source.tuple_of([self.value(item) for item in within.items])
+            return source.compare(self.value(node.args[0]), "in", texts)
+        return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)
+
+    # --- macros -------------------------------------------------------------------------------
+
+    def fold(self, node: Fold) -> Expression:
+        """A macro over items: a loop."""
+        if node.kind in {"map_value", "map_entry"} or self.loops >= MAX_LOOPS:
+            raise UnwrittenError
+        range_ = self.held(node.range)
+        cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
+        result = self.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)
+        begin = {"all": "True", "exists": "False", "exists_one": "0"}.get(node.kind, "[]")
+        self.line(f"{result.source} = {begin}")
+        first = self.new()
+        targets, scope = first.source, {node.first: first}
+        if node.second is not None:
+            second = scope[node.second] = self.new()
+            targets += f", {second.source}"
+        goes = "items" if node.second is None else "pairs"
+        self.line(f"for {targets} in {self.turns(goes, range_, cost).source}:")
+        if self.is_plain(node.range):
+            self.plain.update(local.source for local in scope.values())
+        computed = self.computed
+        self.scopes.append(scope)
+        self.loops += 1
+        self.indent += 1
+        indent = self.indent
+        self.turn(node, result)
+        if self.is_plain(node.body):
+            self.plain_folds.add(node)
+        self.indent = indent - 1
+        self.loops -= 1
+        self.scopes.pop()
+        self.computed = computed  # there may be no turn
+        if node.kind == "exists_one":
+            return source.compare(result, "==", "1")
+        return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
+
+    def turns(self, goes: str, range_: Expression, cost: int) -> Expression:
+        """What a loop goes through: a short list as it is."""
+        paid = source.call(goes, "M", range_, str(cost))
+        if goes != "items":
+            return paid
+        most = source.scalar(SHORT[min(self.loops, len(SHORT) - 1)])
+        is_short = source.compare(source.call("len", range_), "<=", most)
+        if range_.kind is not Kind.LIST:
+            is_short = source.all_of([source.is_of(range_, Kind.LIST), is_short])
+        return source.conditional(range_, is_short, paid)
+
+    def turn(self, node: Fold, result: Expression) -> None:
+        """What a turn of it does."""
+        local = result.source
+        if node.test is not None:
+            self.line(f"if {self.condition(node.test).source}:")
+            self.indent += 1
+        if node.kind == "all":
+            test = source.negation(self.condition(node.body))
+            self.line(f"if {test.source}:")
+            self.line(f"    {local} = False")
+            self.line("    break")
+        elif node.kind == "exists":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = True")
+            self.line("    break")
+        elif node.kind == "exists_one":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = added(M, {local}, 1)")
+        else:
+            self.line(f"{local}.append({self.value(node.body).source})")
