@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel.lines import UnwrittenError
 from webhook.cel.run import access, arithmetic, equality, paced
-from webhook.cel.writer import UnwrittenError, Writer
+from webhook.cel.writer import Writer
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked

@@ -14,10 +14,11 @@ from webhook.cel.check.checker import Checked
 from webhook.cel.errors import EvaluationError, LimitError, UnsureError
 from webhook.cel.exact import VARIABLES
 from webhook.cel.fast import NAMESPACE, function_of
+from webhook.cel.lines import UnwrittenError
 from webhook.cel.run import paced
 from webhook.cel.run.values import NOTHING
 from webhook.cel.syntax.ast import Name, Select, children
-from webhook.cel.writer import KNOWN, UnwrittenError, Writer, cost_of
+from webhook.cel.writer import KNOWN, Writer, cost_of
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Expression, Kind
 
@@ -35,12 +36,17 @@ def _unsure() -> None:
     raise UnsureError
 
 
+def _failed() -> None:
+    raise EvaluationError("a variable of parameters that has no value")
+
+
 GIVEN: Final[dict[str, Any]] = {
     **NAMESPACE,
     "NOTHING": NOTHING,
     "EvaluationError": EvaluationError,
     "LimitError": LimitError,
     "unsure": _unsure,
+    "failed": _failed,
     "summed": paced.summed,
 }
 """All that generated code is run with, constants apart."""
@@ -64,13 +70,15 @@ class Whole:
     """A policy's function.
 
     ``run`` is given the object (for a deletion the old one), parameters, operation, environment,
-    meter and the values of the variables in ``prepared``; it gives, for each validation that fails,
-    its number and message, None where its messageExpression has no value. ``reads`` are the names
-    that it looks up in its environment.
+    meter and the values of the variables in ``prepared``: NOTHING for one that has none, which the
+    first ``needed`` of them must not be. It gives, for each validation that fails, its number and
+    message, None where its messageExpression has no value. ``reads`` are the names that it looks up
+    in its environment.
     """
 
     run: Callable[..., list[tuple[int, Value]]] = field(repr=False)
     prepared: tuple[str, ...]
+    needed: int
     reads: frozenset[str]
 
 
@@ -81,6 +89,7 @@ class WholeSource:
     text: str
     constants: dict[str, Any]
     prepared: tuple[str, ...]
+    needed: int
     reads: frozenset[str]
 
 
@@ -102,7 +111,9 @@ def whole_form(
     if written is None:
         return None
     run = function_of(written.text, {**GIVEN, **written.constants})
-    return None if run is None else Whole(run, written.prepared, written.reads)
+    if run is None:
+        return None
+    return Whole(run, written.prepared, written.needed, written.reads)
 
 
 class _PolicyWriter(Writer):
@@ -117,13 +128,17 @@ class _PolicyWriter(Writer):
         self.written: set[str] = set()
         self.guarded: set[str] = set()
         self.plain_variables: set[str] = set()
-        self.prepared = _of_parameters(variables)
+        of_parameters = _of_parameters(variables)
+        needed = self.read_by([one for one, _ in validations])
+        self.needed = tuple(name for name in of_parameters if name in needed)
+        self.prepared = (*self.needed, *(name for name in of_parameters if name not in needed))
 
     def policy(self) -> WholeSource:
         """The whole function."""
-        for name in self.prepared:
+        for name in (one for one in self.parts if one in self.prepared):
             self.tried(name)
-        self.computed = frozenset(self.prepared)
+            self.computed |= {name}
+        self.computed = frozenset(self.needed)
         for number, (validation, message) in enumerate(self.validations):
             self.validation(number, validation, message)
         self.line("return R")
@@ -138,7 +153,8 @@ class _PolicyWriter(Writer):
         if late:
             head.append(f"    {' = '.join(late)} = NOTHING")
         text = "\n".join([*head, *self.lines, ""])
-        return WholeSource(text, self.constants, self.prepared, frozenset(self.roots))
+        reads = frozenset(self.roots)
+        return WholeSource(text, self.constants, self.prepared, len(self.needed), reads)
 
     def tried(self, name: str) -> None:
         """Learn what the value of a variable is that is given."""
@@ -181,17 +197,22 @@ class _PolicyWriter(Writer):
         self.line(source.method(source.name("R"), "append", told).source)
 
     def is_telling(self, part: Part) -> bool:
-        """Whether an error within is one to the exact form, too, and all that it reads likewise."""
-        seen: set[str] = set()
-        waiting = [part]
+        """Whether an error within is one to the exact form, too, and all that it reads likewise.
+
+        Whether a variable of parameters has a value is known.
+        """
+        within = self.read_by([part]) - {*self.prepared}
+        return part.tells and all(self.parts[name].tells for name in within if name in self.parts)
+
+    def read_by(self, parts: Sequence[Part]) -> set[str]:
+        """The composed variables that are read, by variables that are read, too."""
+        found: set[str] = set()
+        waiting = list(parts)
         while waiting:
-            one = waiting.pop()
-            if not one.tells:
-                return False
-            more = _read_by(one.checked) - seen
-            seen |= more
+            more = _read_by(waiting.pop().checked) - found
+            found |= more
             waiting += [self.parts[name] for name in more if name in self.parts]
-        return True
+        return found
 
     # --- what is written in another way ---------------------------------------------------------
 
@@ -234,6 +255,11 @@ class _PolicyWriter(Writer):
         if name in _KNOWN:
             return _KNOWN[name]
         if name in self.computed:
+            return self.locals[name]
+        if name in self.prepared:
+            self.line(f"if {self.locals[name].source} is NOTHING:")
+            self.line("    failed()")
+            self.computed |= {name}
             return self.locals[name]
         # In a loop, or where another branch has it written, it may have been computed before.
         is_guarded = self.loops > 0 or name in self.written

@@ -13,6 +13,7 @@ from webhook.cel.check.environment import functions
 from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
+from webhook.cel.lines import Lines, UnwrittenError
 from webhook.cel.narrowing import called
 from webhook.cel.paths import may_nest, stored_in
 from webhook.cel.plain import ROOTS, is_plain
@@ -27,7 +28,7 @@ from webhook.cel.syntax.ast import (
     children,
 )
 from webhook.rego.write import expression as source
-from webhook.rego.write.expression import Binds, Expression, Kind
+from webhook.rego.write.expression import Expression, Kind
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 2_000
 MAX_LOOPS: Final = 12
 """Loops within each other; CPython takes 20 blocks."""
-MAX_INDENT: Final = 60
-"""Blocks within each other; CPython takes 100 indentations."""
 
 _OPERATORS: Final = {
     "_-_": "subtract",
@@ -64,10 +63,6 @@ _ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 _KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
 
 
-class UnwrittenError(Exception):
-    """A form that only the exact form has."""
-
-
 def _within_path(function: str, operand: Expr) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
     return function if stored_in(operand) is None else f"plain_{function}"
@@ -82,16 +77,13 @@ def cost_of(node: Expr) -> int:
     return count
 
 
-class Writer:
+class Writer(Lines):
     """Writes one expression; names of locals and constants are its own."""
 
     def __init__(self, checked: Checked) -> None:
+        super().__init__()
         self.checked = checked
-        self.lines: list[str] = []
-        self.indent = 1
         self.loops = 0
-        self.names = 0
-        self.constants: dict[str, Any] = {}
         self.roots: dict[str, Expression] = {}
         self.scopes: list[dict[str, Expression]] = []
         self.computed: frozenset[str] = frozenset()
@@ -111,23 +103,6 @@ class Writer:
         head += ["    if M.left < M.next_look:", "        M.check()"]
         head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
         return "\n".join([*head, *self.lines, ""])
-
-    # --- lines --------------------------------------------------------------------------------
-
-    def line(self, text: str) -> None:
-        """Add a line at the present depth."""
-        if self.indent > MAX_INDENT:
-            raise UnwrittenError
-        self.lines.append("    " * self.indent + text)
-
-    def new(self, kind: Kind = Kind.ANY) -> Expression:
-        """A local that nobody has."""
-        self.names += 1
-        return source.name(f"v{self.names}", kind)
-
-    def assign(self, local: Expression, value: Expression) -> None:
-        """Give a local its value."""
-        self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
 
     def held(self, node: Expr) -> Expression:
         """A value that may be named after other lines have been written."""
@@ -165,12 +140,6 @@ class Writer:
             return source.scalar(value)
         return self.constant_named(value)
 
-    def constant_named(self, value: Any) -> Expression:
-        """The same by a name of its own."""
-        name = f"K{len(self.constants)}"
-        self.constants[name] = value
-        return source.name(name)
-
     def operands(self, nodes: list[Expr]) -> list[Expression]:
         """Values in the order of evaluation, whatever lines each of them needs."""
         found: list[Expression] = []
@@ -185,14 +154,6 @@ class Writer:
                 self.lines += late
             found.append(value)
         return found
-
-    def kept(self, value: Expression) -> Expression:
-        """A value in a local, unless it may be repeated as it is."""
-        if value.is_simple:
-            return value
-        local = self.new(value.kind)
-        self.assign(local, value)
-        return local
 
     def name(self, meaning: str) -> Expression:
         """A variable, of a macro or of the environment."""

@@ -19,6 +19,7 @@ from webhook.cel.engine import Expression, compile_checked
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
+from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, Whole, whole_form
 from webhook.constraint.drivers.cel_evaluation import CelEvaluator, Composed
 from webhook.constraint.drivers.cel_source import read_source
@@ -141,11 +142,24 @@ def one_by_one(variables: dict[str, Any], validations: list[Any]) -> list[tuple[
     return found
 
 
+def prepared_for(whole: Whole, of: Composed) -> tuple[Any, ...]:
+    """The values of the variables that read nothing but parameters."""
+    values = []
+    for number, name in enumerate(whole.prepared):
+        try:
+            values.append(of[name])
+        except EvaluationError:
+            if number < whole.needed:
+                raise
+            values.append(NOTHING)
+    return tuple(values)
+
+
 def at_once(whole: Whole, variables: dict[str, Any]) -> list[tuple[int, Any]] | None:
     """The same by the function; None where it raises."""
     of = composed(variables)
     try:
-        prepared = tuple([of[name] for name in whole.prepared])
+        prepared = prepared_for(whole, of)
         return whole.run(
             GIVEN["object"], composition.VALUES, "CREATE", of.env, Meter(10**9), prepared
         )
@@ -178,8 +192,8 @@ def compared(chance: random.Random, count: int) -> Counter[str]:
 
 
 def test_policies_of_random_forms_give_what_their_expressions_give_one_by_one() -> None:
-    counted = compared(random.Random(20261122), 500)
-    assert counted["returned"] > 100
+    counted = compared(random.Random(20261122), 300)
+    assert counted["returned"] > 60
 
 
 def decided(parameters: Any = None, **source: Any) -> list[str]:

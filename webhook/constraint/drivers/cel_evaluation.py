@@ -16,10 +16,11 @@ from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
 from webhook.cel.kubernetes import admission
 from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, whole_form
 from webhook.cel.writer import KNOWN
 from webhook.constraint.driver import DriverViolation
-from webhook.constraint.drivers.cel_review import any_object, variables_of
+from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
 from webhook.constraint.errors import CompileError, PolicyError
 from webhook.values import dataclass
@@ -38,6 +39,8 @@ _UNPAID: Final = Meter(0)
 
 PREPARED_MAX: Final = 1_000
 """Constraints of a template whose parameters' part is kept."""
+
+_OBJECTS: Final = frozenset({"object", "oldObject"})
 
 _NO_VARIABLES: Final[dict[str, Any]] = {}
 
@@ -165,8 +168,10 @@ class CelEvaluator:
             if prepared is None:
                 return None
         env = _NO_VARIABLES
-        if whole.reads:
+        if whole.reads and not whole.reads <= _OBJECTS:
             env = {**state.variables(review), "params": {"spec": {"parameters": parameters}}}
+        elif whole.reads:
+            env = objects_of(review)
         operation = review.get("operation") or ""
         of = review.get("oldObject" if operation == "DELETE" else "object")
         meter = Meter(EXPRESSION_COST, look)
@@ -184,7 +189,10 @@ class CelEvaluator:
     def _prepared_for(
         self, whole: Whole, parameters: Any, look: Callable[[], None]
     ) -> tuple[Any, ...] | None:
-        """The values of the variables that read nothing but parameters; None if one has none."""
+        """The values of the variables that read nothing but parameters.
+
+        None if one has none that must have one.
+        """
         known = self._prepared.get(id(parameters))
         if known is not None:
             return known[1]
@@ -192,13 +200,15 @@ class CelEvaluator:
             self._variables, {}, {"spec": {"parameters": parameters}}, {PARAMS: parameters}
         )
         composed.meter = Meter(EXPRESSION_COST, look)
-        found: tuple[Any, ...] | None
-        try:
-            found = tuple([composed[name] for name in whole.prepared])
-        except TimeUpError:
-            raise
-        except EvaluationError:
-            found = None
+        values = []
+        for name in whole.prepared:
+            try:
+                values.append(composed[name])
+            except EvaluationError as error:
+                _pass_on(error)
+                values.append(NOTHING)
+        lacks = any(one is NOTHING for one in values[: whole.needed])
+        found = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
         # With the parameters, which so keep their identity.

@@ -26,12 +26,19 @@ def variables_of(document: dict[str, Any]) -> dict[str, Any]:
 
     On DELETE there is no object: Rego's review has the old one in its place, CEL's has not.
     """
+    return {
+        **objects_of(document),
+        "request": _request(document),
+        "namespaceObject": _namespace(document.get("namespaceObject")),
+    }
+
+
+def objects_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The two of them that are a review's objects."""
     deleted = document.get("operation") == "DELETE"
     return {
         "object": None if deleted else document.get("object"),
         "oldObject": document.get("oldObject"),
-        "request": _request(document),
-        "namespaceObject": _namespace(document.get("namespaceObject")),
     }
 
 

@@ -1,0 +1,54 @@
+"""The lines of generated code, and the names of its locals and constants."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from webhook.rego.write import expression as source
+from webhook.rego.write.expression import Binds, Expression, Kind
+
+MAX_INDENT: Final = 60
+"""Blocks within each other; CPython takes 100 indentations."""
+
+
+class UnwrittenError(Exception):
+    """A form that only the exact form has."""
+
+
+class Lines:
+    """What is written, line by line, at a depth."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.indent = 1
+        self.names = 0
+        self.constants: dict[str, Any] = {}
+
+    def line(self, text: str) -> None:
+        """Add a line at the present depth."""
+        if self.indent > MAX_INDENT:
+            raise UnwrittenError
+        self.lines.append("    " * self.indent + text)
+
+    def new(self, kind: Kind = Kind.ANY) -> Expression:
+        """A local that nobody has."""
+        self.names += 1
+        return source.name(f"v{self.names}", kind)
+
+    def assign(self, local: Expression, value: Expression) -> None:
+        """Give a local its value."""
+        self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
+
+    def constant_named(self, value: Any) -> Expression:
+        """The same by a name of its own."""
+        name = f"K{len(self.constants)}"
+        self.constants[name] = value
+        return source.name(name)
+
+    def kept(self, value: Expression) -> Expression:
+        """A value in a local, unless it may be repeated as it is."""
+        if value.is_simple:
+            return value
+        local = self.new(value.kind)
+        self.assign(local, value)
+        return local
