@@ -99,7 +99,7 @@ def whole_source(
     """The text of a policy's function; None where there is none."""
     try:
         return _PolicyWriter(variables, validations).policy()
-    except UnwrittenError:
+    except (UnwrittenError, RecursionError):
         return None
 
 

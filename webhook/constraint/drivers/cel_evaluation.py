@@ -345,7 +345,8 @@ class Composed(dict[str, Any]):
             raise error
         try:
             found = self[name] = self._variables[name].evaluate(self.env, self.meter)
-        except LimitError:
+        except LimitError as fault:
+            self._errors[name] = fault  # who tries again has no more to spend
             raise
         except EvaluationError as fault:
             text = f'composited variable "{name}" fails to evaluate: {fault.text}'
