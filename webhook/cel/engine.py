@@ -18,7 +18,7 @@ from webhook.cel.errors import (
 )
 from webhook.cel.exact import exact_form
 from webhook.cel.fast import fast_form
-from webhook.cel.syntax.ast import Call, Fold, children
+from webhook.cel.syntax.ast import Call, Constant, Fold, children
 from webhook.cel.syntax.parser import parse
 from webhook.values import dataclass
 
@@ -99,6 +99,8 @@ def _tells_errors(checked: Checked) -> bool:
         match node:
             case Call(function="_&&_" | "_||_"):
                 return False
+            case Call(function="_[_]" | "_[?_]") if not isinstance(node.args[1], Constant):
+                return False  # of an optional without value nobody asks for the key
             case Fold(kind="map" | "list", test=None):
                 pass
             case Fold():

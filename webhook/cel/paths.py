@@ -77,10 +77,12 @@ def optional(operand: Run, key: Run, stored: Run | None) -> Run:
     def selected(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         value = operand(env, meter)
-        if type(value) is Optional and (
-            value.value is NOTHING or (stored is not None and stored(env, meter))
-        ):
-            return NONE
+        if type(value) is Optional:
+            if stored is not None and stored(env, meter):
+                access.checked_key(key(env, meter))
+                return NONE
+            if value.value is NOTHING:
+                return NONE  # and nobody asks for the key
         return access.optional_item(value, key(env, meter))
 
     return selected

@@ -139,6 +139,17 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("has({'o': optional.of({'x': 1})}.o.x)", False),
         ("{'o': optional.of({'x': 1})}.o.x", "no such key: x"),
         ("[optional.of({'x': 1})].map(o, o.x)[0].orValue(2)", 1),
+        # Of an optional without value nobody asks for the key; of one on the way somebody does.
+        ("optional.none()[uint(object.s + 'x')].hasValue()", False),
+        (
+            "{2: optional.none()}[2][?timestamp(0).getDate('500m')].hasValue()",
+            "unknown time zone 500m",
+        ),
+        # A number that is none is no key that can be found.
+        ("{(0.0 / 0.0): 1}[(0.0 / 0.0)]", "no such key: NaN"),
+        ("(0.0 / 0.0) in {(0.0 / 0.0): 1}", False),
+        # Lists are sorted by what is in them.
+        ("(true ? [[true, false]] : object.m).flatten().sort()", [False, True]),
         # What a library gives is equal to its own alone; within lists an error is no difference.
         ("dyn(quantity('1')) == dyn(1)", "no such overload"),
         ("dyn(quantity('1')) == 'a'", "no such overload"),
@@ -174,3 +185,20 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
 def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told):
     with pytest.raises(CompileError, match=told):
         compile_expression(source, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1e300", "1e300"),
+        ("1e+300", "1e+300"),
+        ("1e20", "100e18"),
+        ("1e31", "10e30"),
+        ("+5k", "+5k"),
+        ("8Ki", "8Ki"),
+        ("1.500k", "1.500k"),
+        ("+0", "0"),
+    ],
+)
+def test_a_quantity_is_shown_as_kubernetes_shows_it(text, shown):
+    assert evaluate(f"quantity('{text}')").shown == shown

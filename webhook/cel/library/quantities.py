@@ -101,6 +101,9 @@ def shown(amount: Amount) -> str:
                 return f"{size >> power}{suffix}"
     for suffix, power in sorted(_SCALES.items(), key=lambda one: -one[1]):
         scaled = value / Fraction(10) ** power
+        if amount.form == "exponent" and power == 18:
+            while scaled and scaled % 1000 == 0:  # there is an exponent for each size
+                scaled, power = scaled / 1000, power + 3  # noqa: PLW2901
         if scaled.denominator == 1 and (scaled or not power):
             if amount.form == "exponent" and power:
                 return f"{scaled.numerator}e{power}"
@@ -116,7 +119,20 @@ def quantity(amount: Amount) -> Opaque:
 @form("quantity", str)
 def of_text(text: str) -> Opaque:
     """The quantity that a text writes."""
-    return quantity(read(text))
+    amount = read(text)
+    return Opaque(NAME, amount, text if _is_canonical(text, amount) else shown(amount))
+
+
+def _is_canonical(text: str, amount: Amount) -> bool:
+    """Whether Kubernetes keeps the text itself (likewise)."""
+    match = _QUANTITY.fullmatch(text)
+    if amount.is_large or match is None:
+        return False
+    _, whole, part, _suffix = match.groups()
+    digits = ((whole or "").lstrip("0") or "0") + (part or "")
+    if amount.form == "binary":
+        return int(digits) & 7 != 0
+    return amount.scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
 
 
 @form("isQuantity", str)

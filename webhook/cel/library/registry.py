@@ -118,7 +118,7 @@ def _compatible(has: Operand, wants: Operand) -> bool:
     return has is None or wants is None or has == wants
 
 
-_WHOLE: Final = frozenset({"dyn", "flatten", "size", "type"})
+_WHOLE: Final = frozenset({"dyn", "flatten", "size", "sort", "type"})
 """Functions that are one for all types, or that look at theirs themselves."""
 
 

@@ -107,6 +107,8 @@ def key_of(value: Value) -> Value:
         return _TRUE
     if value is False:
         return _FALSE
+    if type(value) is float and value != value:  # noqa: PLR0124  # a number that is none
+        return float("nan")  # another: Python finds one by its identity, CEL none at all
     return value
 
 
