@@ -3,7 +3,8 @@
 `python -m loadtest.cel.bench LIBRARY` evaluates each template of a library that has code in CEL on
 an object that it allows and on one that it denies: ours, and k8s.io/apiserver's validator (compiled
 once, objects decoded, as Gatekeeper's driver has it) in alternated rounds on one core. A case counts
-only where both decide the same. Then it compiles every expression, and reviews one Pod by twelve
+only where both decide the same. Then come typical expressions beside cel-go alone (no limits, no
+composition: what nobody runs, and the least that it takes), then it compiles every expression, and reviews one Pod by twelve
 constraints whose templates have both languages, once by each. Ratios below 1 mean that ours, or CEL,
 needs less time.
 """
@@ -22,8 +23,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from loadtest.cel.expressions import EXPRESSIONS, POD
 from loadtest.rego.cases import load_cases
 from tests.programs import build
+from webhook.cel.engine import compile_expression
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import Meter
 from webhook.cli.clients import new_client
 from webhook.constraint.drivers.cel_evaluation import CelEvaluator
 from webhook.constraint.drivers.cel_source import read_source
@@ -156,6 +161,36 @@ def time_case(oracle: Oracle, case: Case, source: Json, rounds: int) -> dict[str
     return {"name": case.name, "violations": len(found["waddle"]), **medians, "ratio": ratio}
 
 
+def time_expression(oracle: Oracle, text: str, rounds: int) -> dict[str, Any]:
+    """One expression beside cel-go alone; raises ValueError where they disagree."""
+    given = {"oldObject": None, "request": None, "namespaceObject": None, "params": None}
+    variables = {**given, "object": POD}
+    expression = compile_expression(text, admission({}, params=True))
+    question = {"expr": text, "vars": variables, "bare": True}
+    theirs = oracle.ask({**question, "bench": ROUND_SECONDS})
+    if expression.evaluate(variables, Meter()) != _value(theirs):
+        raise ValueError(f"{text}: values differ: {theirs}")
+    times: dict[str, list[float]] = {"waddle_us": [], "bare_us": []}
+    for _ in range(rounds):
+        count, started = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < ROUND_SECONDS:
+            for _ in range(50):
+                expression.evaluate(variables, Meter())
+            count += 50
+        times["waddle_us"].append(elapsed / count * 1e6)
+        times["bare_us"].append(oracle.ask({**question, "bench": ROUND_SECONDS})["eval_us"])
+    medians = {name: statistics.median(of) for name, of in times.items()}
+    ratio = medians["waddle_us"] / medians["bare_us"]
+    return {"expression": text, **medians, "ratio": ratio}
+
+
+def _value(answer: Json) -> Any:
+    """The bool, number or text that the oracle answers."""
+    (kind,) = answer["value"]
+    value = answer["value"][kind]
+    return int(value) if kind == "int64Value" else value
+
+
 def compile_times(sources: dict[str, Json], rounds: int) -> dict[str, Any]:
     """Milliseconds of an expression (the dearest template's mean), and of a whole template."""
     whole, each = {}, {}
@@ -218,6 +253,12 @@ def report(timings: list[dict[str, Any]], figures: dict[str, Any]) -> None:
         f"validator: geometric mean {figures['geometric_mean']:.4f}, "
         f"worst {figures['worst']:.4f} ({figures['worst_case']})"
     )
+    for one in figures["expressions"]:
+        print(
+            f"{one['expression'][:72]:72} {one['waddle_us']:8.2f} {one['bare_us']:8.2f} "
+            f"{one['ratio']:7.3f}"
+        )
+    print(f"cel-go alone: geometric mean {figures['bare_geometric_mean']:.3f}")
     compiled = figures["compile"]
     print(
         f"compile: an expression {compiled['expression_ms_median']:.2f} ms (median), "
@@ -255,6 +296,7 @@ def main() -> None:
         timings = [
             time_case(oracle, case, cel_of(case.template) or {}, arguments.rounds) for case in cases
         ]
+        expressions = [time_expression(oracle, text, arguments.rounds) for text in EXPRESSIONS]
     finally:
         oracle.close()
     once = {case.name.split()[0]: case for case in cases}
@@ -265,6 +307,8 @@ def main() -> None:
         "geometric_mean": statistics.geometric_mean([one["ratio"] for one in timings]),
         "worst": worst["ratio"],
         "worst_case": worst["name"],
+        "expressions": expressions,
+        "bare_geometric_mean": statistics.geometric_mean([one["ratio"] for one in expressions]),
         "compile": compile_times(sources, arguments.rounds),
         "twelve_constraints": {**twelve, "ratio": twelve["cel_us"] / twelve["rego_us"]},
     }
