@@ -308,3 +308,11 @@ def test_a_name_that_is_too_long_is_cut_and_told_apart_by_a_digest():
 
 def test_flags_that_exempt_namespaces_are_patterns():
     assert exempted_patterns(["a"], ["b-"], ["-c"]) == ("a", "b-*", "*-c")
+
+
+def test_an_api_server_of_the_beta_gets_objects_of_the_beta():
+    planner = Planner(Options(), "v1beta1")
+    enforced = {("Named", "one"): Enforced(constraint(), "deny")}
+    made = planner.plan({"named": template()}, enforced, PolicyScope(), lambda _: "")
+    documents = [*made.policies.values(), *made.bindings.values()]
+    assert [one["apiVersion"] for one in documents] == ["admissionregistration.k8s.io/v1beta1"] * 2
