@@ -11,7 +11,8 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.registry import make_builtin
-from webhook.rego.check.scope import declared_in, term_vars
+from webhook.rego.check.scope import declared_in
+from webhook.rego.check.strict import nodes
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import UNBOUNDED_STEPS
@@ -295,7 +296,9 @@ def _naming(rule: Rule) -> Rule:
     place = rule.location
     operator = Ref(Var("internal"), (String("test_case"),), location=place)
     call = Call(operator, (Array(keys, location=place),), location=place)
-    at = _declared_by(rule.body, {name for key in keys for name in term_vars(key)})
+    at = _declared_by(
+        rule.body, {node.name for key in keys for node in nodes(key) if isinstance(node, Var)}
+    )
     # It is evaluated as soon as the variables of its key have values.
     return replace(rule, body=(*rule.body[:at], Expr(call, location=place), *rule.body[at:]))
 

@@ -88,6 +88,24 @@ def test_a_case_without_an_answer_has_failed():
     assert not nested["p"].failed
 
 
+def test_a_case_may_be_named_by_a_text_made_of_values():
+    source = """package a
+    test_cases[$"{note}-{count(items)}"] if {
+        some items in [[], ["x"]]
+        some [note, number] in [["one", 1], ["none", 0]]
+        count(items) == number
+    }"""
+
+    cases = results(source)["data.a.test_cases"].cases
+
+    assert {name: case.failed for name, case in cases.items()} == {
+        "one-0": True,
+        "one-1": False,
+        "none-0": False,
+        "none-1": True,
+    }
+
+
 def test_what_a_test_prints_is_kept():
     source = 'package a\ntest_x if { print("x is", [1]); print(input.y); false }'
 
