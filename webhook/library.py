@@ -24,6 +24,7 @@ from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
@@ -113,7 +114,9 @@ class Policies:
     ) -> list[Violation]:
         """What an object of Kubernetes violates, whatever the enforcement action.
 
-        ``namespace`` is the Namespace it is in, for constraints that select by its labels;
+        ``namespace`` is the Namespace it is in, for constraints that select by its labels; without
+        it the one of its name among the policies' files, and an object of a namespaced kind that
+        names none is in a Namespace without name and labels.
         ``operation`` plays a request (CREATE, UPDATE, DELETE). Raises TypeError and ValueError for
         what is no object of Kubernetes, :class:`NoVerdictError`.
         """
@@ -125,10 +128,9 @@ class Policies:
                 f"expected an object of Kubernetes, which this is not: no {' and no '.join(missing)}; "
                 "review_document takes any JSON value"
             )
-        found = AugmentedObject(
-            dict(obj), None if namespace is None else dict(namespace), operation
-        )
-        return self._found(found, seconds)
+        if namespace is None:
+            namespace = namespace_for(obj, self._snapshot.namespaces)
+        return self._found(AugmentedObject(dict(obj), namespace, operation), seconds)
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS

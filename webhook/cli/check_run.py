@@ -16,6 +16,7 @@ from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.decisions.source import RecordSource
 from webhook.policies.effect import Effect, concerned, only
@@ -113,7 +114,7 @@ def effect_on_manifests(
     effect = Effect(policies.keys)
     mutations = checked.mutation.extensions.mutations
     for item in objects:
-        namespace = after.namespaces.get(namespace_of(item))
+        namespace = namespace_for(item, after.namespaces)
         # As at admission: what is reviewed is what would be stored.
         stored, fault = mutated(mutations, item, after.namespaces, checked.mutation)
         if fault:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Flags(click.Command):
     """A subcommand whose options have values from the environment and a file, too.
 
-    ``--flag=true`` and ``-f=value`` are understood; what cannot be is exit code 1, not 64.
+    What cannot be understood is exit code 1, not 64.
     """
 
     def make_context(
@@ -45,16 +45,6 @@ class Flags(click.Command):
         except click.UsageError as error:
             raise ConftestExit(error.format_message(), error.ctx) from None
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, of flags in Go's spelling."""
-        switches = {
-            name: option
-            for option in self.params
-            if isinstance(option, click.Option)
-            for name in option.opts
-        }
-        return super().parse_args(ctx, list(_spelled(args, switches)))
-
 
 class ConftestExit(click.ClickException):
     """What conftest ends with ``Error: …`` and exit code 1 for."""
@@ -74,26 +64,6 @@ def _config_file(args: Sequence[str]) -> str:
             if argument.startswith(beginning):
                 return argument.removeprefix(beginning)
     return ""
-
-
-def _spelled(args: Sequence[str], switches: dict[str, click.Option]) -> list[str]:
-    """The arguments as click spells them."""
-    found: list[str] = []
-    for position, argument in enumerate(args):
-        if argument == "--":
-            return [*found, *args[position:]]
-        name, equals, value = argument.partition("=")
-        option = switches.get(name)
-        if option is not None and equals and option.is_flag:
-            if value.lower() in {"true", "t", "1"}:
-                found.append(name)
-            elif value.lower() not in {"false", "f", "0"}:
-                raise click.BadParameter(f"{value!r} is no boolean", param_hint=name)
-        elif option is not None and equals and not name.startswith("--"):
-            found += [name, value]
-        else:
-            found.append(argument)
-    return found
 
 
 def lists(values: Sequence[str]) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from webhook.api.gvk import name_of, text
 from webhook.cli import exit_codes
-from webhook.cli.formats.words import output_option
-from webhook.cli.terminal import complain, write
+from webhook.cli.formats.words import Output, emit, output_option
+from webhook.cli.terminal import complain
 
 _HELP = """Print the resources that those in the files would make, as gator expand does.
 
@@ -30,8 +32,14 @@ among them are applied to a resource before it is expanded, and to what comes of
     multiple=True,
     help="A file, a folder, or - for standard input. Repeatable.",
 )
-@output_option("yaml", "json")
-def command(filenames: tuple[str, ...], output: str) -> int:
+@output_option("yaml", "json", also="--format")
+@click.option(
+    "--outputfile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file that is written instead of standard output.",
+)
+def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) -> int:
     """Expand and print."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli import extension_run  # noqa: PLC0415
@@ -59,6 +67,12 @@ def command(filenames: tuple[str, ...], output: str) -> int:
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
-    if found:
-        write(extension_run.as_manifests(found, output))
+    if found or outputfile is not None:
+        found.sort(key=_place, reverse=True)
+        emit(Output(output, outputfile), extension_run.as_manifests(found, output))
     return exit_codes.OK
+
+
+def _place(obj: dict[str, Any]) -> str:
+    """What gator orders by, the last one first."""
+    return name_of(obj) + text(obj, "apiVersion") + text(obj, "kind")

@@ -10,6 +10,7 @@ from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import InvalidExpansion
+from webhook.constraint.placement import namespace_for
 from webhook.mutation import mutator
 from webhook.mutation.errors import MutationError
 from webhook.mutation.expanding import expand
@@ -80,7 +81,7 @@ def mutate(
     """What the mutators do to an object; raises :class:`~webhook.cli.sources.CannotTest`."""
     place = namespace_of(obj)
     is_namespace = gvk_of(obj).group_kind == ("", "Namespace")
-    namespace = obj if is_namespace else namespaces.get(place)
+    namespace = obj if is_namespace else namespace_for(obj, namespaces)
     try:
         mutated = mutations.mutate(obj, Context(OPERATION, namespace, place))
         return mutated, resolved(mutated, {})
@@ -95,7 +96,7 @@ def implied(
     namespaces: Mapping[str, Mapping[str, Any]],
 ) -> list[Resultant]:
     """What an object implies; raises :class:`~webhook.cli.sources.CannotTest`."""
-    namespace = namespaces.get(namespace_of(obj))
+    namespace = namespace_for(obj, namespaces)
     try:
         return expand(expansion, mutations, obj, namespace, on_error="reject")
     except InvalidExpansion as error:

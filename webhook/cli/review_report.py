@@ -132,11 +132,17 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
         document["msg"] = result.msg
     if metadata := _metadata(result):
         document["metadata"] = metadata
-    document["constraint"] = result.constraint.document
+    document["constraint"] = _defaulted(result)
     document["enforcementAction"] = result.enforcement_action
     if result.scoped_actions:
         document["scopedActions"] = list(result.scoped_actions)
     return {**document, "violatingObject": item.value, "trace": None}
+
+
+def _defaulted(result: Result) -> dict[str, Any]:
+    """The constraint with what a CRD of Gatekeeper's gives it by default, as gator shows it."""
+    document = result.constraint.document
+    return {**document, "spec": {"enforcementAction": "deny", **(document.get("spec") or {})}}
 
 
 def _metadata(result: Result) -> dict[str, Any]:
@@ -156,7 +162,7 @@ def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
             "target": result.target,
             "msg": result.msg,
             "metadata": _metadata(result),
-            "constraint": {"object": result.constraint.document},
+            "constraint": {"object": _defaulted(result)},
             "enforcementaction": result.enforcement_action,
             "scopedenforcementactions": list(result.scoped_actions),
         },

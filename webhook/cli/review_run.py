@@ -18,6 +18,7 @@ from webhook.constraint.expansion import (
     with_implied,
 )
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.mutation.annotations import names_of
 from webhook.mutation.expanding import expand
@@ -129,7 +130,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
                 shown_mutations.append(
                     ShownMutation(_subject(obj), manifest.file, manifest.line, by, patch)
                 )
-        namespace = namespaces.get(namespace_of(obj))
+        namespace = namespace_for(obj, namespaces)
         shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
         try:
             responses = _review_implied(

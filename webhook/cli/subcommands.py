@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.spelling import spelled
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,6 +38,15 @@ class Subcommands(click.Group):
         module, _ = self.listed[cmd_name]
         command: click.Command = import_module(module).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments, as click spells them."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group):
+            rest = spelled(rest, command)
+        return name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names; click's way would import every subcommand, for its line of help."""

@@ -12,6 +12,7 @@ from webhook.app.files import Watched, watch
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 from webhook.console.review import review
 from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
@@ -177,7 +178,7 @@ def _violations(
         if item.gvk.group_kind == ("", "Namespace"):
             namespaces[name_of(item.document)] = item.document
     for item in listed:
-        namespace = namespaces.get(namespace_of(item.document))
+        namespace = namespace_for(item.document, namespaces)
         rows, faults = review(snapshot, AugmentedObject(item.document, namespace))
         found += [
             ShownViolation(

@@ -20,6 +20,7 @@ from webhook.api.shapes import object_of
 from webhook.console.review import review
 from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.trials.job import LATE, NoWorkerError
 from webhook.trials.process import Worker
@@ -195,8 +196,8 @@ def _subject(
     if not gvk_of(document).kind or not isinstance(document.get("apiVersion"), str):
         raise InvalidReview("an object with apiVersion and kind is expected")
     # As one that is about to be made.
-    namespace = _namespace(snapshot, namespace_of(document))
-    return AugmentedObject(document, namespace, "CREATE"), document
+    place = namespace_for(document, snapshot.namespaces)
+    return AugmentedObject(document, place, "CREATE"), document
 
 
 def _namespace(snapshot: Snapshot, name: str) -> dict[str, Any] | None:

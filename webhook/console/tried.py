@@ -20,6 +20,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
@@ -104,7 +105,7 @@ def _policies(job: Job) -> dict[str, Any]:
     snapshot = client.snapshot
     reviews = []
     for item in objects[:_REVIEWS_MAX]:
-        subject = AugmentedObject(item, snapshot.namespaces.get(namespace_of(item)))
+        subject = AugmentedObject(item, namespace_for(item, snapshot.namespaces))
         rows, faults = review(snapshot, subject, seconds=_SECONDS)
         reviews.append({"object": _shown(item), "violations": rows, "notDecided": faults})
     return {

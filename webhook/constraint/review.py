@@ -34,6 +34,9 @@ class AugmentedReview:
 class AugmentedObject:
     """An object outside any request: from a manifest, or from a list during audit.
 
+    ``namespace`` is the Namespace that it is in; an empty one says that it is in one that nobody
+    has named (:func:`webhook.constraint.placement.namespace_for`).
+
     ``operation`` is empty unless the caller plays a request; DELETE makes the
     object the old object, as in a request. ``resource`` is the plural that requests
     for the kind name, where the caller knows it.

@@ -166,7 +166,8 @@ def test_gator_expands_the_same(program, policies, tmp_path):
 
 def test_a_cluster_scoped_object_is_decided_as_admission_does(tmp_path):
     """Gator gives it an empty Namespace, so that it is namespaced for scope and selectors."""
-    role = {"apiVersion": "rbac/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
+    group = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
     selector = {"matchLabels": {"a": "b"}}
     kinds = [{"kinds": ["ClusterRole"]}]
     path = manifest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from webhook.api.encoding import encode
@@ -17,7 +18,8 @@ def as_yaml(document: Any) -> str:
     """The same value as YAML."""
     import yaml  # noqa: PLC0415  # 40 ms, for this alone
 
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    # A message stays on its line, where those who search for it find it.
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)
     if not is_printable(text):
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=False)
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=False, width=math.inf)
     return text.rstrip("\n")

@@ -98,12 +98,18 @@ def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., 
     )
 
 
-def output_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option ``-o`` with these words, the first of which is the default."""
+def output_option(
+    *words: str, also: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``-o`` with these words, the first of which is the default.
+
+    ``also`` is another name of it.
+    """
     meanings = ", ".join(f"{word} ({MEANINGS[word]})" for word in words)
+    names = ("-o", "--output", *filter(None, (also,)))
     return click.option(
-        "-o",
-        "--output",
+        *names,
+        "output",
         type=click.Choice(words),
         default=words[0],
         show_default=True,

@@ -63,8 +63,10 @@ class AdmissionTarget:
             if type(value) is Document:  # What another target found to be an object.
                 value = AugmentedObject(value.value)
             document = _request_of(value)
-            namespace = value.namespace or namespaces.get(document.get("namespace", ""))
-            document["namespaceObject"] = value.namespace or {}
+            namespace = value.namespace
+            document["namespaceObject"] = namespace or {}
+            if namespace is None:
+                namespace = namespaces.get(document.get("namespace", ""))
             operation, size = value.operation, 0
         else:
             return None

@@ -1,0 +1,49 @@
+"""Which kinds are in no namespace, for who has files and no API server to ask."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KINDS: Final = {
+    "": "ComponentStatus Namespace Node PersistentVolume",
+    "admissionregistration.k8s.io": (
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration "
+        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"
+    ),
+    "apiextensions.k8s.io": "CustomResourceDefinition",
+    "apiregistration.k8s.io": "APIService",
+    "authentication.k8s.io": "SelfSubjectReview TokenReview",
+    "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
+    "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
+    "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+    "internal.apiserver.k8s.io": "StorageVersion",
+    "networking.k8s.io": "IPAddress IngressClass ServiceCIDR",
+    "node.k8s.io": "RuntimeClass",
+    "policy": "PodSecurityPolicy",
+    "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+    "resource.k8s.io": "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice",
+    "scheduling.k8s.io": "PriorityClass",
+    "storage.k8s.io": "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass",
+    "storagemigration.k8s.io": "StorageVersionMigration",
+    "openreports.io": "ClusterReport",
+    "wgpolicyk8s.io": "ClusterPolicyReport",
+    "expansion.gatekeeper.sh": "ExpansionTemplate",
+    "externaldata.gatekeeper.sh": "Provider",
+    "mutations.gatekeeper.sh": "Assign AssignImage AssignMetadata ModifySet",
+    "policy.waddle.dev": "PolicyRevision",
+    "syncset.gatekeeper.sh": "SyncSet",
+    "templates.gatekeeper.sh": "ConstraintTemplate",
+}
+
+CLUSTER_SCOPED: Final = frozenset(
+    (group, kind) for group, kinds in _KINDS.items() for kind in kinds.split()
+)
+"""By group and kind: those of Kubernetes' own API, of policy reports, of Gatekeeper and of ours. A
+test asks the real API server for its kinds."""
+
+_CONSTRAINTS: Final = "constraints.gatekeeper.sh"
+
+
+def is_cluster_scoped(group: str, kind: str) -> bool:
+    """Whether a kind is known to be in no namespace; a custom resource's is not known."""
+    return group == _CONSTRAINTS or (group, kind) in CLUSTER_SCOPED

@@ -1,0 +1,58 @@
+"""Arguments as programs in Go take them: ``-o=yaml`` and ``--verbose=true``, spelled for click.
+
+gator, opa, conftest and kubectl read their flags by pflag, and what calls them is written so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+"""What Go's strconv.ParseBool takes."""
+
+
+def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
+    """The arguments of a command as click spells them; what it will refuse is left as it is."""
+    options = {
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    }
+    found: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*found, argument, *rest]
+        name, equals, value = argument.partition("=")
+        option = options.get(name)
+        if option is None or not equals:
+            found.append(argument)
+            found += _value_of(options.get(argument), rest)
+        elif option.is_flag:
+            found += _switch(name, value)
+        elif name.startswith("--"):
+            found.append(argument)
+        else:
+            found += [name, value]
+    return found
+
+
+def _value_of(option: click.Option | None, rest: Iterator[str]) -> list[str]:
+    """What follows an option as its value, whatever it looks like."""
+    if option is None or option.is_flag:
+        return []
+    value = next(rest, None)
+    return [] if value is None else [value]
+
+
+def _switch(name: str, value: str) -> list[str]:
+    if value in _FALSE:
+        return []
+    return [name] if value in _TRUE else [f"{name}={value}"]
