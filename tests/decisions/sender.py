@@ -1,6 +1,7 @@
 """A sender that speaks the protocol by hand."""
 
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,26 @@ import orjson
 from tests.patience import PATIENCE_SECONDS
 
 
+def connected(path: Path) -> socket.socket:
+    """A connection, once the sidecar has accepted enough of those before it."""
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(PATIENCE_SECONDS)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            client.connect(str(path))
+        except BlockingIOError:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        else:
+            return client
+
+
 class Sender:
     """Speaks the protocol by hand."""
 
     def __init__(self, path: Path, *, process: str = "p", hello: bool = True) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(PATIENCE_SECONDS)
-        self._socket.connect(str(path))
+        self._socket = connected(path)
         self._file = self._socket.makefile("rwb")
         self._process = process
         self.acknowledged = 0

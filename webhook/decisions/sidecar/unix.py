@@ -8,6 +8,7 @@ import os
 import socket
 import stat
 import struct
+import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.sidecar.session import Session
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 CONNECTIONS_MAX: Final = 128
 """One pod's containers connect here: a bound against a sender gone wrong."""
+
+UNFINISHED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of lines whose ends have not come yet, on all connections: the container has 96 MiB, of which it
+needs 40. An exporter's connection has about a KiB of them, now and then."""
+
+UNFINISHED_BYTES_USUAL: Final = 64 * 1024
+"""Up to which nobody looks: what all connections may have so is half of the bound."""
 
 
 class UnixReceiver:
@@ -67,6 +75,23 @@ class UnixReceiver:
     def _open(self) -> list[_Connection]:
         return [item for item in self.connections if isinstance(item, _Connection)]
 
+    def make_room(self) -> None:
+        """End the connection that has been silent the longest, where there are too many.
+
+        A sender gone wrong would otherwise keep out the one that has something to say.
+        """
+        if len(self.connections) >= CONNECTIONS_MAX:
+            silent = min(self._open(), key=lambda connection: connection.heard)
+            silent.refuse(ProtocolError("busy", f"{CONNECTIONS_MAX} connections are open"))
+            silent.abandon()
+
+    def bound_unfinished(self) -> None:
+        """End the connection of the longest unfinished line, where all of them take too much."""
+        connections = self._open()
+        if sum(connection.unfinished for connection in connections) > UNFINISHED_BYTES_MAX:
+            longest = max(connections, key=lambda connection: connection.unfinished)
+            longest.refuse(ProtocolError("busy", "lines without an end take too much memory"))
+
     @property
     def intake(self) -> Intake:
         """Where records go."""
@@ -90,15 +115,20 @@ class _Connection(asyncio.Protocol):
         self._session = Session(receiver.intake, "")
         self._splitter = LineSplitter()
         self._transport: asyncio.Transport | None = None
+        self.heard = time.monotonic()
+        """When something came last."""
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return self._splitter.unfinished
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         receiver = self._receiver
         self._session = Session(receiver.intake, _owner(transport.get_extra_info("socket")))
-        if len(receiver.connections) >= CONNECTIONS_MAX:
-            self._refuse(ProtocolError("busy", f"{CONNECTIONS_MAX} connections are open"))
-            return
+        receiver.make_room()
         receiver.accepted += 1
         receiver.connections.add(self)
         receiver.intake.listen(self, self._committed)
@@ -110,11 +140,16 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
+        if self._transport.is_closing():
+            return  # it was refused
+        self.heard = time.monotonic()
         try:
             answer = self._session.lines(self._splitter.feed(data))
         except ProtocolError as error:
-            self._refuse(error)
+            self.refuse(error)
             return
+        if self.unfinished > UNFINISHED_BYTES_USUAL:
+            self._receiver.bound_unfinished()
         if answer is not None:
             self._transport.write(encode(answer))
         self._acknowledge()  # records received again may be durable already
@@ -139,6 +174,11 @@ class _Connection(asyncio.Protocol):
         if not closing and not self._transport.is_reading():
             self._transport.resume_reading()
 
+    def abandon(self) -> None:
+        """Close at once if the peer reads nothing, not even why."""
+        if self._transport is not None and self._transport.get_write_buffer_size():
+            self._transport.abort()
+
     def resume_writing(self) -> None:
         self._acknowledge()
 
@@ -151,8 +191,10 @@ class _Connection(asyncio.Protocol):
         if ack is not None:
             self._transport.write(encode(ack))
 
-    def _refuse(self, error: ProtocolError) -> None:
+    def refuse(self, error: ProtocolError) -> None:
+        """Say what is wrong, and close."""
         assert self._transport is not None
+        self._splitter = LineSplitter()
         self._receiver.rejected += 1
         self._receiver.log("sender refused", f"{error.code}: {error}")
         self._transport.write(encode(Refusal(error.code, str(error))))

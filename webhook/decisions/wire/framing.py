@@ -117,12 +117,22 @@ class LineSplitter:
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
-        self._rest = b""
+        self._rest = bytearray()
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that ``data`` completes, without their newlines; empty ones are skipped."""
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
+        first, *others = data.split(b"\n")
+        # A line that comes byte by byte is not copied with each of them.
+        self._rest += first
+        lines = []
+        if others:
+            lines = [bytes(self._rest), *others]
+            self._rest = bytearray(lines.pop())
         if len(self._rest) > self._max or any(len(line) > self._max for line in lines):
             raise ProtocolError("line_too_long", f"a line is longer than {self._max} bytes")
         return [line for line in lines if line]
