@@ -218,7 +218,10 @@ TEXTS = {
     "cyclonedx": (
         '{"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": [{"name": "a"}]}',
     ),
-    "hocon": ("a { b = 1, c = d e, f = true }\ng.h = i\n",),
+    "hocon": (
+        "a { b = 1, c = d e, f = true }\ng.h = i\n",
+        'a { b = ${?c}, d = "x"${?e}, f = [${?g}, 1], h = 1, h = ${?i}, j = ${a.b} }\n',
+    ),
     "jsonnet": ("local a(b) = b + 1; {c: a(1), d: [e * 2 for e in [1, 2]], f:: 1}",),
 }  # fmt: skip
 

@@ -229,6 +229,10 @@ class _Reader:
         return "".join(kept)
 
 
+_UNKNOWN: Final = "<<unknown value>>"
+"""What go-akka writes for an optional reference that nothing gives."""
+
+
 class _Shown:
     """Values with what they refer to."""
 
@@ -253,7 +257,9 @@ class _Shown:
             found = self._find(value.parts[0], value)
             if found is None:
                 before = value.before
-                return _Value() if before is None else self._resolved(before, depth + 1)
+                if before is None or (before.items is None and not before.parts):
+                    return _Value(parts=[_UNKNOWN])
+                return self._resolved(before, depth + 1)
             return self._resolved(found, depth + 1)
         return value
 
@@ -285,7 +291,7 @@ class _Shown:
             elif isinstance(part, _Reference):
                 found = self._find(part, value)
                 if found is None:
-                    continue
+                    return _UNKNOWN  # One part that nobody gives, and the whole has no value.
                 resolved = self._resolved(found, depth + 1)
                 if any(isinstance(one, list) for one in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]
@@ -296,6 +302,8 @@ class _Shown:
         if arrays or any(isinstance(part, list) for part in value.parts):
             return f"[{','.join(arrays)}]"
         text = "".join(texts).strip()
+        if text == _UNKNOWN:
+            return text
         if text == "null":
             text = ""
         if not text:
