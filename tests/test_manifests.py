@@ -41,7 +41,9 @@ ADDITIONS = {
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
     "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
-    **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATED | CONDITIONS),
+    **dict.fromkeys(
+        ("assign", "assignimage", "assignmetadata", "modifyset"), {"rollout", *MUTATED, *CONDITIONS}
+    ),
     "mutatorpodstatuses": MUTATED,
     "expansiontemplate": {"since", *ACTIVE, *CONDITIONS},
     "expansiontemplatepodstatuses": {"since", *ACTIVE},

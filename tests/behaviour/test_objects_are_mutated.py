@@ -168,6 +168,29 @@ def test_a_fault_refuses_the_request_where_that_is_chosen(tmp_path: Path) -> Non
         assert mutate(server, pod())["allowed"] is True
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["one", "with another below it"])
+def test_a_patch_larger_than_an_object_may_be_refuses_the_request(
+    tmp_path: Path, *, alone: bool
+) -> None:
+    documents = [assign("large", "spec.containers[name: *].text", {"x": "y" * 20_000})]
+    if not alone:
+        documents.append(assign("small", "spec.containers[name: *].text.z", 1))
+    policies = write_policies(tmp_path, *map(json.dumps, documents))
+    with Server(policies, MUTATION) as server:
+        server.ready()
+        few = {**workload(), "spec": {"containers": [{"name": "c"}] * 10}}
+        assert (
+            len(patched(few, mutate(server, few))["spec"]["containers"][9]["text"]["x"]) == 20_000
+        )
+        many = {**workload(), "spec": {"containers": [{"name": "c"}] * 1000}}
+        verdict = mutate(server, many)
+        assert verdict["allowed"] is False
+        assert verdict["status"]["code"] == 500
+        assert "patch is larger than an object may be" in verdict["status"]["message"]
+        assert "patch" not in verdict
+        assert mutate(server, pod())["allowed"] is True
+
+
 def test_mutators_follow_the_files_and_a_broken_one_leaves_the_last_good(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, json.dumps(label("owner", "owner", "a")))
     with Server(policies, MUTATION) as server:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -20,7 +20,9 @@ from tests.system.replicas import (
     review_of,
     try_request,
 )
+from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label
+from webhook.constraint.rollout import ANNOTATION
 
 MUTATORS = "/apis/mutations.gatekeeper.sh/v1"
 EXPANSIONS = "/apis/expansion.gatekeeper.sh/v1alpha1/expansiontemplate"
@@ -278,3 +280,56 @@ def test_a_previewed_mutator_says_so_and_is_applied_once_it_is_enforced(
         lambda: condition(plane, path_of(soon), "Active").get("status") == "True",
         "the conditions follow",
     )
+
+
+def test_a_mutator_is_previewed_for_its_time_and_then_applied_by_itself(
+    plane: Plane, mutating: Replica
+) -> None:
+    staged = label("staged", "staged", "yes", match={"namespaces": [WORKLOADS]})
+    staged["metadata"]["annotations"] = {ANNOTATION: "preview"}
+    plane.api.apply(path_of(staged), staged)
+
+    def rollout() -> dict[str, Any]:
+        found: dict[str, Any] = plane.api.request("GET", path_of(staged)).get("status") or {}
+        return found.get("rollout") or {}
+
+    until(lambda: rollout().get("state") == "Holding", "it is previewed until told otherwise")
+    until(lambda: by_pod(plane, path_of(staged)).get("preview") is True, "byPod says so")
+    assert labels(plane, "mutated-f") == {}
+    patch = {"metadata": {"annotations": {ANNOTATION: "preview after=1s"}}}
+    plane.api.request("PATCH", path_of(staged), patch, content_type="application/merge-patch+json")
+    until(lambda: rollout().get("state") == "Complete", "its time is over")
+    until(lambda: labels(plane, "mutated-f") == {"staged": "yes"}, "it is applied")
+    assert [step["action"] for step in rollout()["steps"]] == ["preview", "enforce"]
+    until(lambda: by_pod(plane, path_of(staged)).get("enforced") is True, "byPod says so")
+    uid = plane.api.request("GET", path_of(staged))["metadata"]["uid"]
+    events = f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.uid={uid}"
+    until(
+        lambda: (
+            "RolloutToEnforce"
+            in {item["reason"] for item in plane.api.request("GET", events)["items"]}
+        ),
+        "an Event tells of the step",
+    )
+
+
+def test_status_shows_a_mutator_and_wait_ends_when_it_is_enforced(
+    plane: Plane, mutating: Replica
+) -> None:
+    shown = label("shown", "shown", "yes", match={"namespaces": [WORKLOADS]})
+    shown["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
+    plane.api.apply(path_of(shown), shown)
+    until(lambda: by_pod(plane, path_of(shown)).get("preview") is True, "it is previewed")
+
+    options = ("--kubeconfig", plane.cluster.kubeconfig)
+    status = waddle("status", *options)
+    line = next(line for line in status.stdout.splitlines() if "AssignMetadata/shown" in line)
+    assert "preview" in line, status.stdout
+    early = waddle("wait", "--for=enforced", "AssignMetadata/shown", "--timeout=1s", *options)
+    assert early.returncode == 1, early.stdout + early.stderr
+    shown["metadata"]["annotations"] = {}
+    plane.api.apply(path_of(shown), shown)
+    patience = f"--timeout={PATIENCE_SECONDS:.0f}s"
+    done = waddle("wait", "--for=enforced", "AssignMetadata/shown", patience, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert labels(plane, "mutated-g") == {"shown": "yes"}

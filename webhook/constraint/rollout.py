@@ -8,6 +8,9 @@ without a leader, and the spec stays as its owner wrote it. ::
 
     waddle.dev/rollout: "dryrun after=24h quiet=6h, warn quiet=1h"
 
+Of a mutator the only stage before it is enforced is ``preview``, which time alone
+ends: ``preview after=24h``.
+
 A stage without a condition is left only by a change of the annotation. A new
 generation of the constraint begins at the first stage again: it is another
 policy, and nothing is known of it.
@@ -20,6 +23,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import gvk_of
 from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
@@ -36,7 +40,14 @@ ANNOTATION: Final = "waddle.dev/rollout"
 PAUSE: Final = "waddle.dev/rollout-pause"
 ABORT: Final = "waddle.dev/rollout-abort"
 
-_STRENGTH: Final = {"dryrun": 0, "warn": 1, "deny": 2, "scoped": 2}
+PREVIEW: Final = "preview"
+ENFORCE: Final = "enforce"
+"""What a mutator does before it is in force, and then."""
+
+MUTATORS: Final = "mutations.gatekeeper.sh"
+"""The group whose objects have these two."""
+
+_STRENGTH: Final = {"dryrun": 0, "warn": 1, "deny": 2, "scoped": 2, PREVIEW: 0, ENFORCE: 2}
 """A roll-out only ever becomes stricter. What is scoped may deny somewhere."""
 
 DURATION_SECONDS_MAX: Final = 366 * 86_400.0
@@ -157,8 +168,16 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
         raise InvalidRollout(f"{ANNOTATION}: expected a text, got {type(text).__name__}")
     if len(text) > TEXT_CHARACTERS_MAX:
         raise InvalidRollout(f"{ANNOTATION}: longer than {TEXT_CHARACTERS_MAX} characters")
-    final = enforcement.action_of(document)
-    stages = tuple(_stage(part.split()) for part in text.split(","))
+    if gvk_of(document).group == MUTATORS:
+        final = ENFORCE
+        stages = tuple(_stage(part.split(), (PREVIEW,)) for part in text.split(","))
+        if any(stage.quiet_seconds is not None for stage in stages):
+            raise InvalidRollout(
+                f"{ANNOTATION}: the stage of a mutator ends by time (after=) alone"
+            )
+    else:
+        final = enforcement.action_of(document)
+        stages = tuple(_stage(part.split(), ("dryrun", "warn")) for part in text.split(","))
     ranks = [_STRENGTH[stage.action] for stage in stages] + [_STRENGTH.get(final, 2)]
     if any(first >= second for first, second in pairwise(ranks)):
         shown = ", ".join([stage.action for stage in stages] + [final])
@@ -168,10 +187,11 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
     return Rollout(stages, final, _flag(annotations, PAUSE), _flag(annotations, ABORT))
 
 
-def _stage(words: Sequence[str]) -> Stage:
-    if not words or words[0] not in {"dryrun", "warn"}:
+def _stage(words: Sequence[str], actions: Sequence[str]) -> Stage:
+    if not words or words[0] not in actions:
         raise InvalidRollout(
-            f"{ANNOTATION}: a stage begins with dryrun or warn, got {' '.join(words)[:SHOWN_CHARACTERS]!r}"
+            f"{ANNOTATION}: a stage begins with {' or '.join(actions)}, "
+            f"got {' '.join(words)[:SHOWN_CHARACTERS]!r}"
         )
     found: dict[str, float] = {}
     for word in words[1:]:

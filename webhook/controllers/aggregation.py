@@ -292,7 +292,7 @@ class Aggregation:
             self._doubts.agree(subject, entries)
             if subject.kind in _JUDGED:
                 await self.conditions.written(subject, document, wanted, written)
-            if subject.kind in _POLICIES:
+            if subject.kind in _JUDGED:
                 await self.rollouts.written(subject, document, written)
 
     def _renew(self, kind: str) -> None:
@@ -318,8 +318,8 @@ class Aggregation:
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
             wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
-            wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
-            due.append(self.rollouts.due(subject))
+        wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
+        due.append(self.rollouts.due(subject))
         for again in due:
             if again is not None:
                 self._queue.add(subject, again - now)

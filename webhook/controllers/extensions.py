@@ -30,6 +30,7 @@ from webhook.mutation.mutator import MutatorId
 from webhook.mutation.reading import with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
+from webhook.mutation.staging import staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -145,7 +146,8 @@ class ExtensionController:
                 if key[0] == EXPANSION.kind:
                     self._expansions.add(read_expansion_template(attempt.document))
                 else:
-                    self._mutators.add(with_defaults(attempt.document))
+                    current = staged(attempt.document, document.get("status"))
+                    self._mutators.add(with_defaults(current))
             except (InvalidMutator, InvalidExpansion) as error:
                 fault = fault or str(error)
             except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status

@@ -18,6 +18,8 @@ from webhook.api.timestamp import seconds_of
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import (
     ABORTED,
+    ENFORCE,
+    PREVIEW,
     Evidence,
     effective_action,
     next_record,
@@ -35,10 +37,14 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.rollout import Rollout, RolloutRecord
+    from webhook.controllers.convergence import Standing
     from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
 
 FIELD: Final = "rollout"
+
+_STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
+"""The kinds of status of what is rolled out in stages."""
 
 
 RECORD: Final = "rollout_step"
@@ -74,7 +80,7 @@ class RolloutKeeper:
         ``status`` is the one without, None where nothing else differs.
         """
         self._due.pop(subject, None)
-        if subject.kind != pod_status.CONSTRAINT.kind:
+        if subject.kind not in _STAGED:
             return status
         before: Json = dict(status_of(document))
         try:
@@ -103,7 +109,7 @@ class RolloutKeeper:
         record = read_record(document.get("status"))
         action = effective_action(rollout, record, generation)
         standings = converge(document, statuses, replicas(pods, statuses)).standings
-        states = [item.state == "enforced" and item.action == action for item in standings]
+        states = [_is_at(item, action) for item in standings]
         begun = record is not None and record.generation == generation
         if not begun and not any(states):
             # A generation that no replica can enforce is no reason to forget how far the one
@@ -131,7 +137,7 @@ class RolloutKeeper:
         self, subject: LabelledSubject, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
         """A status was written by us, and became ``after``: say what step that was, if one."""
-        if subject.kind != pod_status.CONSTRAINT.kind:
+        if subject.kind not in _STAGED:
             return
         old, new = read_record(before.get("status")), read_record(after.get("status"))
         if new is None or (old is not None and (old.steps, old.state) == (new.steps, new.state)):
@@ -154,6 +160,13 @@ class RolloutKeeper:
         await self._events.write(
             event(after, reason, message, instance=instance, is_warning=is_warning)
         )
+
+
+def _is_at(item: Standing, action: str) -> bool:
+    """Whether a replica does what a stage says."""
+    if action in (PREVIEW, ENFORCE):
+        return item.state == ("previewed" if action == PREVIEW else "enforced")
+    return item.state == "enforced" and item.action == action
 
 
 def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:

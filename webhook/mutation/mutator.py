@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.constraint import rollout
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from webhook.mutation.assigning import Assignment
     from webhook.mutation.location import Location
 
-GROUP: Final = "mutations.gatekeeper.sh"
+GROUP: Final = rollout.MUTATORS
+ENFORCE: Final = rollout.ENFORCE
+PREVIEW: Final = rollout.PREVIEW
+
 VERSIONS: Final = {
     "Assign": ("v1", "v1beta1", "v1alpha1"),
     "AssignImage": ("v1alpha1",),
@@ -41,9 +45,6 @@ on it."""
 
 MODE: Final = "waddle.dev/mode"
 """The annotation that says whether a mutator changes objects, or only says what it would change."""
-
-ENFORCE: Final = "enforce"
-PREVIEW: Final = "preview"
 
 OPERATIONS: Final = ("CREATE", "UPDATE")
 """What is mutated: requests of other operations never are."""

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 Operation = dict[str, Any]
 
+PATCH_BYTES_MAX: Final = 3 * 1024 * 1024
+"""Of a patch: the API server takes no request that is larger, so no object needs more."""
+
+
+class PatchTooLarge(Exception):
+    """A patch of more than :data:`PATCH_BYTES_MAX`."""
+
 
 class Patch:
     """A patch as it is answered, of which the operations are looked at by whoever asks for them."""
@@ -43,9 +50,26 @@ NO_PATCH: Final = Patch()
 
 
 def patch_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> Patch:
-    """The patch that makes ``new`` of ``old``."""
+    """The patch that makes ``new`` of ``old``; raises :class:`PatchTooLarge`.
+
+    A value that stands in many places is one object here and written out in each, so that the
+    size shows only while it is written: it ends where it is too large.
+    """
     operations = make_patch(old, new)
-    return Patch(encode(operations), operations) if operations else NO_PATCH
+    if not operations:
+        return NO_PATCH
+    pieces: list[bytes] = []
+    room = PATCH_BYTES_MAX
+    for operation in operations:
+        piece = encode(operation)
+        room -= len(piece) + 1
+        if room < 0:
+            raise PatchTooLarge(
+                "the mutators' patch is larger than an object may be: more than "
+                f"{PATCH_BYTES_MAX} bytes"
+            )
+        pieces.append(piece)
+    return Patch(b"[" + b",".join(pieces) + b"]", operations)
 
 
 def make_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:

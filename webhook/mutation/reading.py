@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint import structural
 from webhook.constraint.depth import is_deeper
-from webhook.constraint.errors import ConstraintFrameworkError, MatchError
+from webhook.constraint.errors import (
+    ConstraintFrameworkError,
+    InvalidConstraint,
+    MatchError,
+)
 from webhook.constraint.match import compile_criteria, compile_kinds
 from webhook.constraint.names import POLICY_NAME_MAX
+from webhook.constraint.rollout import read_rollout
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 from webhook.mutation import image, setting
@@ -306,6 +311,10 @@ class _Reader:
                 f"{self._owner}: annotation {MODE} must be {ENFORCE} or {PREVIEW}, "
                 f"got {quoted(shown(mode))}"
             )
+        try:
+            read_rollout(self._document)
+        except InvalidConstraint as error:
+            raise InvalidMutator(f"{self._owner}: {error}") from None
         return mode
 
     # --- fields ------------------------------------------------------------------------------

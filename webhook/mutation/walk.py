@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.encoding import encode
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.patch import compare, escaped
+from webhook.mutation.patch import PATCH_BYTES_MAX, compare, escaped
 from webhook.mutation.setting import Image
 from webhook.mutation.values import MISSING
 
@@ -33,6 +33,9 @@ mutators it takes 10 ms."""
 PLACES_MAX: Final = 64
 """Places for which a group of values keeps its piece of the patch: containers of a Pod."""
 
+PIECE_BYTES_MAX: Final = 16 * 1024
+"""Of a piece that is kept: with those of all places a group has 1 MiB at most."""
+
 IMAGES_MAX: Final = 256
 """Names of images that a mutator remembers with what it makes of them: at up to 512 characters each,
 some 300 KiB."""
@@ -47,7 +50,7 @@ class Unknown(Exception):
 class Walk:
     """One walk: who assigned anything, as a bit for each mutator, and the pieces of the patch."""
 
-    __slots__ = ("assigned", "context", "items_left", "pieces", "root")
+    __slots__ = ("_room", "assigned", "context", "items_left", "pieces", "root")
 
     def __init__(self, root: dict[str, Any], context: Context) -> None:
         self.root = root
@@ -55,15 +58,24 @@ class Walk:
         self.assigned = 0
         self.pieces: list[bytes] = []
         self.items_left = ITEMS_MAX
+        self._room = PATCH_BYTES_MAX
+
+    def put(self, piece: bytes) -> None:
+        """Add a piece to the patch."""
+        self.pieces.append(piece)
+        self._room -= len(piece)
+        if self._room < 0:
+            raise Unknown
 
     def changed(self, place: str, old: Any, new: Any) -> None:
         """Another value stands at a place."""
         if old is MISSING:
-            self.pieces.append(_added(place, new))
+            self.put(_added(place, new))
             return
         operations: list[Operation] = []
         compare(place, old, new, operations)
-        self.pieces.extend(map(encode, operations))
+        for operation in operations:
+            self.put(encode(operation))
 
 
 def _added(place: str, value: Any) -> bytes:
@@ -227,7 +239,7 @@ class Fields:
             if self._values.keys().isdisjoint(current):
                 new = {**current, **self._values}
                 walk.assigned |= self._bits
-                walk.pieces.append(self._pieces.get(place) or self._piece(place))
+                walk.put(self._pieces.get(place) or self._piece(place))
             else:
                 for leaf in self._together:
                     new = leaf.apply(current, new, place, walk)
@@ -265,7 +277,7 @@ class Fields:
         piece = self._made.get(place)
         if piece is None:
             piece = _kept(self._made, place, _added(place, value))
-        walk.pieces.append(piece)
+        walk.put(piece)
         return value
 
     def _fresh(self, walk: Walk) -> tuple[Any, int]:
@@ -283,6 +295,8 @@ class Fields:
 
 
 def _kept(pieces: dict[str, bytes], place: str, piece: bytes) -> bytes:
+    if len(piece) > PIECE_BYTES_MAX:
+        return piece
     if len(pieces) >= PLACES_MAX:
         pieces.clear()
     pieces[place] = piece

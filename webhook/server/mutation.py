@@ -11,7 +11,7 @@ from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
-from webhook.mutation.patch import NO_PATCH, Patch, patch_between
+from webhook.mutation.patch import NO_PATCH, Patch, PatchTooLarge, patch_between
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import MutationRecorder
     from webhook.serving.revision import Revision, Serving
-
-PATCH_BYTES_MAX: Final = 3 * 1024 * 1024
-"""Of a patch: the API server takes no request that is larger, so no object needs more."""
 
 NOT_MUTATED: Final = "Resource was not mutated"
 
@@ -202,7 +199,8 @@ class Mutation:
         """The patch with the annotations that name who changed the object, where they are on."""
         if not patch or not self._options.annotations:
             return patch
-        return patch_between(obj, annotated(final, mutated.passes, id_for(mutated.passes)))
+        shown = annotated(final, mutated.passes, id_for(mutated.passes))
+        return _between(obj, shown, mutated)
 
     def _answer(
         self, request: AdmissionRequest, mutated: Mutated, patch: Patch
@@ -210,13 +208,7 @@ class Mutation:
         self._iterations["true"].observe(mutated.iterations)
         response = verdict.allowed(request.uid, "" if patch else NOT_MUTATED)
         if patch:
-            encoded = patch.encoded
-            if len(encoded) > PATCH_BYTES_MAX:
-                raise MutationError(
-                    f"the mutators' patch of {len(encoded)} bytes is larger than an object may be",
-                    mutated.iterations,
-                )
-            response = response._replace(patch=encoded)
+            response = response._replace(patch=patch.encoded)
         for name, fault in mutated.skipped.items():
             shown = f"mutator {name} is not applied: {fault}"
             response = verdict.with_notice(response, shown)
@@ -242,4 +234,11 @@ class Mutation:
 def _patch_of(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
     if not mutated.iterations:
         return NO_PATCH
-    return Patch(mutated.patch) if mutated.patch else patch_between(obj, final)
+    return Patch(mutated.patch) if mutated.patch else _between(obj, final, mutated)
+
+
+def _between(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
+    try:
+        return patch_between(obj, final)
+    except PatchTooLarge as error:
+        raise MutationError(str(error), mutated.iterations) from None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.webhook.mutation.documents import assign, known, label, mutator, pod
+from tests.webhook.mutation.documents import PODS, assign, known, label, mutator, pod
 from webhook.api.gvk import GroupVersionKind, gvk_of
 from webhook.mutation.drift import drifts_of, names_kind
 from webhook.mutation.setting import Context
@@ -51,7 +51,7 @@ def test_a_previewed_mutator_tells_what_it_would_change_once_it_is_enforced() ->
 
 def test_mutators_of_creations_fault_and_providers_tell_nothing() -> None:
     created = assign("c", "spec.x", 1)
-    created["spec"]["applyTo"][0] = {**created["spec"]["applyTo"][0], "operations": ["CREATE"]}
+    created["spec"]["applyTo"] = [{**PODS[0], "operations": ["CREATE"]}]
     asks = {"assign": {"externalData": {"provider": "p"}}}
     documents = [
         created,
