@@ -321,6 +321,7 @@ def test_status_shows_a_mutator_and_wait_ends_when_it_is_enforced(
     plane.api.apply(path_of(shown), shown)
     until(lambda: by_pod(plane, path_of(shown)).get("preview") is True, "it is previewed")
 
+    plane.mark_pod("mutating-0", ready=True)
     options = ("--kubeconfig", plane.cluster.kubeconfig)
     status = waddle("status", *options)
     line = next(line for line in status.stdout.splitlines() if "AssignMetadata/shown" in line)
