@@ -31,6 +31,7 @@ pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 ACTIVE = {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo"}
 MUTATED = {"since", "preview", "fighting", *ACTIVE}
 CONDITIONS = {"conditions", "additionalPrinterColumns"}
+MUTATOR = {"rollout", *MUTATED, *CONDITIONS}
 ADDITIONS = {
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
@@ -41,9 +42,7 @@ ADDITIONS = {
     "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
     "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
-    **dict.fromkeys(
-        ("assign", "assignimage", "assignmetadata", "modifyset"), {"rollout", *MUTATED, *CONDITIONS}
-    ),
+    **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATOR),
     "mutatorpodstatuses": MUTATED,
     "expansiontemplate": {"since", *ACTIVE, *CONDITIONS},
     "expansiontemplatepodstatuses": {"since", *ACTIVE},
