@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
+from webhook.cli.progress import REST_SECONDS, bar, draw
 from webhook.cli.terminal import one_line
 
 if TYPE_CHECKING:
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-
-BAR: Final = 20
-"""Characters."""
-
-REST_SECONDS: Final = 0.1
-"""Between two drawings: soon for an eye, nothing for a terminal far away."""
-
-_ERASED: Final = "\r\x1b[K"
 
 
 class Progress:
@@ -49,7 +41,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._write("")
+        draw(self._terminal, "")
 
     async def start(self, start: SweepStart) -> None:
         """How many kinds there are."""
@@ -78,16 +70,8 @@ class Progress:
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
-        done = BAR * self._kinds // self._kinds_of if self._kinds_of else 0
-        self._write(
-            f"{'█' * done}{'░' * (BAR - done)} {self._kinds}/{self._kinds_of} kinds  "
-            f"{self._objects} objects  {self._violations} violations  {one_line(self._doing)}"
+        draw(
+            self._terminal,
+            f"{bar(self._kinds, self._kinds_of)} {self._kinds}/{self._kinds_of} kinds  "
+            f"{self._objects} objects  {self._violations} violations  {one_line(self._doing)}",
         )
-
-    def _write(self, text: str) -> None:
-        columns = shutil.get_terminal_size().columns
-        try:
-            self._terminal.write(_ERASED + text[: columns - 1])
-            self._terminal.flush()
-        except UnicodeEncodeError:  # a terminal of another alphabet
-            self._terminal.write(_ERASED)

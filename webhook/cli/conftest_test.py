@@ -120,6 +120,7 @@ def printed(text: str) -> str:
 
 
 def _asked(paths: list[str], options: dict[str, Any]) -> TestRun:
+    from webhook.cli.progress import watched  # noqa: PLC0415  # as above
     from webhook.conftest.run import TestRun  # noqa: PLC0415  # as above
 
     return TestRun(
@@ -133,6 +134,7 @@ def _asked(paths: list[str], options: dict[str, Any]) -> TestRun:
         parser=options["parser"],
         ignored=_ignored(options["ignore"]),
         stdin_name=options["stdin_filename"],
+        watched=lambda paths: watched(paths, "files"),
     )
 
 

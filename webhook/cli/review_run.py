@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli import extension_run
+from webhook.cli.progress import watched
 from webhook.cli.sources import CannotTest
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
@@ -29,9 +30,10 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.cli.sources import Sources
+    from webhook.cli.sources import Other, Sources
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses, Result
+    from webhook.constraint.review import Document
     from webhook.constraint.targets.documents import DocumentTarget
     from webhook.mutation.patch import Operation
     from webhook.mutation.snapshot import MutationSnapshot
@@ -120,7 +122,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     faults = list(sources.faults)
     findings = []
     shown_mutations: list[ShownMutation] = []
-    for manifest in sources.manifests:
+    for manifest in watched(sources.manifests, "objects"):
         obj = manifest.document
         if mutations and extension_run.is_object(manifest):
             # As at admission: what is reviewed, and expanded, is what would be stored.
@@ -228,26 +230,26 @@ def review_documents(
     _add_policies(client, sources.manifests)
     findings = []
     faults = list(sources.faults)
-    reviewed = 0
+    found: list[tuple[Document, Other]] = []
     for item in sources.documents:
         try:
-            documents = list(target.documents(item.document.value, item.document.name))
+            split = list(target.documents(item.document.value, item.document.name))
         except ReviewError as error:
             faults.append(f"reading: {error}")
             continue
-        for document in documents:
-            reviewed += 1
-            try:
-                responses = _review(client, document, document.name, printed, sources.warnings)
-            except CannotTest as error:
-                faults += error.lines
-                continue
-            findings += [
-                CheckedViolation(result, document.name, document.value, item.file, item.line)
-                for result in responses.results
-            ]
+        found += [(document, item) for document in split]
+    for document, item in watched(found, "documents"):
+        try:
+            responses = _review(client, document, document.name, printed, sources.warnings)
+        except CannotTest as error:
+            faults += error.lines
+            continue
+        findings += [
+            CheckedViolation(result, document.name, document.value, item.file, item.line)
+            for result in responses.results
+        ]
     return CheckOutcome(
-        _ordered(findings), _constraints(client), reviewed, documents=True, faults=faults
+        _ordered(findings), _constraints(client), len(found), documents=True, faults=faults
     )
 
 

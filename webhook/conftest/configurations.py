@@ -16,13 +16,14 @@ from webhook.parsers.errors import ParseError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 STANDARD_INPUT: Final = "-"
 COMBINED: Final = "Combined"
 
-FILE_BYTES_MAX: Final = 1 << 30
-"""A larger file is refused before it is read: ten times the largest plans that are known."""
+FILE_BYTES_MAX: Final = 1 << 28
+"""A larger file is refused before it is read: twice the largest plans that are known, and what is
+read takes some five times as much."""
 
 
 class FileError(Exception):
@@ -128,7 +129,7 @@ def _linked(
         yield real
 
 
-def read(paths: Sequence[str], parser: str, faults: list[FileError]) -> Iterator[Configuration]:
+def read(paths: Iterable[str], parser: str, faults: list[FileError]) -> Iterator[Configuration]:
     """Each file's value, by the parser of this name or "" for what its name says."""
     for path in paths:
         try:

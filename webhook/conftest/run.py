@@ -46,6 +46,8 @@ class TestRun:
     parser: str = ""
     ignored: Callable[[str], bool] = lambda _: False
     stdin_name: str = ""
+    watched: Callable[[Sequence[str]], Iterable[str]] = lambda paths: paths
+    """The files one by one, for who shows how far it is."""
 
 
 @dataclass(slots=True)
@@ -71,7 +73,9 @@ def test(run: TestRun) -> ConftestOutcome:
         raise ConftestPolicyError(f"load: {error}") from None
     namespaces = _namespaces(run, policies.namespaces)
     found: dict[str, list[CheckResult]] = {namespace: [] for namespace in namespaces}
-    configurations: Iterable[Configuration] = _named(read(files, run.parser, unreadable), run)
+    configurations: Iterable[Configuration] = _named(
+        read(run.watched(files), run.parser, unreadable), run
+    )
     if run.combine:
         # A file less would be another input: rules about all of them could pass for want of it.
         whole = list(configurations)
