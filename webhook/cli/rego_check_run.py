@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from webhook.cli import exit_codes
@@ -31,7 +30,9 @@ def run(
     version = version_of(v0_compatible=v0_compatible)
     try:
         files = load(paths, version=version, ignore=ignore, bundles=bundle, documents=bundle)
-        program = compile_modules(files.modules, options=replace(CompileOptions(), strict=strict))
+        program = compile_modules(
+            files.modules, options=CompileOptions(strict=strict, annotations=True)
+        )
         program.check_data(files.data)
     except LoadErrors as errors:
         told = [{"message": message} for message in errors.messages]

@@ -53,7 +53,9 @@ def run(  # noqa: PLR0913  # one for each option of the command
     version = version_of(v0_compatible=v0_compatible)
     try:
         files = load(paths, version=version, ignore=ignore, bundles=bundle)
-        program = compile_modules(files.modules, options=CompileOptions(strict=strict))
+        program = compile_modules(
+            files.modules, options=CompileOptions(strict=strict, annotations=True)
+        )
         program.check_data(files.data)
         asked = ResultQuery(
             program,

@@ -8,6 +8,7 @@ from webhook.cli import exit_codes, rego_report
 from webhook.cli.rego_context import runtime, version_of
 from webhook.cli.terminal import complain, write
 from webhook.policies.rego_files import LoadErrors, load
+from webhook.rego.engine import CompileOptions
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.patterns import pattern
 from webhook.rego.tester import UnitTests
@@ -38,7 +39,9 @@ def run(  # noqa: PLR0913  # one for each option of the command
     try:
         version = version_of(v0_compatible=v0_compatible)
         files = load(paths, version=version, ignore=ignore, bundles=bundle)
-        tests = UnitTests(files.modules, files.data, wanted=found)
+        tests = UnitTests(
+            files.modules, files.data, wanted=found, options=CompileOptions(annotations=True)
+        )
     except (LoadErrors, RegoErrors) as errors:
         complain(str(errors))
         return exit_codes.NO

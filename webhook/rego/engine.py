@@ -62,6 +62,8 @@ class CompileOptions:
     function http.send``. ``builtins`` adds to the registry's, or replaces.
     ``level`` is the OPA whose behaviour is wanted where versions differ.
     ``strict`` adds the checks of OPA's strict mode (unused locals and imports).
+    ``annotations`` refuses annotations that are wrong or said twice, as OPA's commands do;
+    otherwise only where a module asks for them.
     ``compile_parts`` makes code of generated source, function by function.
     """
 
@@ -69,6 +71,7 @@ class CompileOptions:
     builtins: Mapping[str, Builtin] = field(default_factory=lambda: MappingProxyType({}))
     level: str = "1.22"
     strict: bool = False
+    annotations: bool = False
     compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 
 

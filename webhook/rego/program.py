@@ -77,6 +77,10 @@ class Options(Protocol):
         """Whether to refuse what OPA's strict mode refuses."""
 
     @property
+    def annotations(self) -> bool:
+        """Whether to refuse what is wrong with annotations that no module asks for."""
+
+    @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
         """What makes code of generated source."""
 
@@ -223,7 +227,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             names.add(head_name(rule.head))
             if rule.head.args:
                 compiled.functions.add(_function_path(path, rule))
-    metadata = _metadata(modules, faults)
+    metadata = _metadata(modules, faults, checked=options.annotations)
     for module in modules:
         path = package_path(module.package)
         if not module.rules:
@@ -254,9 +258,11 @@ def specialise(compiled: Compiled, parameters: Value) -> bool:
     return compiled.for_constraint
 
 
-def _metadata(modules: Sequence[ast.Module], faults: list[RegoLoadError]) -> Metadata | None:
-    """The annotations, where a module asks for them."""
-    if not any("rego.metadata" in module.source for module in modules):
+def _metadata(
+    modules: Sequence[ast.Module], faults: list[RegoLoadError], *, checked: bool
+) -> Metadata | None:
+    """The annotations, where a module asks for them, or whoever compiles."""
+    if not (checked or any("rego.metadata" in module.source for module in modules)):
         return None
     found = Metadata(modules)
     faults.extend(found.errors)

@@ -169,3 +169,18 @@ def test_a_check_tells_each_fault(tmp_path):
         ("import data.unused unused", 2),
         ("var w is unsafe", 3),
     ]
+
+
+def test_annotations_that_are_said_twice_or_wrong_are_refused_as_by_opa(tmp_path):
+    noted = "# METADATA\n# title: {}\npackage p\n\n{} := 1\n"
+    twice = folder(tmp_path, a=noted.format("a", "a"), b=noted.format("b", "b"))
+
+    for command in (("test",), ("check",)):
+        run = waddle("rego", *command, twice)
+        assert run.returncode == 1
+        assert "b.rego:1: rego_type_error: package annotation redeclared" in run.stderr
+
+    wrong = folder(tmp_path, b=noted.format("[", "b"))
+    run = waddle("rego", "test", wrong)
+    assert run.returncode == 1
+    assert "b.rego:2: rego_parse_error: yaml" in run.stderr

@@ -145,7 +145,7 @@ def _unused_iteration(every: ast.Every) -> list[RegoLoadError]:
     used = _names(every.body)
     names = [name for name in (every.key, every.value) if name is not None]
     return [
-        _fault(name, every.location)
+        _fault(name, every.body[0].location)  # as OPA has it
         for name in names
         if not name.is_wildcard and name.name not in used
     ]

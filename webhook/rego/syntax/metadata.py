@@ -41,8 +41,8 @@ def rule_path(module: Module, rule: Rule) -> Path:
 class Metadata:
     """The annotations of a set of modules, by what they describe.
 
-    Made only where a module calls ``rego.metadata``: ``errors`` holds what is
-    then wrong with any block in any of the modules.
+    Made where a module calls ``rego.metadata``, or who compiles wants them checked: ``errors``
+    holds what is then wrong with any block in any of the modules.
     """
 
     def __init__(self, modules: Sequence[Module]) -> None:

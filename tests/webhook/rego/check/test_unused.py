@@ -33,3 +33,14 @@ def test_strict_mode_tells_imports_arguments_and_assignments_that_nothing_uses(r
     except RegoErrors as errors:
         found = [error.message for error in errors.errors]
     assert found == RULES[rules]
+
+
+def test_an_unused_key_of_every_is_told_where_the_body_begins():
+    module = parse_module(
+        "package a\np if {\n\tevery k, v in input.xs {\n\t\tv == 1\n\t}\n}", "f.rego"
+    )
+    with pytest.raises(RegoErrors) as raised:
+        compile_modules([module])
+
+    (error,) = raised.value.errors
+    assert (error.location.row, error.message) == (4, "declared var k unused")
