@@ -10,13 +10,11 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
-from webhook.api.encoding import encode
 from webhook.decisions.configuration import ConfigurationError, parse
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.exporter import Exporter, Origin
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.wire.framing import Ack, Bye, ClientHello, ServerHello
-from webhook.rego.run.weight import MAX_STEPS, text_steps
 
 QUIET = log.Log(lambda _: None).logger("test")
 
@@ -350,42 +348,6 @@ def test_rules_and_sizes_are_counted_and_large_records_shortened(tmp_path: Path)
     assert results[0]["details"] == {"d": "x" * 3000}, "the results are the review's own"
     assert not exporter.offer({"verdict": "deny", "resourceName": "x" * 3000})
     assert exporter.counters.dropped == {"rule": 1, "too_large": 1}
-    assert balanced(exporter)
-
-
-@pytest.mark.parametrize(("longer", "truncated"), [(0, None), (16, ["results.details"])])
-def test_a_record_as_long_as_it_may_be_is_whole_and_a_longer_one_is_shortened(
-    tmp_path: Path, longer: int, truncated: list[str] | None
-) -> None:
-    """By as many bytes as its sequence number may have digits: that is not counted."""
-    exporter = make(tmp_path, maxRecordBytes=2000)
-    empty: dict[str, Any] = {"results": [{"message": "m", "details": {"d": ""}}]}
-    text = "x" * (2000 - len(encode(empty)) + longer)
-    record: dict[str, Any] = {"results": [{"message": "m", "details": {"d": text}}]}
-
-    assert exporter.offer(record)
-
-    assert record.get("truncated") == truncated
-    assert record["results"][0]["details"] == ({} if longer else {"d": text})
-    assert balanced(exporter)
-
-
-def test_details_that_are_as_many_values_as_an_evaluation_may_write_are_left_out(
-    tmp_path: Path,
-) -> None:
-    """Small in memory, since its parts are shared; 1.6 MB when written."""
-    exporter = make(tmp_path)
-    shared: Any = ["aaaaaaaa"] * 10
-    for _ in range(13):
-        shared = [shared, shared]
-    assert text_steps(shared) > MAX_STEPS / 2, "near the most that is written"
-    record = {"results": [{"message": "m", "details": {"d": shared}}], "verdict": "deny"}
-
-    assert exporter.offer(record)
-
-    assert record["truncated"] == ["results.details"]
-    (line,) = exporter.outbox.take(10**6).splitlines()
-    assert orjson.loads(line)["verdict"] == "deny"
     assert balanced(exporter)
 
 
