@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
+from webhook.api.targets import declares_target
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import list_objects
 from webhook.cli.migrate_rules import judge
-from webhook.cli.sources import CannotTest, read_sources
+from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, one_line, styled, write
 from webhook.policies.manifests import Manifest
 
@@ -45,7 +47,7 @@ def from_files(filenames: Sequence[str]) -> list[Manifest] | None:
         return None
     for warning in sources.warnings:
         complain(warning)
-    return sources.manifests
+    return [*sources.targets, *sources.manifests]
 
 
 def from_cluster(
@@ -91,7 +93,15 @@ async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
 
 def tell(manifests: Sequence[Manifest], output: str) -> int:
     """Judge and print; the exit code."""
-    judged = judge(manifests, new_client())
+    targets = [item for item in manifests if declares_target(item.document)]
+    try:
+        declared = declared_targets(Sources(targets=targets)).values()
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    others = [item for item in manifests if item not in targets]
+    judged = judge(others, new_client(targets=tuple(declared)))
     if not judged:
         complain("nothing of Gatekeeper is in what was given")
         return exit_codes.UNKNOWN
