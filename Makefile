@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
-.PHONY: coverage coverage-generator mutants simulate-worlds simulate-new
+.PHONY: test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -55,6 +55,12 @@ test-all: test test-programs ## those, and the tests against the real API server
 test-programs: setup .venv-load/.done ## the latter alone
 	-$(BIN)/python -m tests.programs
 	$(TIER) -m programs
+
+test-browser: setup ## the console's pages in Chromium (apt install chromium chromium-driver), 1 minute
+	WADDLE_BROWSER=1 $(PYTEST) tests/behaviour/test_the_console_in_a_browser.py
+
+screenshots: setup ## the pictures of the console in docs/, made in Chromium
+	$(BIN)/python -m tests.screenshots
 
 coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of each package; fails below its floor
 	$(BIN)/coverage erase

@@ -236,3 +236,15 @@ def test_a_start_that_cannot_be_says_why():
     missing = run("--policies=/nowhere/at/all")
     assert missing.returncode == 64
     assert "/nowhere/at/all" in missing.stderr
+
+
+def test_a_console_that_is_told_to_stop_ends_what_follows_it_without_a_fault(folder: Path):
+    with RunningConsole(f"--policies={folder / 'policies'}") as console:
+        console.ready()
+        connection = http.client.HTTPConnection("localhost", console.port, PATIENCE_SECONDS)
+        connection.request("GET", "/events")
+        stream = connection.getresponse()
+        assert stream.readline() == b"retry: 5000\n"
+    # Its log has no fault, which leaving it has seen.
+    assert stream.read().endswith(b"\n\n")
+    connection.close()

@@ -48,7 +48,11 @@ STREAM_SECONDS: Final = 600.0
 """Of one stream; a browser begins another by itself."""
 
 _STATIC: Final = Path(__file__).parent / "static"
-_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 
 class Source(Protocol):
@@ -231,13 +235,14 @@ class Console:
             number = self.shown.number
             yield f"retry: 5000\nevent: shown\ndata: {number}\n\n"
             until = asyncio.get_running_loop().time() + STREAM_SECONDS
-            while asyncio.get_running_loop().time() < until:
+            while not self.shown.ended and asyncio.get_running_loop().time() < until:
                 try:
                     async with asyncio.timeout(EVENT_SECONDS):
                         number = await self.shown.changed(number)
                 except TimeoutError:
                     yield ": still here\n\n"
-                else:
+                    continue
+                if not self.shown.ended:
                     yield f"event: shown\ndata: {number}\n\n"
         finally:
             self.streams -= 1

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 640
 _ROW: Final = 26
-_LABEL: Final = 220
+_LABEL: Final = 264
 _NUMBER: Final = 60
 _LABEL_CHARACTERS: Final = 32
+"""At 8 each there is room for them; a wider label is cut where its bar begins."""
 
 
 def bars(rows: Sequence[tuple[str, int]]) -> dict[str, Any]:

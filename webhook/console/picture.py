@@ -139,6 +139,8 @@ class Shown:
     def __init__(self) -> None:
         self.picture = EMPTY
         self.number = 0
+        self.ended = False
+        """Whether nothing more will be shown: the process ends."""
         self._changed = asyncio.Event()
 
     def swap(self, picture: Picture) -> None:
@@ -148,8 +150,16 @@ class Shown:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    def end(self) -> None:
+        """Show nothing more, and let go who waits."""
+        self.ended = True
+        self._changed.set()
+
     async def changed(self, seen: int) -> int:
-        """Return once another picture is shown than the one of this number; the new number."""
-        while self.number == seen:
+        """Return once another picture is shown than the one of this number, or none will be.
+
+        The new number.
+        """
+        while self.number == seen and not self.ended:
             await self._changed.wait()
         return self.number

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS_MAX: Final = 200
 DRAIN_SECONDS: Final = 2
-"""For answers that are being made; streams of events are cut."""
+"""For answers that are being made; streams of events end by themselves."""
 
 
 class RunningSource(Protocol):
@@ -56,8 +56,13 @@ async def serve(
     )
     server = _Server(config)
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        shown.end()  # a stream that goes on would be cut as a fault
+        server.stop()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, stop)
     host, port = listening.getsockname()[:2]
     try:
         async with asyncio.TaskGroup() as tasks:

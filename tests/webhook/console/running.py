@@ -58,7 +58,8 @@ class RunningConsole:
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()
-        assert [event for event in self.events if "stacktrace" in event] == []
+        bugs = [event for event in self.events if "stacktrace" in event]
+        assert bugs == [], bugs
         assert code == 0
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:

@@ -1,0 +1,231 @@
+"""The console's pages as a person has them: in a real browser, where one is asked for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import yaml
+
+from loadtest.console import report as load_report
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing, write_policies
+from tests.behaviour.test_the_console_follows import template
+from tests.browser import Browser, required
+from tests.patience import until
+from tests.webhook.console.listing import Listing
+from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
+from tests.webhook.console.running import RunningConsole
+from tests.webhook.console.test_assembly import KIND, policy
+from webhook.cli.cluster_access import TEMPLATES, constraints_of
+from webhook.reports.report_api import WGPOLICY
+
+PAGES = {
+    "Overview": "/",
+    "Policies": "/policies",
+    "Violations": "/violations",
+    "Decisions": "/decisions",
+    "Roll-outs": "/rollouts",
+    "Playground": "/playground",
+    "Health": "/health",
+}
+"""By their headings."""
+
+INNOCENT = """
+return [...document.scripts].every(one => new URL(one.src).origin === location.origin)
+  && !document.querySelector("main script, main img, main iframe, main style")
+"""
+"""Nothing that a name brought along became a part of the page."""
+
+FITS = """
+return document.documentElement.scrollWidth <= document.documentElement.clientWidth
+"""
+"""Nobody must scroll sideways to read."""
+
+DESKTOP, TELEPHONE = (1280, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    programs = required()
+    with Browser(*programs, tmp_path_factory.mktemp("profile")) as running:
+        running.go("about:blank")
+        running.resize(*DESKTOP)
+        yield running
+
+
+def look(browser: Browser, console: RunningConsole, path: str, heading: str) -> None:
+    """Open a page, and see that it is whole, in order, and takes nothing from elsewhere."""
+    browser.go(console.address + path)
+    assert browser.texts("h1") == [heading]
+    assert browser.texts("nav [aria-current]") in ([heading], []), "one page is the present one"
+    assert browser.run(INNOCENT)
+    for size in (TELEPHONE, DESKTOP):
+        browser.resize(*size)
+        assert browser.run(FITS), f"{path} at {size}: {widest(browser)}"
+    assert browser.complaints(console.address) == []
+
+
+def widest(browser: Browser) -> object:
+    """The elements that go beyond the right edge."""
+    return browser.run(
+        "const edge = document.documentElement.clientWidth;"
+        "return [...document.querySelectorAll('main *')]"
+        ".filter(one => one.getBoundingClientRect().right > edge + 1)"
+        ".slice(0, 5).map(one => one.outerHTML.slice(0, 200))"
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("console")
+    write_policies(
+        folder / "policies",
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        constraint("needs-team", f"'{SCRIPT}'", action="warn"),
+        constraint("wide-" + "m" * 40, "wide", action="warn"),
+    )
+    objects = [pod(), thing("Pod", LONG), thing("Pod", RIGHT_TO_LEFT), thing("Pod", SCRIPT)]
+    (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects, allow_unicode=True))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def console(browser: Browser, folder: Path) -> Iterator[RunningConsole]:
+    arguments = [f"--policies={folder / 'policies'}", f"--manifests={folder / 'objects.yaml'}"]
+    with RunningConsole(*arguments) as running:
+        yield running.ready()
+
+
+@pytest.mark.parametrize("heading", PAGES)
+def test_each_page_shows_hostile_names_as_text_and_fits_a_telephone(browser, console, heading):
+    look(browser, console, PAGES[heading], heading)
+
+
+def test_labels_of_bars_end_where_bars_begin(browser, console):
+    browser.go(console.address)
+    assert (
+        browser.run(
+            "return [...document.querySelectorAll('.chart .label')].filter(one => {"
+            " const bar = one.parentElement.querySelector('.bar');"
+            " const seen = getComputedStyle(one).overflow === 'hidden' ? one.width.baseVal.value : 1e9;"
+            " return seen >= bar.x.baseVal.value; }).map(one => one.textContent)"
+        )
+        == []
+    ), "each is cut there"
+    assert browser.texts(".chart") != []
+
+
+def test_pages_of_one_policy_and_one_resource_do_too(browser, console):
+    browser.go(f"{console.address}/policy?kind=RequiredLabel&name=needs-team")
+    assert browser.run(INNOCENT)
+    assert browser.run(FITS), widest(browser)
+    assert SCRIPT in browser.texts("main")[0]
+    for name in (LONG, RIGHT_TO_LEFT, SCRIPT):
+        query = urlencode({"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": name})
+        browser.go(f"{console.address}/resource?{query}")
+        assert name in browser.texts("main")[0]
+        assert browser.run(INNOCENT)
+        assert browser.run(FITS), widest(browser)
+    assert browser.complaints(console.address) == []
+
+
+def test_one_comes_from_the_overview_to_what_is_wrong_by_links_alone(browser, console):
+    browser.go(f"{console.address}/violations?group=policy")
+    browser.click("main table a")
+    browser.until("return document.querySelector('h1')?.innerText.includes('needs-')")
+    browser.go(f"{console.address}/violations")
+    browser.press("/")
+    assert browser.run("return document.activeElement.name") == "q", "/ goes to the search"
+    browser.write("input[name=q]", "owner\n")
+    browser.until("return location.search.includes('q=owner')")
+    assert "4 violations" in browser.texts("main")[0]
+
+
+def test_the_playground_says_what_policies_in_force_make_of_an_object(browser, console):
+    browser.go(f"{console.address}/playground")
+    browser.write("textarea[name=input]", "{apiVersion: v1, kind: Pod, metadata: {name: a}}")
+    browser.click("form.playground button")
+    browser.until("return document.querySelector('#outcome') !== null")
+    assert "label <owner> is missing" in browser.texts("#outcome")[0]
+    assert browser.complaints(console.address) == []
+
+
+def test_a_page_that_is_open_shows_a_new_policy_by_itself(browser, console, folder):
+    browser.go(f"{console.address}/policies")
+    assert "needs-cost" not in browser.texts("main")[0]
+    (folder / "policies" / "new.yaml").write_text(constraint("needs-cost", "cost"))
+    browser.until("return document.querySelector('main').innerText.includes('needs-cost')")
+
+
+def test_pages_work_without_scripts(browser, console):
+    browser.chrome("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.go(f"{console.address}/violations")
+        browser.go(f"{console.address}/violations?q=team")
+        assert "4 violations" in browser.texts("main")[0]
+    finally:
+        browser.chrome("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_in_light_and_dark(browser, console, scheme):
+    browser.chrome(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+    )
+    browser.go(f"{console.address}/violations")
+    low = browser.run(CONTRAST)
+    assert low == [], "WCAG 2.2 asks for 4.5 to 1"
+
+
+CONTRAST = """
+const numbers = text => text.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => [r, g, b].map(one => one / 255)
+  .map(one => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, one, index) => sum + one * [0.2126, 0.7152, 0.0722][index], 0);
+const ground = one => {
+  for (; one; one = one.parentElement) {
+    const found = numbers(getComputedStyle(one).backgroundColor);
+    if (found.length < 4 || found[3] === 1) return found;
+  }
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  return dark ? [18, 18, 18] : [255, 255, 255];
+};
+return [...document.querySelectorAll("body *")]
+  .filter(one => one.offsetParent && [...one.childNodes].some(
+    child => child.nodeType === 3 && child.data.trim()))
+  .map(one => [one.outerHTML.slice(0, 120), light(numbers(getComputedStyle(one).color)),
+    light(ground(one))])
+  .map(([html, ink, paper]) => [html, (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05)])
+  .filter(([html, contrast]) => contrast < 4.5).slice(0, 5);
+"""
+
+
+def test_each_page_with_nothing_to_show_says_so(browser, tmp_path):
+    (tmp_path / "policies").mkdir()
+    with RunningConsole(f"--policies={tmp_path / 'policies'}") as console:
+        console.ready()
+        for heading, path in PAGES.items():
+            look(browser, console, path, heading)
+
+
+def test_500_policies_and_20_000_violations_are_shown_a_page_at_a_time(browser, tmp_path):
+    with Listing(tmp_path, KIND) as listing:
+        listing.put(TEMPLATES, template())
+        listing.put(constraints_of(KIND), *(policy(f"rule-{i}") for i in range(500)))
+        listing.put(WGPOLICY.namespaced, *(load_report(5 * i) for i in range(20_000)))
+        console = RunningConsole("--kubeconfig", str(listing.kubeconfig))
+        with console:
+            console.ready()
+            until(lambda: console.json("/violations")["violations"] == 20_000, "all violations")
+            for heading, path in PAGES.items():
+                look(browser, console, path, heading)
+            for group, rows in {"": 100, "policy": 100, "namespace": 40, "resource": 100}.items():
+                look(browser, console, f"/violations?group={group}", "Violations")
+                assert len(browser.texts("tbody tr")) == rows
+            listing.__exit__()
+            until(lambda: "cannot be asked" in str(console.json("/")["shown"]), "trouble")
+            for heading, path in PAGES.items():
+                browser.go(console.address + path)
+                assert browser.texts("h1") == [heading]
+                assert "cannot be asked" in " ".join(browser.texts("[role=alert]"))

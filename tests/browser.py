@@ -1,0 +1,177 @@
+"""A real browser for tests of pages: Chromium by its driver, in the W3C's WebDriver protocol.
+
+Debian has both (`apt install chromium chromium-driver`). The protocol is JSON by HTTP, and of it
+a few commands are needed.
+"""
+
+import base64
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
+WANTED = "WADDLE_BROWSER"
+"""Set by `make test-browser` and `make screenshots`: nobody else waits for a browser."""
+
+ARGUMENTS = (
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",  # a container's has 64 MiB
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--force-color-profile=srgb",
+    "--hide-scrollbars",
+)
+
+
+class BrowserError(Exception):
+    """The driver could not do what it was told."""
+
+
+def required() -> tuple[str, str]:
+    """Chromium and its driver; skips the test, with the reason, where it is not to have them."""
+    if not os.environ.get(WANTED):
+        pytest.skip("pages in a browser are seen by `make test-browser`")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if browser is None or driver is None:
+        pytest.skip("no Chromium with its driver: apt install chromium chromium-driver")
+    return browser, driver
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, browser: str, driver: str, profile: Path) -> None:
+        self._driver = subprocess.Popen(
+            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._browser = browser
+        self._profile = profile
+        self._port = 0
+        self._session = ""
+
+    def __enter__(self) -> Self:
+        assert self._driver.stdout is not None
+        for line in self._driver.stdout:
+            if found := re.search(r"started successfully on port (\d+)", line):
+                self._port = int(found[1])
+                break
+        assert self._port, "the driver did not start"
+        arguments = [*ARGUMENTS, f"--user-data-dir={self._profile}"]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")  # it does not start as root with it
+        patience = int(PATIENCE_SECONDS * 1000)
+        wanted = {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"binary": self._browser, "args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "timeouts": {"pageLoad": patience, "script": patience},
+        }
+        made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        self._session = f"/session/{made['sessionId']}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session:
+            self._ask("DELETE", self._session)
+        self._driver.terminate()
+        self._driver.wait(PATIENCE_SECONDS)
+        assert self._driver.stdout is not None
+        self._driver.stdout.close()
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+        try:
+            text = None if method != "POST" else json.dumps(body or {})
+            connection.request(method, path, text, {"Content-Type": "application/json"})
+            value = json.loads(connection.getresponse().read())["value"]
+        finally:
+            connection.close()
+        if isinstance(value, dict) and "error" in value:
+            raise BrowserError(f"{value['error']}: {value['message']}")
+        return value
+
+    def tell(self, command: str, **body: Any) -> Any:
+        """A command of the session."""
+        return self._ask("POST", f"{self._session}/{command}", body)
+
+    def go(self, address: str) -> None:
+        """Open a page, and wait until it is there."""
+        self.tell("url", url=address)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a function of this body returns."""
+        return self.tell("execute/sync", script=script, args=list(arguments))
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of elements, as a reader sees them."""
+        found: list[str] = self.run(
+            "return [...document.querySelectorAll(arguments[0])].map(one => one.innerText)",
+            selector,
+        )
+        return found
+
+    def click(self, selector: str) -> None:
+        """Click on the first such element."""
+        self.tell(f"element/{self._element(selector)}/click")
+
+    def write(self, selector: str, text: str) -> None:
+        """Write into a field, key by key."""
+        self.tell(f"element/{self._element(selector)}/value", text=text)
+
+    def _element(self, selector: str) -> str:
+        found = self.tell("element", using="css selector", value=selector)
+        return str(next(iter(found.values())))
+
+    def press(self, key: str) -> None:
+        """Press a key, and let it go."""
+        keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.tell("actions", actions=[{"type": "key", "id": "keyboard", "actions": keys}])
+
+    def resize(self, width: int, height: int) -> None:
+        """Show pages as on a screen of this size."""
+        self.chrome(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def chrome(self, command: str, **parameters: Any) -> Any:
+        """A command of Chromium's own protocol."""
+        return self.tell("goog/cdp/execute", cmd=command, params=parameters)
+
+    def picture(self) -> bytes:
+        """What is seen, as PNG."""
+        return base64.b64decode(self._ask("GET", f"{self._session}/screenshot"))
+
+    def complaints(self, address: str) -> list[str]:
+        """What the browser found wrong of these pages since it was asked last.
+
+        Scripts and requests that were refused, above all. A page that was open when its server
+        ended complains, too, and is not meant.
+        """
+        return [
+            item["message"]
+            for item in self.tell("se/log", type="browser")
+            if item["level"] in ("SEVERE", "WARNING") and address in item["message"]
+        ]
+
+    def until(self, script: str, *arguments: Any) -> None:
+        """Wait until a function of this body returns something true."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.run(script, *arguments):
+            assert time.monotonic() < end, f"never so: {script}; {self.texts('main')}"
+            time.sleep(0.05)
