@@ -37,6 +37,11 @@ ATTRIBUTES: Final = frozenset(
         "removesuffix",
         "replace",
         "setdefault",
+        # of groups
+        "add_item",
+        "add_member",
+        "array_of",
+        "set_of",
         "startswith",
         "value",
         "values",

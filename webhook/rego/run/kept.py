@@ -6,7 +6,7 @@ slot of the evaluation's state for itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.run.runtime import MISSING, REPLACED, replaced
 from webhook.rego.run.values import RegoSet, key
@@ -77,43 +77,48 @@ def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[Stat
 # --- groups ----------------------------------------------------------------------------------------
 
 
-def _group(values: tuple[Value, ...]) -> tuple[object, ...]:
-    """What stands for values by which solutions are kept."""
+class Groups:
+    """A comprehension's solutions by the values that variables around it have.
+
+    As long as there are solutions, so that they are bounded as those of one collection.
+    """
+
+    __slots__ = ("_found", "_size")
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Any] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add_item(self, values: tuple[Value, ...], item: Value) -> None:
+        """Add to the array for these values."""
+        self._size += 1
+        self._found.setdefault(_keys(values), []).append(item)
+
+    def add_member(self, values: tuple[Value, ...], member: Value) -> None:
+        """Add to the set for these values."""
+        self._size += 1
+        at = _keys(values)
+        found = self._found.get(at)
+        if found is None:
+            found = self._found[at] = RegoSet()
+        found.add(member)
+
+    def array_of(self, values: tuple[Value, ...]) -> list[Value]:
+        """The array for these values, which nobody changes."""
+        found: list[Value] = self._found.get(_keys(values), _NO_ITEMS)
+        return found
+
+    def set_of(self, values: tuple[Value, ...]) -> RegoSet:
+        """The set for these values."""
+        found: RegoSet = self._found.get(_keys(values), _NO_MEMBERS)
+        return found
+
+
+def _keys(values: tuple[Value, ...]) -> tuple[object, ...]:
     return tuple([key(value) for value in values])
-
-
-def group_item(
-    groups: dict[tuple[object, ...], list[Value]],
-    values: tuple[Value, ...],
-    item: Value,
-) -> None:
-    """Add to the array that a comprehension makes where the variables around it have these values."""
-    groups.setdefault(_group(values), []).append(item)
-
-
-def group_member(
-    groups: dict[tuple[object, ...], RegoSet],
-    values: tuple[Value, ...],
-    member: Value,
-) -> None:
-    """The same of a set."""
-    at = _group(values)
-    found = groups.get(at)
-    if found is None:
-        found = groups[at] = RegoSet()
-    found.add(member)
-
-
-def items_of(
-    groups: dict[tuple[object, ...], list[Value]], values: tuple[Value, ...]
-) -> list[Value]:
-    """The array for these values, which nobody changes."""
-    return groups.get(_group(values), _NO_ITEMS)
-
-
-def members_of(groups: dict[tuple[object, ...], RegoSet], values: tuple[Value, ...]) -> RegoSet:
-    """The set for these values."""
-    return groups.get(_group(values), _NO_MEMBERS)
 
 
 _NO_ITEMS: Final[list[Value]] = []

@@ -140,9 +140,9 @@ class Bodies:
         name = unit.want(Grouped(term, keys))
         function.called(name)
         found = tuple_of([function.terms.operand(ir.Var(key)) for key in keys])
-        group = "items_of" if term.kind == "array" else "members_of"
+        group = "array_of" if term.kind == "array" else "set_of"
         groups = call(name, function.state)
-        return function.assign(call(group, groups, found, kind=_KINDS[term.kind]))
+        return function.assign(method(groups, group, found, kind=_KINDS[term.kind]))
 
     def _is_of_constraint(self, term: ir.Comprehension) -> bool:
         """Whether a comprehension uses nothing around it, and only parameters decide it."""

@@ -154,20 +154,20 @@ class Documents:
         writer.location = term.location
         writer.repeats = term.kind != "array"
         writer.collecting = OUT.source
-        add = "group_item" if term.kind == "array" else "group_member"
+        add = "add_item" if term.kind == "array" else "add_member"
 
         def solve() -> None:
             writer.nest.body(term.body)
             writer.location = term.location
             found = tuple_of([writer.terms.operand(key) for key in keys])
             value = writer.terms.operand(term.value)
-            writer.line(call(add, OUT, found, value).source)
+            writer.line(method(OUT, add, found, value).source)
             writer.work()
 
         writer.attempt(solve)
         writer.close()
         writer.end(OUT)
-        self._finish(f"{name}e", _STATE, ("out = {}",), writer)
+        self._finish(f"{name}e", _STATE, ("out = Groups()",), writer)
 
     # --- sets --------------------------------------------------------------------------------------
 

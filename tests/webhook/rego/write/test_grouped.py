@@ -51,8 +51,7 @@ def test_what_needs_the_values_around_it_is_computed_for_each(made):
     _, text = written(
         f"package a\np contains c if {{ some x in input.xs; k := x.id; c := {made} }}", "data.a.p"
     )
-    assert "items_of" not in text
-    assert "members_of" not in text
+    assert "Groups" not in text
 
 
 def test_what_stands_in_no_loop_is_computed_where_it_stands():
@@ -60,7 +59,7 @@ def test_what_stands_in_no_loop_is_computed_where_it_stands():
         "package a\np := c if { k := input.k; c := [1 | some y in input.ys; y.of == k] }",
         "data.a.p",
     )
-    assert "items_of" not in text
+    assert "Groups" not in text
 
 
 def test_each_modified_input_has_groups_of_its_own():
@@ -69,7 +68,7 @@ def test_each_modified_input_has_groups_of_its_own():
     p := [a, b] if { a := counted(1) with input.ys as [1, 1]; b := counted(1) with input.ys as [2] }"""
     rule, text = written(source, "data.a.p")
 
-    assert "items_of" in text
+    assert "Groups" in text
     assert rule({}, {}, EvaluationContext()) == [[2, 0], [0, 1]]
 
 
@@ -79,3 +78,14 @@ def test_what_is_kept_for_all_values_is_paid_for():
 
     with pytest.raises(EvaluationError, match="budget"):
         rule(INPUT, {}, EvaluationContext(steps=COUNT))
+
+
+def test_solutions_for_all_values_together_are_no_more_than_those_of_one_collection():
+    source = """package a
+    p := [c | some x in [1, 2]; c := count([y.of | some y in input.ys; some z in input.ys; z.of == x])]"""
+    rule, text = written(source, "data.a.p")
+    many = {"ys": [{"of": 1}] * (COUNT + 1)}
+
+    assert "Groups" in text
+    with pytest.raises(EvaluationError, match="too large"):
+        rule(many, {}, EvaluationContext())
