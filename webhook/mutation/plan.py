@@ -75,7 +75,7 @@ class _Choice:
 class MutationPlan:
     """The mutators about one kind at one operation, in the order in which they run.
 
-    For one thread, but that any thread may have another plan made of the same snapshot.
+    Any thread may use it: what it keeps is made alike by all, and only ever added or forgotten.
     """
 
     __slots__ = ("_choices", "_gvk", "_questions", "asks_providers", "mutators")
