@@ -192,6 +192,8 @@ class _Builder:
             return _index(_BINARY[function], args[0], args[1])
         if function in _BINARY:
             return _binary(_BINARY[function], args[0], args[1])
+        if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
+            return _constant(False)  # cel-go does not look at what would be in it
         if function == "@in":
             return _member(args[0], args[1])
         if function in {"or", "orValue"} and len(args) == 2:

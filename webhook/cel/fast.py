@@ -41,6 +41,8 @@ NAMESPACE: Final[dict[str, Any]] = {
     "equals": paced.equals,
     "member": paced.member,
     "added": paced.added,
+    "summed": paced.summed,
+    "at_path": paced.at_path,
     "or_value": paced.or_value,
     "found_in": paced.found_in,
 }

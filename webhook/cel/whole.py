@@ -15,10 +15,10 @@ from webhook.cel.errors import EvaluationError, LimitError, UnsureError
 from webhook.cel.exact import VARIABLES
 from webhook.cel.fast import NAMESPACE, function_of
 from webhook.cel.lines import UnwrittenError
-from webhook.cel.run import paced
+from webhook.cel.operators import KNOWN, cost_of
 from webhook.cel.run.values import NOTHING
 from webhook.cel.syntax.ast import Name, Select, children
-from webhook.cel.writer import KNOWN, Writer, cost_of
+from webhook.cel.writer import Writer
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Expression, Kind
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Call, Expr
+    from webhook.cel.syntax.ast import Expr
 
 MAX_LINES: Final = 2_000
 """Of one function: a variable that is read in several branches is written into each."""
@@ -47,7 +47,6 @@ GIVEN: Final[dict[str, Any]] = {
     "LimitError": LimitError,
     "unsure": _unsure,
     "failed": _failed,
-    "summed": paced.summed,
 }
 """All that generated code is run with, constants apart."""
 
@@ -117,6 +116,8 @@ def whole_form(
 
 
 class _PolicyWriter(Writer):
+    tells = False
+
     def __init__(
         self, variables: Mapping[str, Part], validations: Sequence[tuple[Part, Part | None]]
     ) -> None:
@@ -234,18 +235,6 @@ class _PolicyWriter(Writer):
         ):
             return source.TRUE if node.tests else _OPERATION  # it is always there
         return super().select(node)
-
-    def call(self, node: Call) -> Expression:
-        parts: list[Expr] = []
-        of: Expr = node
-        while getattr(of, "function", None) == "_+_":
-            parts.append(of.args[1])  # type: ignore[union-attr]
-            of = of.args[0]  # type: ignore[union-attr]
-        if len(parts) < 2:
-            return super().call(node)
-        operands = self.operands([of, *reversed(parts)])
-        kind = operands[0].kind if operands[0].kind in {Kind.STRING, Kind.LIST} else Kind.ANY
-        return source.call("summed", "M", *operands, kind=kind)
 
     def is_plain_variable(self, name: str) -> bool:
         return name in _KNOWN or name in self.plain_variables

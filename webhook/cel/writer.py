@@ -15,7 +15,8 @@ from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
 from webhook.cel.lines import Lines, UnwrittenError
 from webhook.cel.narrowing import called
-from webhook.cel.paths import may_nest, stored_in
+from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
+from webhook.cel.paths import may_nest
 from webhook.cel.plain import ROOTS, is_plain
 from webhook.cel.syntax.ast import (
     Call,
@@ -25,7 +26,6 @@ from webhook.cel.syntax.ast import (
     MapOf,
     Name,
     Select,
-    children,
 )
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Expression, Kind
@@ -38,47 +38,18 @@ MAX_NODES: Final = 2_000
 MAX_LOOPS: Final = 12
 """Loops within each other; CPython takes 20 blocks."""
 
-_OPERATORS: Final = {
-    "_-_": "subtract",
-    "_*_": "multiply",
-    "_/_": "divide",
-    "_%_": "modulo",
-    "_[_]": "item",
-    "_[?_]": "optional_item",
-    "_<_": "less",
-    "_<=_": "less_or_equal",
-    "_>_": "greater",
-    "_>=_": "greater_or_equal",
-}
-KNOWN: Final = ("anyObject", "params")
-"""Composed variables that are known before anything is evaluated, and decoded JSON all through."""
-
 SHORT: Final = (12, 3, 1)
 """Turns of a loop that nothing is paid for: of one by itself, within another, and deeper.
 
 So what is not paid for is no more than 36 times what was, for the nodes of the expression.
 """
 
-_ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
-_KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
-
-
-def _within_path(function: str, operand: Expr) -> str:
-    """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
-    return function if stored_in(operand) is None else f"plain_{function}"
-
-
-def cost_of(node: Expr) -> int:
-    """The nodes of an expression, those of loops within it counted once."""
-    count, waiting = 0, [node]
-    while waiting:
-        count += 1
-        waiting.extend(children(waiting.pop()))
-    return count
-
 
 class Writer(Lines):
     """Writes one expression; names of locals and constants are its own."""
+
+    tells = True
+    """Whether somebody may be told the error that what is written raises first."""
 
     def __init__(self, checked: Checked) -> None:
         super().__init__()
@@ -185,7 +156,7 @@ class Writer(Lines):
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
         if node.optional:
-            return source.call(_within_path("optional_item", node.operand), operand, field)
+            return source.call(within_path("optional_item", node.operand), operand, field)
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
@@ -315,10 +286,9 @@ class Writer(Lines):
         nodes = list(node.args)
         if node.target is not None and (found is None or found == function):
             nodes.insert(0, node.target)
-        if function in {"_==_", "_!=_"}:
-            return self.equality(node, negated=function == "_!=_")
-        if function == "@in":
-            return self.membership(node)
+        special = self.special(node)
+        if special is not None:
+            return special
         args = self.operands(nodes)
         if function == "!_":
             if args[0].kind is Kind.BOOL:
@@ -326,17 +296,68 @@ class Writer(Lines):
             return source.call("is_not", args[0], kind=Kind.BOOL)
         if function == "-_":
             return source.call("negate", args[0])
-        if function == "_+_":
-            kind = Kind.STRING if args[0].kind is Kind.STRING else Kind.ANY
-            return source.call("added", "M", *args, kind=kind)
-        if function in _ORDERS and {one.kind for one in args} == {Kind.INT}:
+        if function in ORDERS and {one.kind for one in args} == {Kind.INT}:
             return source.compare(args[0], function.strip("_"), args[1])
         if function in {"_[_]", "_[?_]"}:
-            return source.call(_within_path(_OPERATORS[function], nodes[0]), *args)
-        if function in _OPERATORS:
-            kind = Kind.BOOL if function in _ORDERS else Kind.ANY
-            return source.call(_OPERATORS[function], *args, kind=kind)
+            return source.call(within_path(OPERATORS[function], nodes[0]), *args)
+        if function in OPERATORS:
+            kind = Kind.BOOL if function in ORDERS else Kind.ANY
+            return source.call(OPERATORS[function], *args, kind=kind)
         return self.library(node, found or function, args, nodes)
+
+    def special(self, node: Call) -> Expression | None:
+        """What has a way of its own to its operands; None for others."""
+        match node.function:
+            case "_==_" | "_!=_":
+                return self.equality(node, negated=node.function == "_!=_")
+            case "@in":
+                return self.membership(node)
+            case "_+_":
+                return self.sum_of(node)
+            case "orValue":
+                return self.path_or(node)
+        return None
+
+    def sum_of(self, node: Call) -> Expression:
+        """``a + b + c``, at once if no error of a later one could be told in place of a sum's."""
+        later: list[Expr] = []
+        of: Expr = node
+        while isinstance(of, Call) and of.function == "_+_":
+            later.append(of.args[1])
+            of = of.args[0]
+        if len(later) < 2 or (self.tells and not all(map(self.is_silent, later[:-1]))):
+            args = self.operands(node.args)
+            return source.call("added", "M", *args, kind=self.kind_of_sum(args[0]))
+        args = self.operands([of, *reversed(later)])
+        return source.call("summed", "M", *args, kind=self.kind_of_sum(args[0]))
+
+    def kind_of_sum(self, first: Expression) -> Kind:
+        """Of texts and lists the sum is one, too."""
+        return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
+
+    def is_silent(self, node: Expr) -> bool:
+        """Whether a node tells no error: that of a field is left to the exact form."""
+        while isinstance(node, Select) and not node.optional and not self.is_composed(node):
+            node = node.operand
+        return isinstance(node, Constant | Name)
+
+    def path_or(self, node: Call) -> Expression | None:
+        """``a.?b.?c.orValue(d)`` at once, for a constant; None where it is something else."""
+        (other,) = node.args
+        keys: list[Expression] = []
+        of = node.target
+        while isinstance(of, Select) and of.optional:
+            keys.insert(0, source.scalar(of.field))
+            of = of.operand
+        is_known = (
+            isinstance(other, Constant)
+            or (isinstance(other, ListOf) and not other.items)
+            or (isinstance(other, MapOf) and not other.entries)
+        )
+        if of is None or not keys or not is_known:
+            return None
+        base = self.value(of)
+        return source.call("at_path", base, source.tuple_of(keys), self.value(other))
 
     def library(
         self, node: Call, name: str, args: list[Expression], nodes: list[Expr]
@@ -360,7 +381,7 @@ class Writer(Lines):
         if name in {"ip", "or", "sum"}:
             raise UnwrittenError
         results = {overload.result.name for overload in functions().get(name, ())}
-        kind = _KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
+        kind = KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
         form = called(name, node, self.checked)
         if name == "string" and form == name and args[0].kind is Kind.STRING:
             return args[0]
@@ -400,6 +421,8 @@ class Writer(Lines):
     def membership(self, node: Call) -> Expression:
         """``a in b``."""
         within = node.args[1]
+        if isinstance(within, ListOf) and not within.items:
+            return source.FALSE
         if isinstance(within, ListOf) and all(
             isinstance(item, Constant) and type(item.value) is str for item in within.items
         ):

@@ -150,6 +150,24 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("(0.0 / 0.0) in {(0.0 / 0.0): 1}", False),
         # Lists are sorted by what is in them.
         ("(true ? [[true, false]] : object.m).flatten().sort()", [False, True]),
+        ("[dyn(optional.of(1)), dyn('a')].unwrapOpt()", "value a is not optional"),
+        ("[dyn('a')].unwrapOpt()", "no such overload: unwrapOpt(list)"),
+        ("quantity('1.5Gi').add(quantity('100m')).asApproximateFloat()", 1610612736.1000001),
+        ("quantity('-3').sub(-9223372036854775808).asInteger()", "cannot convert value to integer"),
+        ("(['a'] + [object.?none.orValue(null)]).join()", "join: invalid input: 0"),
+        ("object.missing in []", False),
+        (
+            "optional.of(1).optFlatMap(v, optional.of(optional.of(optional.none()))).value()",
+            None,
+        ),
+        # Paths of optional fields, and sums, that are computed at once.
+        ("object.?o.?a.?b.orValue(1)", 2),
+        ("object.?o.?a.?c.orValue(1)", 1),
+        ("object.?s.?a.orValue(1)", 1),
+        ("object.?strs.?a.orValue(1)", "unsupported index type 'string' in list"),
+        ("optional.of(object).?s.orValue('')", "12"),
+        ("object.s + object.s + object.missing", "no such key: missing"),
+        ("object.s + object.o + int(object.s + 'x')", "no such overload"),
         # What a library gives is equal to its own alone; within lists an error is no difference.
         ("dyn(quantity('1')) == dyn(1)", "no such overload"),
         ("dyn(quantity('1')) == 'a'", "no such overload"),
@@ -163,7 +181,8 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
     ],
 )
 def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(source, found):
-    document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%"}
+    o = {"a": {"b": 2}}
+    document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%", "o": o}
     try:
         told = evaluate(source, {"object": document})
     except EvaluationError as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
+from webhook.cel.run.access import told
 from webhook.cel.run.arithmetic import TIME_MIN
 from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp
 
@@ -65,6 +66,10 @@ def unwrap_of_list(values: list[Value]) -> list[Value]:
 
 
 def _unwrapped(function: str, values: list[Value]) -> list[Value]:
-    if any(type(value) is not Optional for value in values):
+    if values and type(values[0]) is not Optional:  # a list is of its first item's type
         raise EvaluationError(f"no such overload: {function}(list)")
+    for value in values:
+        if type(value) is not Optional:
+            shown = "0" if value is None else told(value)  # the number of null in Go
+            raise EvaluationError(f"value {shown} is not optional")
     return [value.value for value in values if value.value is not NOTHING]

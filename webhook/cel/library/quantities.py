@@ -171,6 +171,8 @@ def as_float(one: Opaque) -> float:
     """About the nearest double: Kubernetes multiplies the integer that it keeps."""
     kept: Amount = one.value
     try:
+        if kept.is_large and kept.value and kept.value != _LARGEST:  # rounded to whole nanos
+            return float(int(kept.value / _NANO)) * 1e-9
         unscaled = kept.value / Fraction(10) ** kept.scale
         if kept.scale and not kept.is_large and unscaled.denominator == 1:
             return float(unscaled.numerator) * float(10.0**kept.scale)
@@ -212,7 +214,12 @@ def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
         return _detached(Amount(one.value, form_, one.scale, one.is_large))
     is_large = one.is_large or added.is_large
     scale = min(one.scale, added.scale) if one.value else added.scale
-    return _detached(Amount(one.value + sign * added.value, form_, scale, is_large))
+    found = one.value + sign * added.value
+    unit = Fraction(10) ** scale
+    # Beyond 64 bits Go goes on with a decimal; the least of them has no negative there.
+    is_beyond = not INT_MIN <= found / unit <= INT_MAX
+    is_beyond |= sign < 0 and one.value < 0 and added.value / unit == INT_MIN
+    return _detached(Amount(found, form_, scale, is_large or is_beyond))
 
 
 def _detached(amount: Amount) -> Opaque:

@@ -157,7 +157,8 @@ def join(meter: Meter, items: list[Value], separator: str = "") -> str:
     total = len(separator) * len(items)
     for item in items:
         if type(item) is not str:
-            raise EvaluationError(f"join: invalid input: {shown(item)}")
+            told = "0" if item is None else shown(item)  # the number of null in Go
+            raise EvaluationError(f"join: invalid input: {told}")
         total += len(item)
     meter.charge(total // 10)
     return str(meter.made(separator.join(items)))

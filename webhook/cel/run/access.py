@@ -127,6 +127,8 @@ def unnested(value: Value) -> Value:
     """What a conditional makes of an optional in an optional (cel-go opens it to look into it)."""
     if type(value) is Optional and type(value.value) is Optional:
         inner = value.value.value
+        while type(inner) is Optional:
+            inner = inner.value
         return Optional(None if inner is NOTHING else inner)
     return value
 
@@ -172,16 +174,16 @@ def optional_part(value: Value, key: Value = None) -> Value:
     if type(value) is Optional:
         return value.value
     if key is None:
-        text = f"cannot initialize optional list element from non-optional value {_told(value)}"
+        text = f"cannot initialize optional list element from non-optional value {told(value)}"
     else:
         text = (
-            f"cannot initialize optional entry '{shown(key)}' from non-optional value "
-            f"{_told(value)}"
+            f"cannot initialize optional entry '{shown(key)}' from non-optional value {told(value)}"
         )
     raise EvaluationError(text)
 
 
-def _told(value: Value) -> str:
+def told(value: Value) -> str:
+    """A value as messages show it that speak of one."""
     return value.shown if type(value) is Opaque else shown(value)
 
 

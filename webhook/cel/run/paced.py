@@ -104,6 +104,20 @@ def added(meter: Meter, a: Value, b: Value) -> Value:
     return meter.made(found) if type(found) in _SIZED else found
 
 
+def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
+    """``of.?a.?b.orValue(other)``, for another that is known, where no optional is on the way."""
+    for key in keys:
+        if type(of) is dict:
+            of = of.get(key, NOTHING)
+            if of is NOTHING:
+                return other
+        elif type(of) is list or type(of) is Optional:
+            raise UnsureError
+        else:
+            return other
+    return of
+
+
 def or_value(of: Value, other: Value) -> Value:
     """``of.orValue(other)``, for another that is known."""
     if type(of) is not Optional:

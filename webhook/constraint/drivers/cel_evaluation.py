@@ -15,10 +15,10 @@ from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
 from webhook.cel.kubernetes import admission
 from webhook.cel.library.strings import SPACES
+from webhook.cel.operators import KNOWN
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, whole_form
-from webhook.cel.writer import KNOWN
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS

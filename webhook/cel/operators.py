@@ -1,0 +1,44 @@
+"""What calls and operators are in generated code, and what the nodes of an expression cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.paths import stored_in
+from webhook.cel.syntax.ast import children
+from webhook.rego.write.expression import Kind
+
+if TYPE_CHECKING:
+    from webhook.cel.syntax.ast import Expr
+
+OPERATORS: Final = {
+    "_-_": "subtract",
+    "_*_": "multiply",
+    "_/_": "divide",
+    "_%_": "modulo",
+    "_[_]": "item",
+    "_[?_]": "optional_item",
+    "_<_": "less",
+    "_<=_": "less_or_equal",
+    "_>_": "greater",
+    "_>=_": "greater_or_equal",
+}
+KNOWN: Final = ("anyObject", "params")
+"""Composed variables that are known before anything is evaluated, and decoded JSON all through."""
+
+ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
+
+
+def within_path(function: str, operand: Expr) -> str:
+    """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
+    return function if stored_in(operand) is None else f"plain_{function}"
+
+
+def cost_of(node: Expr) -> int:
+    """The nodes of an expression, those of loops within it counted once."""
+    count, waiting = 0, [node]
+    while waiting:
+        count += 1
+        waiting.extend(children(waiting.pop()))
+    return count
