@@ -5,6 +5,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,23 @@ def test_templates_are_admitted_while_a_large_source_is_validated(server: Server
         assert connection.getresponse().status in (200, 504)  # it ends with its time
     finally:
         connection.close()
+
+
+def test_requests_are_answered_while_much_yaml_is_read(server: Server) -> None:
+    """It was read by the thread that admits: two MiB took it seconds, again with each call."""
+    connection = server.connect()
+    answered = 0
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            connection.request("POST", PATH, b"---\na\n" * 80_000)
+            validated = pool.submit(connection.getresponse)
+            while not validated.done() and answered < 20:
+                assert server.admit(pod(owner="me"))["allowed"] is True
+                answered += 1
+            assert validated.result().status in (400, 504)
+    finally:
+        connection.close()
+    assert answered == 20
 
 
 def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:

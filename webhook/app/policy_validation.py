@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.app.bounded_thread import BoundedThread
 from webhook.policies.effect import concerned, effect_on_data, only
-from webhook.server.validation import ANSWER_SECONDS, WAITING_MAX, RefusedError
+from webhook.server.validation import (
+    ANSWER_SECONDS,
+    WAITING_MAX,
+    RefusedError,
+    read_policies,
+)
 from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
@@ -33,13 +38,11 @@ class ValidationThread:
         self._seconds = evaluation_seconds
         self._thread = BoundedThread("validate", waiting_max=WAITING_MAX)
 
-    def validate(
-        self, documents: list[dict[str, Any]], *, with_effect: bool
-    ) -> Future[dict[str, Any]]:
+    def validate(self, body: bytes, *, with_effect: bool) -> Future[dict[str, Any]]:
         """What is wrong with policies, and how many violations of synced objects they change."""
         try:
             return self._thread.submit(
-                lambda: self._validate(documents, with_effect=with_effect), ANSWER_SECONDS
+                lambda: self._validate(body, with_effect=with_effect), ANSWER_SECONDS
             )
         except queue.Full:
             raise RefusedError(429, "other policies are being validated: try later") from None
@@ -48,7 +51,8 @@ class ValidationThread:
         """Validate nothing more."""
         self._thread.stop()
 
-    def _validate(self, documents: list[dict[str, Any]], *, with_effect: bool) -> dict[str, Any]:
+    def _validate(self, body: bytes, *, with_effect: bool) -> dict[str, Any]:
+        documents = read_policies(body)
         after = self._make_in_force()
         problems = validate_tried(after, documents, self._seconds, self._trials)
         answer: dict[str, Any] = {
