@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -183,6 +184,19 @@ def test_a_collector_that_is_not_there_or_refuses_costs_no_decision(policies):
         assert not server.post(review(pod()), headers=SAMPLED).verdict["allowed"]
         server.wait_for("collector does not take telemetry", signal="traces")
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_collector_that_never_answers_does_not_keep_the_process_from_ending_well(
+    policies, scheme
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"--otlp-endpoint={scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        with Server(policies, endpoint, "--enable-tracing") as server:
+            server.ready()
+            assert not server.post(review(pod()), headers=SAMPLED).verdict["allowed"]
+            assert server.stop() == 0  # its last message is under way, and is given up
+            server.wait_for("collector does not take telemetry", signal="traces")
 
 
 WITHOUT = """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -63,7 +65,7 @@ class Delivery(Protocol):
         """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and give up what is under way; any thread may."""
 
 
 def make_delivery(collector: CollectorAddress) -> Delivery:
@@ -106,9 +108,11 @@ class GRPCDelivery:
             if code in _PASSING_GRPC:
                 raise CollectorUnavailable(told) from None
             raise MessageRefused(told) from None
+        except ValueError as error:  # what gRPC says of a channel that is closed
+            raise CollectorUnavailable(str(error)) from None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and give up what is under way; any thread may."""
         self._channel.close()
 
 
@@ -147,7 +151,10 @@ class HTTPDelivery:
             raise MessageRefused(f"{answer.status} {answer.reason}")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and give up what is under way; any thread may."""
+        if (connected := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 

@@ -87,6 +87,10 @@ class Sending:
         self._stopping.set()
         self._wake.set()
         self._thread.join(timeout=LAST_SECONDS)
+        if self._thread.is_alive():
+            # What is under way is given up: a thread within gRPC would not survive the interpreter.
+            self._delivery.close()
+            self._thread.join(timeout=LAST_SECONDS)
 
     def count(self) -> None:
         """Bring the thread's own counters up to date; any thread may ask."""
