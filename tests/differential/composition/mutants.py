@@ -57,7 +57,10 @@ UNIT_TESTS: Final = (
     OF_WHAT_IS_KNOWN,
     *(
         f"tests/webhook/rego/write/test_{name}.py"
-        for name in ("fast_ways", "forms_in_bodies", "names_of_values", "reads", "rule_bodies")
+        for name in (
+            *("fast_ways", "forms_in_bodies", "grouped", "names_of_values"),
+            *("reads", "rule_bodies"),
+        )
     ),
 )
 """Tests of the generator alone, which need no program of others."""
