@@ -211,8 +211,9 @@ def generate(
 
     Raises :class:`RegoErrors` beyond CPython's own bounds, and MemoryError.
     """
-    parts = parts_of(unit)
+    parts: Sequence[str] = ()
     try:
+        parts = parts_of(unit)
         codes = compile_(parts)
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
