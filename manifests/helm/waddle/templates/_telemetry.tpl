@@ -1,14 +1,9 @@
 {{- define "waddle.telemetry" -}}
-{{- with .Values.telemetry }}
-{{- if and (or .metrics .tracing) (not .endpoint) }}
-{{- fail "telemetry.endpoint is needed: the address of an OpenTelemetry collector" }}
+{{- if or .Values.telemetry.metrics .Values.telemetry.tracing }}
+- --otlp-endpoint={{ required "telemetry.endpoint is needed: the address of an OpenTelemetry collector" .Values.telemetry.endpoint }}
 {{- end }}
-{{- if or .metrics .tracing }}
-- --otlp-endpoint={{ .endpoint }}
-{{- end }}
-{{- if .metrics }}
+{{- if .Values.telemetry.metrics }}
 - --metrics-backend=opentelemetry
-- --otlp-metric-interval={{ .metricInterval }}
-{{- end }}
+- --otlp-metric-interval={{ .Values.telemetry.metricInterval }}
 {{- end }}
 {{- end }}
