@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.encoding import encode
 from webhook.cli.formats.document import as_json as document_json
-from webhook.cli.terminal import one_line, printable, styled
+from webhook.cli.formats.patch import patch_lines
+from webhook.cli.terminal import printable, styled
 
 if TYPE_CHECKING:
     from webhook.cli.check_mutators import MutationChecked
@@ -112,9 +112,7 @@ def _changes(found: MutationChecked) -> list[str]:
     lines = [f"{len(found.changes)} objects of the manifests are changed:"]
     for change in found.changes:
         lines.append(f"  {printable(change.object)}: by {printable(change.mutators)}")
-        for item in change.patch:
-            value = f" {encode(item['value']).decode()}" if "value" in item else ""
-            lines.append(f"    {one_line(item['op'] + ' ' + item['path'] + value)}")
+        lines += patch_lines(change.patch)
     return lines
 
 

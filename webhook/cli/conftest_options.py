@@ -60,9 +60,8 @@ def _config_file(args: Sequence[str]) -> str:
     for position, argument in enumerate(args):
         if argument in {"-c", "--config-file"}:
             return args[position + 1] if position + 1 < len(args) else ""
-        for beginning in ("--config-file=", "-c="):
-            if argument.startswith(beginning):
-                return argument.removeprefix(beginning)
+        if argument.startswith("--config-file="):
+            return argument.removeprefix("--config-file=")
     return ""
 
 

@@ -6,9 +6,9 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.patch import patch_lines
 from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable, printable_json, styled
 from webhook.rego.go.strings import quote
@@ -47,10 +47,7 @@ def _mutated_lines(outcome: CheckOutcome) -> list[str]:
         lines.append(printable(f"{item.file}:{item.line}: {item.subject}"))
         by = one_line(f"by {item.mutators}")
         lines.append(f"  {styled('mutated', fg='cyan')}  {by}")
-        for change in item.patch:
-            value = f" {encode(change['value']).decode()}" if "value" in change else ""
-            lines.append(f"    {one_line(change['op'] + ' ' + change['path'] + value)}")
-        lines.append("")
+        lines += [*patch_lines(item.patch), ""]
     return lines
 
 
