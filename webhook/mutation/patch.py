@@ -7,13 +7,14 @@ that were put in or taken out is found from both ends.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import decode, encode
 from webhook.mutation.values import MISSING, are_same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Operation = dict[str, Any]
 
@@ -25,24 +26,43 @@ class PatchTooLarge(Exception):
     """A patch of more than :data:`PATCH_BYTES_MAX`."""
 
 
+_SEPARATOR: Final = b64encode(b",  ")
+_BEGINNING: Final = b64encode(b"[  ")
+_END: Final = b64encode(b"  ]")
+
+
+def packed(operations: bytes) -> bytes:
+    """Encoded operations, with commas between them, as a piece of :meth:`Patch.of_pieces`.
+
+    Base64 takes three bytes at a time: where blanks, which JSON does not mind, fill up the last
+    three, pieces are joined as they are, and one that is kept is never written in base64 again.
+    """
+    return b64encode(operations + b" " * (-len(operations) % 3))
+
+
 class Patch:
     """A patch as it is answered, of which the operations are looked at by whoever asks for them."""
 
-    __slots__ = ("_operations", "encoded")
+    __slots__ = ("_operations", "base64")
 
-    def __init__(self, encoded: bytes = b"", operations: list[Operation] | None = None) -> None:
-        self.encoded = encoded
-        """The document; empty where nothing changes."""
+    def __init__(self, base64: bytes = b"", operations: list[Operation] | None = None) -> None:
+        self.base64 = base64
+        """The document, as the API server takes it; empty where nothing changes."""
         self._operations = operations
 
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[bytes]) -> Patch:
+        """The patch of all operations of some pieces, at least one (:func:`packed`)."""
+        return cls(_BEGINNING + _SEPARATOR.join(pieces) + _END)
+
     def __bool__(self) -> bool:
-        return bool(self.encoded)
+        return bool(self.base64)
 
     @property
     def operations(self) -> list[Operation]:
         """The operations, in their order."""
         if self._operations is None:
-            self._operations = decode(self.encoded) if self.encoded else []
+            self._operations = decode(b64decode(self.base64)) if self.base64 else []
         return self._operations
 
 
@@ -69,7 +89,7 @@ def patch_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> Patch:
                 f"{PATCH_BYTES_MAX} bytes"
             )
         pieces.append(piece)
-    return Patch(b"[" + b",".join(pieces) + b"]", operations)
+    return Patch(b64encode(b"[" + b",".join(pieces) + b"]"), operations)
 
 
 def make_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.independence import tree_of
+from webhook.mutation.patch import NO_PATCH, Patch
 from webhook.mutation.setting import ExternalData
 from webhook.mutation.walk import Unknown, Walk
 from webhook.values import dataclass
@@ -37,8 +38,8 @@ class Mutated:
     ``object`` is the one that came where nothing changed, and ``passes`` name who assigned
     anything in each pass that changed something. ``iterations`` is 0 where nothing changed, else
     the passes with the last, quiet one: what Gatekeeper's metric observes. ``skipped`` says of
-    mutators that failed why. ``patch`` is the JSON Patch that leads to the object, encoded, where
-    it was written on the way.
+    mutators that failed why. ``patch`` is the JSON Patch that leads to the object, where it was
+    written on the way.
     """
 
     object: dict[str, Any]
@@ -46,7 +47,7 @@ class Mutated:
     iterations: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
     asks_providers: bool = False
-    patch: bytes = b""
+    patch: Patch = NO_PATCH
 
 
 class _Choice:
@@ -100,7 +101,7 @@ class MutationPlan:
             return None
         if not walk.pieces:
             return Mutated(obj)
-        patch = b"[" + b",".join(walk.pieces) + b"]"
+        patch = Patch.of_pieces(walk.pieces)
         return Mutated(found, choice.passes(walk.assigned), 2, patch=patch)
 
     def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.encoding import encode
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.patch import PATCH_BYTES_MAX, compare, escaped
+from webhook.mutation.patch import PATCH_BYTES_MAX, compare, escaped, packed
 from webhook.mutation.setting import Image
 from webhook.mutation.values import MISSING
 
@@ -34,7 +34,7 @@ PLACES_MAX: Final = 64
 """Places for which a group of values keeps its piece of the patch: containers of a Pod."""
 
 PIECE_BYTES_MAX: Final = 16 * 1024
-"""Of a piece that is kept: with those of all places a group has 1 MiB at most."""
+"""Of a piece that is kept, in base64: with those of all places a group has 1 MiB at most."""
 
 IMAGES_MAX: Final = 256
 """Names of images that a mutator remembers with what it makes of them: at up to 512 characters each,
@@ -61,21 +61,21 @@ class Walk:
         self._room = PATCH_BYTES_MAX
 
     def put(self, piece: bytes) -> None:
-        """Add a piece to the patch."""
+        """Add a piece to the patch (:func:`~webhook.mutation.patch.packed`)."""
         self.pieces.append(piece)
-        self._room -= len(piece)
+        self._room -= len(piece) // 4 * 3
         if self._room < 0:
             raise Unknown
 
     def changed(self, place: str, old: Any, new: Any) -> None:
         """Another value stands at a place."""
         if old is MISSING:
-            self.put(_added(place, new))
+            self.put(packed(_added(place, new)))
             return
         operations: list[Operation] = []
         compare(place, old, new, operations)
-        for operation in operations:
-            self.put(encode(operation))
+        if operations:
+            self.put(packed(b",".join(map(encode, operations))))
 
 
 def _added(place: str, value: Any) -> bytes:
@@ -276,7 +276,7 @@ class Fields:
             return value
         piece = self._made.get(place)
         if piece is None:
-            piece = _kept(self._made, place, _added(place, value))
+            piece = _kept(self._made, place, packed(_added(place, value)))
         walk.put(piece)
         return value
 
@@ -288,10 +288,8 @@ class Fields:
 
     def _piece(self, place: str) -> bytes:
         """The operations that add all values to an object that has none of them."""
-        piece = b",".join(
-            _added(f"{place}/{escaped(name)}", value) for name, value in self._values.items()
-        )
-        return _kept(self._pieces, place, piece)
+        added = (_added(f"{place}/{escaped(name)}", value) for name, value in self._values.items())
+        return _kept(self._pieces, place, packed(b",".join(added)))
 
 
 def _kept(pieces: dict[str, bytes], place: str, piece: bytes) -> bytes:

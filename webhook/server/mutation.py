@@ -11,7 +11,7 @@ from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
-from webhook.mutation.patch import NO_PATCH, Patch, PatchTooLarge, patch_between
+from webhook.mutation.patch import NO_PATCH, PatchTooLarge, patch_between
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.server import deadline, preparation, submission, verdict
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import OnError
+    from webhook.mutation.patch import Patch
     from webhook.mutation.plan import Mutated
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import NamespaceReader
@@ -208,7 +209,7 @@ class Mutation:
         self._iterations["true"].observe(mutated.iterations)
         response = verdict.allowed(request.uid, "" if patch else NOT_MUTATED)
         if patch:
-            response = response._replace(patch=patch.encoded)
+            response = response._replace(patch=patch.base64)
         for name, fault in mutated.skipped.items():
             shown = f"mutator {name} is not applied: {fault}"
             response = verdict.with_notice(response, shown)
@@ -234,7 +235,7 @@ class Mutation:
 def _patch_of(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
     if not mutated.iterations:
         return NO_PATCH
-    return Patch(mutated.patch) if mutated.patch else _between(obj, final, mutated)
+    return mutated.patch or _between(obj, final, mutated)
 
 
 def _between(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:

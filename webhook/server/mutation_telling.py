@@ -102,7 +102,7 @@ class MutationTelling:
         request, now = reviewed.request, time.monotonic()
         place, name = request.namespace, request.name
         shown = f"{request.kind.kind} {f'{place}/' if place else ''}{name}"
-        digest = hashlib.sha256(reviewed.patch.encoded).digest()
+        digest = hashlib.sha256(reviewed.patch.base64).digest()
         change = request.kind.group_kind, place, name, digest
         parties = {mutator.id: mutator for one in mutated.passes for mutator in one}
         if not self._fights.note(change, shown, parties.values(), now):

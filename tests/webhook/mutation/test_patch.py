@@ -1,6 +1,8 @@
 """JSON Patches: exact, deterministic and small."""
 
 import copy
+import json
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -8,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.json_patch import apply_patch
-from webhook.mutation.patch import make_patch
+from webhook.api.encoding import encode
+from webhook.mutation.patch import Operation, Patch, make_patch, packed
 from webhook.mutation.values import are_same
 
 
@@ -57,3 +60,17 @@ def test_any_object_is_made_of_any_other(old: dict[str, Any], new: dict[str, Any
     before = copy.deepcopy(old)
     assert are_same(apply_patch(old, make_patch(old, new)), new)
     assert old == before
+
+
+def test_pieces_of_any_length_in_base64_are_one_document_together() -> None:
+    """Go's decoder takes no padding before the end: pieces must fill their last three bytes."""
+    operations: list[Operation] = [
+        {"op": "add", "path": f"/{'x' * length}", "value": "é"} for length in range(7)
+    ]
+    for count in range(1, len(operations) + 1):
+        some = operations[:count]
+        together = packed(b",".join(map(encode, some)))
+        patch = Patch.of_pieces([*(packed(encode(one)) for one in some), together])
+        assert json.loads(b64decode(patch.base64, validate=True)) == some + some
+        assert patch.operations == some + some
+        assert b"=" not in patch.base64
