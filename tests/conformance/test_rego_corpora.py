@@ -1,5 +1,6 @@
 """Public repositories of Rego with their own tests: each test ends as it does in OPA."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -63,3 +64,39 @@ def by_name(results):
         (one["package"], one["name"]): {k: v for k, v in one.items() if k != "duration"}
         for one in results
     }
+
+
+def configurations(folder):
+    """Regula's plans and templates, which its repository keeps in modules too."""
+    tests = corpora() / "regula" / "tests"
+    for module in sorted(tests.rglob("inputs/*.rego")):
+        text = module.read_text().partition("\nmock_config := ")[2]
+        with contextlib.suppress(ValueError):  # some are no JSON: Rego has commas at ends
+            json.loads(text)
+            name = str(module.relative_to(tests)).replace("/", "-")
+            (folder / f"{name}.json").write_text(text)
+            yield f"{name}.json"
+
+
+@pytest.mark.slow
+def test_what_regula_finds_in_its_plans_is_what_it_finds_under_conftest(program, tmp_path):
+    policies = [corpora() / "regula" / part for part in ("conftest", "lib", "rules")]
+    files = list(configurations(tmp_path))
+    arguments = ["test", "--rego-version", "v0", "--output", "json", *files]
+    for policy in policies:
+        arguments += ["--policy", policy]
+
+    theirs, ours = (
+        subprocess.run(
+            [*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        for command in ([program("conftest")], [sys.executable, "-m", "webhook", "conftest"])
+    )
+
+    assert len(files) > 200
+    assert ours.returncode == theirs.returncode == 1
+    assert sorted_by_file(ours.stdout) == sorted_by_file(theirs.stdout)
+
+
+def sorted_by_file(text):
+    return sorted(json.loads(text), key=lambda one: one["filename"])
