@@ -19,13 +19,16 @@ from tests.simulation.loop import Loop, Process
 from tests.simulation.network import Network
 from tests.simulation.sinks import Receiver, WorldSink
 from webhook import log as product_log
-from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.admission import NO_POLICIES
+from webhook.decisions.exporter.exporter import Exporter
+from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import ExporterSettings
 from webhook.decisions.exporter.transport import Address
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sidecar.process import Sidecar
 from webhook.decisions.sidecar.settings import ListenerSettings, SidecarSettings, SinkSettings
+from webhook.decisions.wire.rows import NAMES
 
 VOLUME = Path("/queues")
 SOCKETS = Path("/tmp")  # UnixReceiver looks whether a socket lies there; none of ours ever does
@@ -176,8 +179,14 @@ class LogWorld:
             self.acknowledged[name] = max(self.acknowledged.get(name, 0), sequence)
             return acknowledge(sequence)
 
+        add, queued = outbox.add, self.queued.setdefault(name, set())
+
+        def added(sequence: int, line: bytes, count: int = 1) -> None:
+            queued.update(range(sequence - count + 1, sequence + 1))
+            add(sequence, line, count)
+
         # An Outbox has slots: it is asked through a stand-in that notes and hands on.
-        exporter.outbox = _Noting(outbox, noted)  # type: ignore[assignment]
+        exporter.outbox = _Noting(outbox, noted, added)  # type: ignore[assignment]
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -199,18 +208,25 @@ class LogWorld:
     async def _offer(self) -> None:
         chance = self.loop.random
         pace = chance.choice([2.0, 20.0, 500.0])
-        for number in range(self.records):
+        for _ in range(self.records):
             await asyncio.sleep(chance.expovariate(pace))
             pod = chance.choice(self.pods)
             exporter = pod.exporter
             if exporter is None or pod.server is None or pod.server.dead:
                 continue
-            body = {"eventType": "decision", "id": exporter.decision_id(), "n": number}
-            body["text"] = "x" * chance.choice([1, 60, 300])
-            # In the server's own context: what it wakes is its own.
-            taken = pod.server.context.run(exporter.offer, body)
-            if taken:
-                self.queued.setdefault(exporter.origin.process, set()).add(exporter._sequence)
+            text = "x" * chance.choice([1, 60, 300])
+            if chance.random() < 0.7:  # most are admissions, which come in rows
+                # In the server's own context: what it wakes is its own.
+                pod.server.context.run(self._decide, exporter, text)
+            else:
+                body = {"eventType": "decision", "id": exporter.decision_id(), "text": text}
+                pod.server.context.run(exporter.offer, body)
+
+    def _decide(self, exporter: Exporter, text: str) -> None:
+        """What a recorder does with a decision."""
+        if exporter.refuse():
+            return
+        exporter.decide(NO_POLICIES, (1.5, None, exporter.decision_id(), text, *NAMES[2:]))
 
     async def _misfortune(self) -> None:
         chance, loop = self.loop.random, self.loop
@@ -418,9 +434,15 @@ class LogWorld:
 class _Noting:
     """An outbox whose acknowledgements are noted."""
 
-    def __init__(self, outbox: Any, acknowledge: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        outbox: Any,
+        acknowledge: Callable[[int], int],
+        add: Callable[[int, bytes, int], None],
+    ) -> None:
         self.__dict__["_outbox"] = outbox
         self.__dict__["acknowledge"] = acknowledge
+        self.__dict__["add"] = add
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._outbox, name)

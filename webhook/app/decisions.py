@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__
 from webhook.decisions.configuration import ConfigurationError, load
-from webhook.decisions.exporter.exporter import DROP_REASONS, Exporter, origin_from_environment
+from webhook.decisions.exporter.counters import DROP_REASONS
+from webhook.decisions.exporter.exporter import Exporter
+from webhook.decisions.exporter.origin import origin_from_environment
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
 from webhook.metrics.decisions import (
@@ -75,7 +77,7 @@ class DecisionLog:
         """What gives traces a span for their records."""
         from webhook.decisions.exporter.awaited import AwaitedExports  # noqa: PLC0415  # to trace
 
-        return AwaitedExports(self._exporter.outbox, tracer)
+        return AwaitedExports(self._exporter, tracer)
 
     def record_event(self, event: str, **details: str | int) -> None:
         """Record an event of this replica, from any thread."""

@@ -12,7 +12,8 @@ from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import ConfigurationError, parse
 from webhook.decisions.exporter import transport
-from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.exporter import Exporter
+from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.wire.framing import Ack, Bye, ClientHello, ServerHello
 
@@ -114,7 +115,7 @@ def test_records_are_numbered_in_order_and_acknowledged(tmp_path: Path) -> None:
         hello, *records, bye = peer.lines
         assert hello == {
             "type": "hello",
-            "protocols": [1],
+            "protocols": [1, 2],
             "podUID": "uid",
             "pod": "pod",
             "process": exporter.origin.process,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.decisions.wire import framing
+from webhook.decisions.wire import rows as rows_wire
 from webhook.decisions.wire.framing import (
     Ack,
     Bye,
@@ -44,13 +45,28 @@ def test_the_golden_conversation_is_what_this_version_says() -> None:
     client = (GOLDEN / "client.ndjson").read_bytes().splitlines(keepends=True)
     server = (GOLDEN / "receiver.ndjson").read_bytes().splitlines(keepends=True)
     hello, *records, bye = client
-    assert framing.encode(ClientHello(StreamID("6c1b", "5f0c9d2e"), "waddle-0", 0)) == hello
+    stream = StreamID("6c1b", "5f0c9d2e")
+    assert framing.encode(ClientHello(stream, "waddle-0", 0, (1,))) == hello
     assert framing.encode(Bye(2)) == bye
     for number, line in enumerate(records, 1):
         record = framing.decode_client_line(line.rstrip(b"\n"))
-        assert record == Record(line.rstrip(b"\n"), StreamID("6c1b", "5f0c9d2e"), number)
+        assert record == Record(line.rstrip(b"\n"), stream, number)
     answers = [framing.encode(frame) for frame in (ServerHello(0), Ack(1), Ack(2))]
     assert answers == server
+
+
+def test_the_golden_conversation_in_rows_says_the_same_records() -> None:
+    """The first two of version 1, as version 2 says them."""
+    hello, rows, bye = (GOLDEN / "client-2.ndjson").read_bytes().splitlines(keepends=True)
+    stream = StreamID("6c1b", "5f0c9d2e")
+    assert framing.encode(ClientHello(stream, "waddle-0", 0)) == hello
+    assert framing.encode(Bye(2)) == bye
+    frame = framing.decode_client_line(rows.rstrip(b"\n"))
+    assert isinstance(frame, framing.Rows)
+    _, *records, _ = (GOLDEN / "client.ndjson").read_bytes().splitlines()
+    received = rows_wire.received(frame.value, stream)
+    assert [one.sequence for one in received] == [1, 2]
+    assert [orjson.loads(one.line) for one in received] == [orjson.loads(one) for one in records]
 
 
 def test_a_newer_peer_s_unknown_fields_are_ignored() -> None:
@@ -81,7 +97,7 @@ def test_a_client_that_breaks_the_protocol_is_told_how(line: bytes, code: str) -
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"type":"hello","protocol":2}', b'{"type":"ack","sequence":true}', b"{}"]
+    "line", [b'{"type":"hello","protocol":3}', b'{"type":"ack","sequence":true}', b"{}"]
 )
 def test_a_receiver_that_breaks_the_protocol_is_not_believed(line: bytes) -> None:
     with pytest.raises(ProtocolError):

@@ -17,9 +17,12 @@ from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import record as events
 from webhook.decisions.exporter.admission import ReviewOutcome, admission_record, audit_record
-from webhook.decisions.exporter.exporter import Exporter, Origin
+from webhook.decisions.exporter.exporter import Exporter
+from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
+from webhook.decisions.wire.rows import expanded
+from webhook.decisions.wire.timestamps import timestamp
 from webhook.server import verdict
 from webhook.serving.recorder import Reviewed
 
@@ -55,6 +58,12 @@ def client(*constraints: tuple[str, str]) -> Client:
             }
         )
     return found
+
+
+def lines_of(exporter: Exporter) -> list[dict[str, Any]]:
+    """The records that are queued."""
+    exporter.settle()
+    return [orjson.loads(line) for line in expanded(exporter.outbox.take(10**6)).splitlines()]
 
 
 def request(**fields: Any) -> Any:
@@ -120,13 +129,14 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         answer = verdict.judge(asked.uid, responses)
         told = recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
         assert told.audit_annotations is not None
+    exporter.settle()
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
         events.audit_started("i", "run"),
         events.audit_finished("i", "run", reviewed=1, violations=2, duration_ns=3),
     ):
         assert exporter.offer(event)
-    lines = [orjson.loads(line) for line in exporter.outbox.take(10**6).splitlines()]
+    lines = lines_of(exporter)
     validator = jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     )
@@ -155,6 +165,8 @@ def test_nothing_of_a_request_is_kept_once_it_is_answered() -> None:
     held = [asked, asked.document, asked.object, responses]
     before = [sys.getrefcount(one) for one in held]
     recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+    assert [sys.getrefcount(one) for one in held][:-1] == before[:-1]
+    exporter.settle()
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     assert [sys.getrefcount(one) for one in held] == before
     assert exporter.queued == 3
@@ -180,7 +192,7 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
             responses = snapshot.review(AugmentedReview(asked))
             answer = verdict.judge(asked.uid, responses)
             recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
-    lines = [orjson.loads(line) for line in exporter.outbox.take(10**6).splitlines()]
+    lines = lines_of(exporter)
     told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
     assert told == [3, 3, 4, 4]
 
@@ -233,6 +245,6 @@ def test_what_a_rule_leaves_out_is_counted_as_that_in_a_full_queue_too() -> None
 
 
 def test_timestamps_are_rfc_3339_in_utc_with_microseconds() -> None:
-    assert events.timestamp(1795242550.25) == "2026-11-21T06:29:10.250000Z"
-    assert events.timestamp(1795242550.5) == "2026-11-21T06:29:10.500000Z"
-    assert events.timestamp(1795242551.0) == "2026-11-21T06:29:11.000000Z"
+    assert timestamp(1795242550.25) == "2026-11-21T06:29:10.250000Z"
+    assert timestamp(1795242550.5) == "2026-11-21T06:29:10.500000Z"
+    assert timestamp(1795242551.0) == "2026-11-21T06:29:11.000000Z"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
-from webhook.decisions.exporter.record import timestamp
+from webhook.decisions.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.record import Verdict
+
+ENFORCEMENT_POINT: Final = "validation.gatekeeper.sh"
 
 _GROUP: Final = "constraints.gatekeeper.sh"
 
@@ -27,7 +29,7 @@ _NOBODY: Final[dict[str, Any]] = {}
 class RecordedPolicies:
     """What records say of the policies in force, worked out once for all of them."""
 
-    __slots__ = ("_constraints", "_generations", "digest", "revision")
+    __slots__ = ("_constraints", "_generations", "common", "digest", "revision")
 
     def __init__(
         self, digest: str = "", revision: int = 0, generations: Mapping[str, int] | None = None
@@ -35,6 +37,13 @@ class RecordedPolicies:
         """``generations`` are those of templates, by the kind of their constraints."""
         self.digest = digest
         self.revision = revision
+        self.common = {
+            "eventType": "decision",
+            "enforcementPoint": ENFORCEMENT_POINT,
+            "policyDigest": digest,
+            "policyRevision": revision,
+        }
+        """What the records of all admissions say that these policies decide."""
         self._generations = generations or {}
         self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
 
@@ -50,13 +59,8 @@ class RecordedPolicies:
 
     def result(self, result: Result) -> dict[str, Any]:
         """A result, with what it has in common with all others of its constraint."""
-        constraint = result.constraint
-        key = constraint.kind, constraint.name
-        known = self._constraints.get(key)
-        if known is None or known[0] is not constraint:
-            known = self._constraints[key] = constraint, self._described(constraint)
         return {
-            **known[1],
+            **self.described(result.constraint),
             "target": result.target,
             "enforcementAction": result.enforcement_action,
             "enforcementActions": result.scoped_actions,
@@ -65,7 +69,15 @@ class RecordedPolicies:
             "cause": result.cause,
         }
 
-    def _described(self, constraint: Constraint) -> dict[str, Any]:
+    def described(self, constraint: Constraint) -> dict[str, Any]:
+        """What all results of a constraint say of it."""
+        key = constraint.kind, constraint.name
+        known = self._constraints.get(key)
+        if known is None or known[0] is not constraint:
+            known = self._constraints[key] = constraint, self._describe(constraint)
+        return known[1]
+
+    def _describe(self, constraint: Constraint) -> dict[str, Any]:
         found: dict[str, Any] = {
             "constraint": _constraint(constraint),
             "template": constraint.kind.lower(),
@@ -115,7 +127,7 @@ def admission_record(
         "eventType": "decision",
         "id": decision_id,
         "timestamp": timestamp(),
-        "enforcementPoint": "validation.gatekeeper.sh",
+        "enforcementPoint": ENFORCEMENT_POINT,
         "requestUID": request.uid,
         "verdict": "allow",
         "operation": request.operation,
@@ -139,7 +151,9 @@ def admission_record(
     }
     if allowed is not None:
         record["allowed"] = allowed
-    _judge(record, responses, outcome)
+    if responses is not None:
+        record["constraintsEvaluated"] = responses.evaluated
+    judge(record, responses, outcome, outcome.policies.result)
     if include_objects:
         record["object"] = request.object
         record["oldObject"] = request.old_object
@@ -154,7 +168,7 @@ def unread_record(decision_id: str, request_uid: str, error: str) -> dict[str, A
         "eventType": "decision",
         "id": decision_id,
         "timestamp": timestamp(),
-        "enforcementPoint": "validation.gatekeeper.sh",
+        "enforcementPoint": ENFORCEMENT_POINT,
         "requestUID": request_uid,
         "verdict": "error",
         "allowed": False,
@@ -191,7 +205,9 @@ def audit_record(
     }
     if audit_id:
         record["auditID"] = audit_id
-    _judge(record, responses, outcome)
+    if responses is not None:
+        record["constraintsEvaluated"] = responses.evaluated
+    judge(record, responses, outcome, outcome.policies.result)
     if include_objects:
         record["object"] = obj
     return record
@@ -208,13 +224,18 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
     return "allow"
 
 
-def _judge(record: dict[str, Any], responses: Responses | None, outcome: ReviewOutcome) -> None:
+def judge(
+    record: dict[str, Any],
+    responses: Responses | None,
+    outcome: ReviewOutcome,
+    written: Callable[[Result], Any],
+) -> None:
+    """Say what was found, each result as ``written`` has it, and the verdict that comes of it."""
     error = outcome.error
     faults: list[str] = []
     if responses is not None:
-        record["constraintsEvaluated"] = responses.evaluated
         if responses.results:
-            record["results"] = list(map(outcome.policies.result, responses.results))
+            record["results"] = list(map(written, responses.results))
             record["verdict"] = verdict_of(responses.results)
         if responses.undecided:
             record["undecided"] = [_undecided(item) for item in responses.undecided]

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhook.decisions.exporter.outbox import Outbox
+    from webhook.decisions.exporter.exporter import Exporter
     from webhook.serving.trace import Trace, Tracer
 
 AWAITED_MAX: Final = 1024
@@ -17,19 +17,19 @@ AWAITED_MAX: Final = 1024
 class AwaitedExports:
     """Traced records that are queued; for the thread that the exporter lives on."""
 
-    def __init__(self, outbox: Outbox, tracer: Tracer) -> None:
-        self._outbox = outbox
+    def __init__(self, exporter: Exporter, tracer: Tracer) -> None:
+        self._exporter = exporter
         self._tracer = tracer
         self._awaited: deque[tuple[int, int, Trace]] = deque(maxlen=AWAITED_MAX)
-        outbox.tell = self._left
+        exporter.outbox.tell = self._left
 
     def recorded(self) -> int:
         """The sequence of the record that was queued last."""
-        return self._outbox.newest
+        return self._exporter.newest
 
     def await_export(self, trace: Trace) -> None:
         """Give the trace another span once the newest record is acknowledged."""
-        self._awaited.append((self._outbox.newest, time.monotonic_ns(), trace.later()))
+        self._awaited.append((self._exporter.newest, time.monotonic_ns(), trace.later()))
 
     def _left(self, sequence: int) -> None:
         now = time.monotonic_ns()

@@ -21,26 +21,36 @@ SPARE_PAGES: Final = 8
 
 @dataclass(slots=True, eq=False)
 class _Page:
-    """Records that stand one behind the other, each with its newline."""
+    """Lines of records that stand one behind the other, each with its newline."""
 
     text: bytearray
     sequences: list[int] = field(default_factory=list)
+    """Of each line, the number of its last record."""
     ends: list[int] = field(default_factory=list)
-    """Of each record, where the next one begins."""
+    """Of each line, where the next one begins."""
+    totals: list[int] = field(default_factory=list)
+    """Of each line, how many records the page has up to its end."""
     end: int = 0
     gone: int = 0
-    """How many of the records were acknowledged."""
+    """How many of the lines were acknowledged."""
     sent: int = 0
     """How many were sent, with those."""
 
     def begin(self, number: int) -> int:
-        """Where a record begins, by its place on the page."""
+        """Where a line begins, by its place on the page."""
         return self.ends[number - 1] if number else 0
+
+    def records(self, start: int, stop: int) -> int:
+        """How many records these lines are."""
+        if stop <= start:
+            return 0
+        return self.totals[stop - 1] - (self.totals[start - 1] if start else 0)
 
     def clear(self) -> None:
         """Forget the records, and keep the place."""
         self.sequences.clear()
         self.ends.clear()
+        self.totals.clear()
         self.end = self.gone = self.sent = 0
 
 
@@ -50,7 +60,8 @@ class Outbox:
 
     Not thread-safe. A record leaves when it is acknowledged (or, without
     acknowledgements, sent); a new one is refused while there is no room, so
-    that what is already queued keeps its order and its place.
+    that what is already queued keeps its order and its place. A line is one
+    record or several, which leave together.
 
     Records are copied to pages that are used again. Kept as objects of their own, the memory of each
     was got from the system and given back to it, which took two page faults a record: as much time as
@@ -85,12 +96,17 @@ class Outbox:
         """How many wait to be sent."""
         return self._count - self._in_flight
 
-    def has_room(self, size: int) -> bool:
-        """Whether a record of this many bytes would be taken."""
-        return self._count < self.max_records and self.queued_bytes + size <= self.max_bytes
+    def has_room(self, size: int, count: int = 1) -> bool:
+        """Whether a line of this many bytes and records would be taken."""
+        return (
+            self._count + count <= self.max_records and self.queued_bytes + size <= self.max_bytes
+        )
 
-    def add(self, sequence: int, line: bytes) -> None:
-        """Queue a record, which has no newline; the caller has asked :meth:`has_room`."""
+    def add(self, sequence: int, line: bytes, count: int = 1) -> None:
+        """Queue a line, which has no newline, of records up to this number.
+
+        The caller has asked :meth:`has_room`.
+        """
         size = len(line)
         page = self._pages[-1] if self._pages else self._turn(size + 1)
         begin = page.end
@@ -103,11 +119,12 @@ class Outbox:
         page.end = end + 1
         page.sequences.append(sequence)
         page.ends.append(end + 1)
-        self._count += 1
+        page.totals.append(count + (page.totals[-1] if page.totals else 0))
+        self._count += count
         self.queued_bytes += size
 
     def take(self, max_bytes: int) -> bytes:
-        """Move unsent records into flight, up to ``max_bytes`` and at least one; they, with newlines.
+        """Move unsent records into flight, up to ``max_bytes`` and at least a line; they, with newlines.
 
         No more than what stands on one page.
         """
@@ -118,7 +135,7 @@ class Outbox:
             begin = page.begin(first)
             last = max(bisect_right(page.ends, begin + max_bytes, first), first + 1)
             page.sent = last
-            self._in_flight += last - first
+            self._in_flight += page.records(first, last)
             return bytes(memoryview(page.text)[begin : page.ends[last - 1]])
         return b""
 
@@ -173,10 +190,10 @@ class Outbox:
         return page
 
     def _forget(self, page: _Page, upto: int) -> int:
-        """Forget a page's records up to this place; how many those were."""
-        count = upto - page.gone
-        self.queued_bytes -= page.begin(upto) - page.begin(page.gone) - count
-        self._in_flight -= max(0, min(upto, page.sent) - page.gone)
+        """Forget a page's lines up to this place; how many records those were."""
+        count = page.records(page.gone, upto)
+        self.queued_bytes -= page.begin(upto) - page.begin(page.gone) - (upto - page.gone)
+        self._in_flight -= page.records(page.gone, min(upto, page.sent))
         self._count -= count
         page.gone = upto
         page.sent = max(page.sent, upto)

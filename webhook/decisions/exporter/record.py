@@ -6,32 +6,15 @@ decisions.proto say the same to machines.
 
 from __future__ import annotations
 
-import datetime as dt
-import time
 from typing import Any, Final, Literal
+
+from webhook.decisions.wire.timestamps import timestamp
 
 SPEC_VERSION: Final = "1.0"
 """Minor versions add fields; a major version may change what one means."""
 
 EventType = Literal["decision", "audit_started", "audit_finished", "lifecycle"]
 Verdict = Literal["allow", "warn", "dryrun", "deny", "error"]
-
-
-_second = (-1, "")
-"""The last second that was written, and its text: each costs a third of isoformat."""
-
-
-def timestamp(now: float | None = None) -> str:
-    """Now, or ``now`` in seconds since 1970: RFC 3339 with microseconds, UTC."""
-    global _second  # noqa: PLW0603  # a pair, replaced whole: threads may have it made twice
-    if now is None:
-        now = time.time()
-    whole = int(now)
-    second, text = _second
-    if whole != second:
-        text = dt.datetime.fromtimestamp(whole, dt.UTC).isoformat(timespec="seconds")[:19]
-        _second = whole, text
-    return f"{text}.{int((now - whole) * 1e6):06d}Z"
 
 
 def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import AdmissionResponse
+from webhook.api.gvk import labels_of, name_of
 from webhook.decisions.exporter.admission import (
     NO_POLICIES,
     RecordedPolicies,
@@ -15,11 +16,14 @@ from webhook.decisions.exporter.admission import (
 )
 from webhook.decisions.exporter.mutation import mutation_record
 from webhook.decisions.exporter.record import lifecycle
+from webhook.decisions.exporter.rows import Reasons
 
 if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.exporter import Exporter
     from webhook.serving.recorder import MutationReviewed, Reviewed
+
+_NOBODY: Final[dict[str, Any]] = {}
 
 ANNOTATION: Final = "decision-id"
 """Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
@@ -30,8 +34,8 @@ class AdmissionRecorder:
 
     Called on the exporter's event loop, and never waits.
 
-    Nothing of a request is kept: what the next one is decoded into is the memory that this one
-    leaves, and that is still in the processor's caches.
+    Nothing of a request is kept but the values that its record says: what the next one is decoded
+    into is the memory that this one leaves, and that is still in the processor's caches.
     """
 
     __slots__ = ("_exporter", "_policies", "_snapshot")
@@ -42,7 +46,8 @@ class AdmissionRecorder:
         self._policies = NO_POLICIES
 
     def event(self, event: str, **details: str | int) -> None:
-        """Record an event of the process itself."""
+        """Record an event of the process itself, behind what was decided before it."""
+        self._exporter.settle()
         self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
     def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
@@ -107,6 +112,10 @@ class AdmissionRecorder:
         try:
             if exporter.refuse():
                 return decision_id
+            if responses is not None and allowed is not None and exporter.in_rows:
+                row = _row(decision_id, reviewed, allowed, code, error, refusal)
+                exporter.decide(policies, row)
+                return decision_id
             duration_ns, queue_ns = _nanoseconds(times)
             outcome = ReviewOutcome(allowed, code, error, refusal, policies, duration_ns, queue_ns)
             include = exporter.settings.include_objects
@@ -130,6 +139,64 @@ class AdmissionRecorder:
                 constraints=len(snapshot.constraints),
             )
         return self._policies
+
+
+def _row(
+    decision_id: str, reviewed: Reviewed, allowed: bool, code: int, error: str, refusal: str
+) -> tuple[Any, ...]:
+    """A decision as :meth:`Exporter.decide` takes it: what its record says, and no more is kept."""
+    request, responses, _, times = reviewed
+    (
+        document,
+        uid,
+        kind,
+        _,
+        sub_resource,
+        name,
+        namespace,
+        operation,
+        username,
+        dry_run,
+        obj,
+        old,
+        *_,
+    ) = request
+    assert responses is not None
+    group, version, kind_name = kind
+    # A DELETE carries the object as oldObject.
+    subject = old if obj is None else obj
+    user = document.get("userInfo") or _NOBODY
+    plain = allowed and not (
+        error
+        or refusal
+        or responses.results
+        or responses.faults
+        or responses.undecided
+        or responses.deadline_exceeded
+    )
+    return (
+        time.time(),
+        None if plain else Reasons(responses, allowed, error, refusal),
+        decision_id,
+        uid,
+        operation,
+        dry_run,
+        group,
+        version,
+        kind_name,
+        namespace,
+        name or ("" if subject is None else name_of(subject)),
+        _NOBODY if subject is None else labels_of(subject),
+        document.get("resource"),
+        sub_resource,
+        username,
+        user.get("uid", ""),
+        user.get("groups") or (),
+        code,
+        allowed,
+        responses.evaluated,
+        *_nanoseconds(times),
+    )
 
 
 def _nanoseconds(times: tuple[float, float]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.decisions.wire.framing import (
     Ack,
@@ -10,9 +10,12 @@ from webhook.decisions.wire.framing import (
     ClientHello,
     ProtocolError,
     Record,
+    Rows,
     ServerHello,
     decode_client_line,
+    shared_protocol,
 )
+from webhook.decisions.wire.rows import received
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +49,7 @@ class Session:
         self._begun = True
         self._acknowledged = self._intake.open(hello.stream, hello.acknowledged, self._owner)
         self.stream = hello.stream
-        return ServerHello(self._acknowledged)
+        return ServerHello(self._acknowledged, shared_protocol(hello.protocols))
 
     def lines(self, lines: Iterable[bytes]) -> ServerHello | None:
         """Take whole lines; the hello to answer if one was among them.
@@ -63,6 +66,8 @@ class Session:
                     case Record() as record:
                         self._begun = True
                         records.append(record)
+                    case Rows(value):
+                        records += self._rows(value)
                     case ClientHello() as hello:
                         answer = self.hello(hello)
                     case Bye(last_sequence):
@@ -88,7 +93,12 @@ class Session:
         self._acknowledged = durable
         return Ack(durable)
 
-    def _decode(self, line: bytes) -> Record | ClientHello | Bye | None:
+    def _rows(self, value: dict[str, Any]) -> list[Record]:
+        if self.stream is None:
+            raise ProtocolError("bad_frame", "rows come after a hello")
+        return received(value, self.stream)
+
+    def _decode(self, line: bytes) -> Record | Rows | ClientHello | Bye | None:
         try:
             frame = decode_client_line(line)
         except ProtocolError:

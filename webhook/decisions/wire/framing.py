@@ -1,10 +1,11 @@
 """The protocol between exporter client and sidecar, without any I/O.
 
-Version 1, over a stream: each frame is one JSON object on one line. A client
+Over a stream each frame is one JSON object on one line. A client
 says ``hello`` first, then sends records; the sidecar answers ``hello``, then
 cumulative ``ack`` frames, each naming the highest sequence number up to which
 everything is durable. A stream whose first line is no hello is plain ndjson:
-it is stored and never acknowledged. docs/protocol.md is the specification.
+it is stored and never acknowledged. Version 2 has decisions in rows
+(:mod:`webhook.decisions.wire.rows`) besides. docs/protocol.md is the specification.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import orjson
 from webhook.values import dataclass
 
 PROTOCOL: Final = 1
-SUPPORTED: Final = (1,)
+ROWS_PROTOCOL: Final = 2
+"""From this version on, decisions may come in rows (:mod:`webhook.decisions.wire.rows`)."""
+
+SUPPORTED: Final = (PROTOCOL, ROWS_PROTOCOL)
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """The longest line accepted: a record is limited to a quarter of it by the client's default,
@@ -107,6 +111,13 @@ class Record:
     sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A frame of rows, not yet looked at: see :mod:`webhook.decisions.wire.rows`."""
+
+    value: dict[str, Any]
+
+
 class LineSplitter:
     """Cuts a byte stream into lines; an unfinished one waits for the rest.
 
@@ -165,12 +176,14 @@ def encode(frame: Frame) -> bytes:
     return orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def decode_client_line(line: bytes) -> ClientHello | Bye | Record:
+def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
     """What a client's line is; raises :class:`ProtocolError` for what is no record."""
     value = _object(line)
     match value.get("type"):
         case None:
             return read_record(line.strip(), value)
+        case "rows":
+            return Rows(value)
         case "hello":
             return client_hello(value)
         case "bye":
@@ -199,6 +212,11 @@ def check_stream(stream: StreamID) -> None:
         raise ProtocolError(
             "bad_frame", f"podUID and process have at most {NAME_BYTES_MAX} bytes each"
         )
+
+
+def shared_protocol(offered: tuple[int, ...]) -> int:
+    """The newest version that both sides speak; the caller has asked :func:`check_protocols`."""
+    return max(number for number in offered if number in SUPPORTED)
 
 
 def check_protocols(offered: tuple[int, ...]) -> None:

@@ -1,0 +1,329 @@
+"""Decisions in rows: the same records, in fewer bytes, whoever makes records of them."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.webhook.decisions.test_exporter import Peer, balanced, make, obliging
+from webhook import log
+from webhook.api.admission import AdmissionResponse, read_request
+from webhook.constraint.constraint import Constraint
+from webhook.constraint.result import Fault, Responses, Result, Undecided
+from webhook.decisions.configuration import parse
+from webhook.decisions.exporter.exporter import ROWS, Exporter
+from webhook.decisions.exporter.origin import Origin
+from webhook.decisions.exporter.recorder import AdmissionRecorder
+from webhook.decisions.exporter.settings import read_settings
+from webhook.decisions.sidecar.session import Session
+from webhook.decisions.wire import rows
+from webhook.decisions.wire.framing import (
+    MAX_LINE_BYTES,
+    ClientHello,
+    ProtocolError,
+    StreamID,
+    decode_client_line,
+)
+from webhook.serving.recorder import Reviewed
+
+STREAM = StreamID("uid", "process")
+
+
+def exporter_of(settings: bytes = b"") -> Exporter:
+    """An exporter whose queue nobody empties."""
+    return Exporter(
+        read_settings(parse(b"sidecarURL: unix:///s\n" + settings, "test")),
+        Origin("uid", "pod", "namespace", "node", "process"),
+        log.Log(lambda _: None).logger("test"),
+    )
+
+
+def queued(exporter: Exporter) -> list[dict[str, Any]]:
+    """The records that are queued, as a receiver of version 1 gets them."""
+    exporter.settle()
+    text = b""
+    while lines := exporter.outbox.take(10**9):
+        text += rows.expanded(lines)
+    return [orjson.loads(line) for line in text.splitlines()]
+
+
+def constraint(name: str, **metadata: Any) -> Constraint:
+    document = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Always",
+        "metadata": {"name": name, **metadata},
+    }
+    return Constraint("Always", name, document)
+
+
+CONSTRAINTS = (
+    constraint("a", generation=3),
+    constraint("b", annotations={"severity": "high"}),
+    constraint("c"),
+)
+TEXT = st.text(max_size=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+RESULTS = st.lists(
+    st.builds(
+        lambda of, action, scoped, text, details: Result(
+            target="admission.k8s.gatekeeper.sh",
+            msg=text,
+            constraint=of,
+            enforcement_action=action,
+            scoped_actions=scoped,
+            details=details,
+        ),
+        st.sampled_from(CONSTRAINTS),
+        st.sampled_from(("deny", "warn", "dryrun", "unknown")),
+        st.sampled_from(((), ("warn",), ("deny", "warn"))),
+        TEXT,
+        JSON,
+    ),
+    max_size=4,
+).map(tuple)
+RESPONSES = st.builds(
+    Responses,
+    results=RESULTS,
+    faults=st.sampled_from(((), (Fault("t", "Always", "it broke"),))),
+    deadline_exceeded=st.booleans(),
+    evaluated=st.integers(0, 9),
+    undecided=st.sampled_from(
+        ((), (Undecided("t", CONSTRAINTS[1], "suspended", "reject", "it is paused"),))
+    ),
+)
+REQUESTS = st.fixed_dictionaries(
+    {
+        "uid": TEXT,
+        "operation": st.sampled_from(("CREATE", "DELETE")),
+        "kind": st.just({"group": "", "version": "v1", "kind": "Pod"}),
+        "name": st.sampled_from(("", "n")),
+        "namespace": TEXT,
+        "userInfo": st.sampled_from(
+            ({}, None, {"username": "u", "uid": "7", "groups": ["g"]}, {"groups": None})
+        ),
+        "object": st.none()
+        | st.builds(
+            lambda labels: {"metadata": {"name": "named", "labels": labels}},
+            st.none() | st.dictionaries(TEXT, TEXT | st.none(), max_size=2),
+        ),
+        "oldObject": st.just({"metadata": {"name": "old"}}),
+        "resource": st.none() | st.just({"group": "", "version": "v1", "resource": "pods"}),
+    }
+)
+ANSWERS = st.builds(
+    AdmissionResponse,
+    uid=st.just("u"),
+    allowed=st.booleans(),
+    code=st.sampled_from((200, 403, 500)),
+    message=TEXT,
+)
+
+
+@given(st.lists(st.tuples(REQUESTS, RESPONSES, ANSWERS), min_size=1, max_size=5))
+def test_a_row_s_record_is_the_one_that_is_made_at_once(
+    decided: list[tuple[dict[str, Any], Responses, AdmissionResponse]],
+) -> None:
+    told: list[list[dict[str, Any]]] = []
+    for takes_rows in (True, False):
+        exporter = exporter_of()
+        exporter._takes_rows = takes_rows
+        recorder = AdmissionRecorder(exporter)
+        for document, responses, answer in decided:
+            request = read_request(orjson.loads(orjson.dumps(document)))
+            recorder.answered(Reviewed(request, responses, None, (1.0, 1.5)), answer)
+        assert not exporter.counters.dropped
+        told.append(queued(exporter))
+        assert balanced(exporter)
+    for record in (*told[0], *told[1]):
+        for name in ("timestamp", "durationNs"):
+            record.pop(name)
+    assert told[0] == told[1]
+
+
+def decide(exporter: Exporter, count: int, responses: Responses | None = None) -> None:
+    """Answer so many requests."""
+    recorder = AdmissionRecorder(exporter)
+    for _ in range(count):
+        request = read_request({"uid": "u", "object": {"metadata": {"name": "n"}}})
+        recorder.answered(
+            Reviewed(request, responses or Responses(), None, (1.0, 1.5)),
+            AdmissionResponse("u", True),
+        )
+
+
+def test_a_receiver_of_version_2_gets_rows_and_one_of_version_1_records(tmp_path: Path) -> None:
+    async def newer(peer: Peer) -> None:
+        await peer.read()
+        peer.say(type="hello", protocol=2, acknowledged=0)
+        while (await peer.read()).get("type") != "bye":
+            last = peer.lines[-1]
+            peer.say(type="ack", sequence=last["sequence"] + len(last["rows"]) - 1)
+
+    async def run(script: Callable[[Peer], Any]) -> list[dict[str, Any]]:
+        exporter = make(tmp_path, flushSeconds=60)
+        async with Peer(tmp_path, script) as peer, asyncio.TaskGroup() as tasks:
+            tasks.create_task(exporter.run())
+            decide(exporter, 2 * ROWS + 3)
+            await exporter.drain(60)
+        assert exporter.counters.acknowledged == 2 * ROWS + 3
+        assert balanced(exporter)
+        (tmp_path / "s").unlink(missing_ok=True)
+        return [line for line in peer.lines if line.get("type") not in {"hello", "bye"}]
+
+    of_rows = asyncio.run(run(newer))
+    assert [len(line["rows"]) for line in of_rows] == [ROWS, ROWS, 3]
+    assert [line["sequence"] for line in of_rows] == [1, ROWS + 1, 2 * ROWS + 1]
+    of_records = asyncio.run(run(obliging))
+    assert [line["sequence"] for line in of_records] == list(range(1, 2 * ROWS + 4))
+
+
+def test_rows_that_no_queue_has_room_for_are_counted_one_by_one() -> None:
+    exporter = exporter_of(b"queue: {maxRecords: 5}")
+    decide(exporter, 9)
+    assert exporter.counters.offered == 9
+    assert exporter.counters.dropped == {"queue_full": 4}
+    assert [record["sequence"] for record in queued(exporter)] == [5, 6, 7, 8, 9]
+    assert balanced(exporter)
+
+
+def test_rows_find_room_for_some_of_them_where_bytes_are_few() -> None:
+    exporter = exporter_of(b"queue: {maxBytes: 20000}")
+    long = Responses(results=(Result("t", CONSTRAINTS[0], "m" * 3000, None, "warn"),), evaluated=1)
+    decide(exporter, 12, long)
+    told = queued(exporter)
+    assert 3 <= len(told) < 12
+    assert exporter.counters.dropped == {"queue_full": 12 - len(told)}
+    assert balanced(exporter)
+
+
+def test_a_row_whose_record_is_too_long_is_shortened_alone() -> None:
+    exporter = exporter_of()
+    large = Responses(
+        results=tuple(
+            Result("t", one, "m", {"text": "x" * 100_000}, "warn") for one in CONSTRAINTS
+        ),
+        evaluated=3,
+    )
+    decide(exporter, 1)
+    decide(exporter, 1, large)
+    decide(exporter, 1)
+    first, second, third = queued(exporter)
+    assert second["truncated"] == ["results.details"]
+    assert [result["constraint"]["name"] for result in second["results"]] == ["a", "b", "c"]
+    assert "truncated" not in first
+    assert "truncated" not in third
+    assert [one["sequence"] for one in (first, second, third)] == [1, 2, 3]
+
+
+def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
+    said: list[bytes] = []
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(), log.Log(said.append).logger("test"))
+    decide(exporter, 3, Responses(results=(object(),), evaluated=1))  # type: ignore[arg-type]
+    assert queued(exporter) == []
+    assert exporter.counters.dropped == {"bug": 3}
+    assert balanced(exporter)
+    assert b"decisions were not recorded" in said[-1]
+
+
+class Taken:
+    """An intake that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def open(self, *_: Any) -> int:
+        return 0
+
+    def accept(self, records: Any, _: str) -> list[ProtocolError]:
+        self.records += records
+        return []
+
+
+def frame(**other: Any) -> dict[str, Any]:
+    """A frame of one decision."""
+    row = [1.5, None, *("x" for _ in rows.NAMES)]
+    return {
+        **rows.rows_frame(7, {"podUID": "uid", "process": "process"}, [], [row]),
+        **other,
+    }
+
+
+def test_a_sidecar_makes_records_of_the_sender_s_own_stream_whatever_rows_say() -> None:
+    taken: Any = Taken()
+    session = Session(taken, "uid 0")
+    assert session.hello(ClientHello(STREAM, "pod", 0)).protocol == 2
+    session.lines([orjson.dumps(frame(common={"podUID": "another", "process": "else"}))])
+    (record,) = taken.records
+    assert (record.stream, record.sequence) == (STREAM, 7)
+    assert orjson.loads(record.line)["podUID"] == "uid"
+    assert decode_client_line(record.line) == record
+
+
+def test_rows_without_a_hello_are_refused() -> None:
+    taken: Any = Taken()
+    with pytest.raises(ProtocolError, match="after a hello"):
+        Session(taken, "uid 0").lines([orjson.dumps(frame())])
+    assert taken.records == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sequence": 0},
+        {"sequence": True},
+        {"sequence": "1"},
+        {"sequence": 2**53},
+        {"common": []},
+        {"constraints": None},
+        {"rows": {}},
+        {"rows": []},
+        {"rows": [[]]},
+        {"rows": [5]},
+        {"rows": [["when", None, *rows.NAMES]]},
+        {"rows": [[1e300, None, *rows.NAMES]]},
+        {"rows": [[None, None, *rows.NAMES]]},
+        {"rows": [[1.5, 7, *rows.NAMES]]},
+        {"rows": [[1.5, {"results": 7}, *rows.NAMES]]},
+        {"rows": [[1.5, {"results": [[0]]}, *rows.NAMES]]},
+        {"rows": [[1.5, {"results": [[0, *"abcdef"]]}, *rows.NAMES]]},
+        {"rows": [[1.5, {"results": [["0", *"abcdef"]]}, *rows.NAMES]], "constraints": [{}]},
+        {"rows": [[1.5, {"results": [[-1, *"abcdef"]]}, *rows.NAMES]], "constraints": [{}]},
+        {"rows": [[1.5, {"results": [[0, *"abcdef"]]}, *rows.NAMES]], "constraints": [5]},
+        {"rows": [[1.5, None, *rows.NAMES]] * 257},
+    ],
+)
+def test_what_is_no_frame_of_rows_is_refused_and_says_why(wrong: dict[str, Any]) -> None:
+    taken: Any = Taken()
+    session = Session(taken, "uid 0")
+    session.hello(ClientHello(STREAM, "pod", 0))
+    with pytest.raises(ProtocolError, match="a frame of rows: ") as caught:
+        session.lines([orjson.dumps(frame(**wrong))])
+    assert caught.value.code == "bad_frame"
+    assert taken.records == []
+
+
+@pytest.mark.parametrize("place", ["common", "constraints"])
+def test_a_frame_cannot_make_much_of_little(place: str) -> None:
+    """What is said once for all rows, or results, is written with each of them."""
+    large = {"text": "x" * (MAX_LINE_BYTES // 4)}
+    row = [1.5, {"results": [[0, *"abcdef"]] * 50}, *rows.NAMES]
+    wrong: dict[str, Any] = {"constraints": [large], "rows": [row]}
+    if place == "common":
+        wrong = {"common": large, "rows": [[1.5, None, *rows.NAMES]] * 200}
+    taken: Any = Taken()
+    session = Session(taken, "uid 0")
+    session.hello(ClientHello(STREAM, "pod", 0))
+    with pytest.raises(ProtocolError) as caught:
+        session.lines([orjson.dumps(frame(**wrong))])
+    assert caught.value.code == "line_too_long"
+    assert taken.records == []

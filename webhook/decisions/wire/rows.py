@@ -1,0 +1,164 @@
+"""Decisions in rows: what many records have in common is said once.
+
+A replica that decides thousands of requests a second would say the same names, pod and policies
+in each record, and pay for it while it decides. Version 2 of the protocol has a frame ``rows`` for
+decisions: what all of them say, and a row of values for each. It stands for the records, which are
+made of it where they are stored, or by the sender where the receiver speaks version 1.
+docs/protocol.md is the specification.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from webhook.decisions.wire.framing import (
+    MAX_LINE_BYTES,
+    SEQUENCE_MAX,
+    ProtocolError,
+    Record,
+    StreamID,
+)
+from webhook.decisions.wire.timestamps import timestamp
+
+FRAME: Final = b'{"type":"rows",'
+"""How a line of rows begins, as this side writes it."""
+
+NAMES: Final = (
+    *("id", "requestUID", "operation", "dryRun"),
+    *("resourceGroup", "resourceAPIVersion", "resourceKind"),
+    *("resourceNamespace", "resourceName", "resourceLabels"),
+    *("requestResource", "requestSubresource"),
+    *("requestUsername", "requestUserUID", "requestUserGroups"),
+    *("code", "allowed", "constraintsEvaluated", "durationNs", "queueDurationNs"),
+)
+"""What a row says as the record does, in this order, behind :data:`BEGINNING`."""
+
+BEGINNING: Final = ("when", "more")
+"""When it was decided, in seconds since 1970; and an object of what few records have, or null."""
+
+RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
+"""What a result says as the record's does, between its constraint's number and its cause."""
+
+ROWS_MAX: Final = 256
+
+EXPANDED_BYTES_MAX: Final = 4 * MAX_LINE_BYTES
+"""Of one frame's records: a message over gRPC has no more."""
+
+_YEAR_10000: Final = 253_402_300_800
+"""In seconds since 1970: the first time that RFC 3339 cannot say."""
+
+_WIDTH: Final = len(BEGINNING) + len(NAMES)
+_RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
+
+
+def rows_frame(first: int, common: Any, constraints: list[Any], rows: list[Any]) -> dict[str, Any]:
+    """The frame of rows whose first record has this number.
+
+    ``common`` is what all records say, ``constraints`` what results say of theirs: both may be
+    written already (:class:`orjson.Fragment`).
+    """
+    return {
+        "type": "rows",
+        "sequence": first,
+        "common": common,
+        "constraints": constraints,
+        "rows": rows,
+    }
+
+
+def records(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records that a frame stands for; raises :class:`ProtocolError` where it is none."""
+    first, common = value.get("sequence"), value.get("common")
+    constraints, rows = value.get("constraints"), value.get("rows")
+    if type(first) is not int or not 1 <= first <= SEQUENCE_MAX - ROWS_MAX:
+        raise _wrong("its sequence is no number of a record")
+    if type(common) is not dict or type(constraints) is not list or type(rows) is not list:
+        raise _wrong("it lacks common, constraints or rows")
+    if not 1 <= len(rows) <= ROWS_MAX:
+        raise _wrong(f"it has {len(rows)} rows, of at most {ROWS_MAX}")
+    return [_record(first + place, common, constraints, row) for place, row in enumerate(rows)]
+
+
+def lines(value: dict[str, Any]) -> list[bytes]:
+    """The lines of the records that a frame stands for; raises :class:`ProtocolError`."""
+    written = []
+    size = 0
+    for record in records(value):
+        line = orjson.dumps(record)
+        size += len(line)
+        if len(line) > MAX_LINE_BYTES or size > EXPANDED_BYTES_MAX:
+            raise ProtocolError("line_too_long", "the records of a frame of rows are too long")
+        written.append(line)
+    return written
+
+
+def received(value: dict[str, Any], stream: StreamID) -> list[Record]:
+    """A sender's frame as the records it stands for; raises :class:`ProtocolError`.
+
+    What the frame says of its stream is not asked: records say the sender's own.
+    """
+    common = value.get("common")
+    if type(common) is dict:
+        value["common"] = {**common, "podUID": stream.pod_uid, "process": stream.process}
+    written = lines(value)
+    first: int = value["sequence"]
+    return [Record(line, stream, first + place) for place, line in enumerate(written)]
+
+
+def expanded(text: bytes) -> bytes:
+    """Lines of version 2 as version 1 says them: rows as the records that they stand for."""
+    if FRAME not in text:
+        return text
+    written: list[bytes] = []
+    for line in text.splitlines():
+        written += lines(orjson.loads(line)) if line.startswith(FRAME) else (line,)
+    return b"\n".join(written) + b"\n"
+
+
+def _record(sequence: int, common: dict[str, Any], constraints: list[Any], row: Any) -> Any:
+    if type(row) not in {list, tuple} or len(row) != _WIDTH:
+        raise _wrong(f"a row has not {_WIDTH} values")
+    when, more, *values = row
+    if type(when) not in {int, float} or not 0 <= when < _YEAR_10000:
+        raise _wrong("a row's time is no time")
+    record = {
+        **common,
+        **dict(zip(NAMES, values, strict=True)),
+        "sequence": sequence,
+        "timestamp": timestamp(when),
+        "verdict": "allow",
+    }
+    if more:
+        _add(record, constraints, more)
+    return record
+
+
+def _add(record: dict[str, Any], constraints: list[Any], more: Any) -> None:
+    """What few records have: results, and other verdicts than `allow`."""
+    if type(more) is not dict:
+        raise _wrong("what a row has more is no object")
+    record.update(more)
+    results = more.get("results")
+    if results is None:
+        return
+    if type(results) is not list:
+        raise _wrong("a row's results are no list")
+    record["results"] = [_result(constraints, result) for result in results]
+
+
+def _result(constraints: list[Any], result: Any) -> dict[str, Any]:
+    if type(result) not in {list, tuple} or len(result) != _RESULT_WIDTH:
+        raise _wrong(f"a result has not {_RESULT_WIDTH} values")
+    number, *values, cause = result
+    if type(number) is not int or not 0 <= number < len(constraints):
+        raise _wrong("a result is of a constraint that the frame does not have")
+    described = constraints[number]
+    if type(described) is not dict:
+        raise _wrong("a constraint is no object")
+    return {**described, **dict(zip(RESULT_NAMES, values, strict=True)), "cause": cause}
+
+
+def _wrong(how: str) -> ProtocolError:
+    return ProtocolError("bad_frame", f"a frame of rows: {how}")
