@@ -123,7 +123,8 @@ class Replica(Server):
         command += [f"--kubeconfig={plane.cluster.kubeconfig}", f"--cert-dir={plane.certificates}"]
         command += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
         command += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
-        self.start([*command, *flags], environment)
+        self._started = [*command, *flags], environment
+        self.start(*self._started)
 
     def start(self, command: list[str], environment: Mapping[str, str]) -> None:
         """Run the process and read its log."""
@@ -172,6 +173,14 @@ class Replica(Server):
         """SIGKILL, as a lost node."""
         self.process.kill()
         self.process.wait()
+
+    def restart(self) -> None:
+        """Start the process that was killed again, in the same Pod, as a kubelet does."""
+        assert self.process.stderr is not None
+        self._reader.join()
+        self.process.stderr.close()
+        self.start(*self._started)
+        self.__enter__()
 
 
 class Plane:

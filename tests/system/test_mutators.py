@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -327,3 +328,47 @@ def test_status_shows_a_previewed_mutator_and_wait_does_not_take_it_for_enforced
     assert "preview" in line, status.stdout
     early = waddle("wait", "--for=enforced", "AssignMetadata/shown", "--timeout=1s", *options)
     assert early.returncode == 1, early.stdout + early.stderr
+
+
+def test_check_says_what_mutators_would_change_in_a_cluster_and_with_whom_they_conflict(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """Nothing is written: neither the objects nor the mutators."""
+    space = "checked-mutators"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+    plane.api.apply(f"/api/v1/namespaces/{space}", body)
+    for name, labels_ in (("with", {"team": "blue"}), ("without-a", {}), ("without-b", {})):
+        made_one = {"metadata": {"name": name, "labels": labels_}, "data": {"a": "1"}}
+        plane.api.request("POST", f"/api/v1/namespaces/{space}/configmaps", made_one)
+    match = {"namespaces": [space], "kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}
+    in_force = assign("taken", "data.l[name: x].y", "2", applyTo=CONFIG_MAP)
+    plane.api.apply(path_of(in_force), in_force)
+    before = plane.api.request("GET", f"/api/v1/namespaces/{space}/configmaps")["items"]
+    teams = label("teams", "team", "none", match=match)
+    options = ("--cluster", "--kubeconfig", plane.cluster.kubeconfig, "-o", "json")
+
+    def checked(*documents: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        file = tmp_path / "mutators.yaml"
+        file.write_text("\n---\n".join(map(json.dumps, documents)))
+        found = waddle("check", "-f", file, *options)
+        return found.returncode, json.loads(found.stdout)
+
+    try:
+        code, found = checked(teams)
+        assert (code, found["problems"], found["missing"]) == (0, [], [])
+        [drift] = found["drift"]
+        assert drift["objects"] == 2
+        assert [one["object"] for one in drift["examples"]] == [
+            f"ConfigMap {space}/without-a",
+            f"ConfigMap {space}/without-b",
+        ]
+        code, found = checked(teams, assign("other", "data.l.y", "2", applyTo=CONFIG_MAP))
+        assert code == 1
+        [problem] = found["problems"]
+        assert problem["name"] == "other"
+        assert "Assign.mutations.gatekeeper.sh /taken" in problem["message"]
+        assert plane.api.request("GET", f"/api/v1/namespaces/{space}/configmaps")["items"] == before
+        assert try_request(plane.api, "GET", path_of(teams)) is None
+    finally:
+        plane.api.request("DELETE", path_of(in_force))
+        plane.api.request("DELETE", f"/api/v1/namespaces/{space}")

@@ -212,6 +212,8 @@ def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
     key = ec.generate_private_key(ec.SECP256R1())
+    # As those of a cluster's plan.
+    usages = (x509.oid.ExtendedKeyUsageOID.SERVER_AUTH, x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH)
     subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, names[0][:64])])
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -237,7 +239,7 @@ def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
         # Its own authority, so that it can be given to a client as the CA to trust.
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
-        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        .add_extension(x509.ExtendedKeyUsage(usages), False)
         .sign(key, hashes.SHA256())
     )
     return CertificatePair(

@@ -105,7 +105,7 @@ def plan(
         return CertificatePlan(data, "the new authority is trusted", bundle(data, now))
     if not _serves(secret, authority, names, now, lifetimes):
         data = dict(secret) | _serving_pair(authority, names, now, lifetimes)
-        reason = "the serving certificate ends soon, or is not for these names"
+        reason = "the serving certificate ends soon, or is not for these names and uses"
         return CertificatePlan(data, reason, bundle(data, now))
     ends = authority.certificate.not_valid_after_utc
     if coming is None and ends - now <= lifetimes.lookahead:
@@ -180,9 +180,12 @@ def _serves(
     try:
         serving.verify_directly_issued_by(authority.certificate)
         alternative = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        usages = serving.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
     if not set(names) <= set(alternative.value.get_values_for_type(x509.DNSName)):
+        return False
+    if not set(_USAGES) <= set(usages.value):
         return False
     # A short-lived authority must not make every pair of its own look ended.
     ends = min(serving.not_valid_after_utc, authority.certificate.not_valid_after_utc)

@@ -162,7 +162,7 @@ def test_lifetimes_of_seconds_rotate_too():
         trusted = trusted + 1 if "next-ca.crt" in secret else 0.0
         assert serving(secret).not_valid_after_utc > now
     assert reasons == {
-        "the serving certificate ends soon, or is not for these names",
+        "the serving certificate ends soon, or is not for these names and uses",
         "the authority ends soon",
         "the new authority is trusted",
     }
