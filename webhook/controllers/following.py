@@ -160,6 +160,7 @@ class Following:
         )
         self._records: OutcomeRecords | None = None
         self._prevalidation: Prevalidation | None = None
+        self._is_released = asyncio.Event()
         if trier is not None and self._revisions is not None and self._aggregation is not None:
             self._records = OutcomeRecords(client, self._revisions, log)
             self._prevalidation = Prevalidation(
@@ -232,6 +233,7 @@ class Following:
                 await self._load_revisions(self._revisions)
             if self._prevalidation is not None:
                 tasks.create_task(self._prevalidation.run())
+                tasks.create_task(self._publish_released())
             tasks.create_task(self._take(self._policy_watches, self._take_policy, POLICY_SECONDS))
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
 
@@ -271,7 +273,18 @@ class Following:
     def _released(self, event: Event) -> None:
         """It is known what comes of a change."""
         self._policies.reconciler.take_policy(event)
-        self._publish()
+        self._is_released.set()
+
+    async def _publish_released(self) -> None:
+        """Put into service what is held no longer; a burst of it in batches, like changes."""
+        published = -math.inf
+        while True:
+            await self._is_released.wait()
+            if time.monotonic() - published < BURST_SECONDS:
+                await asyncio.sleep(POLICY_SECONDS)
+            self._is_released.clear()
+            self._publish()
+            published = time.monotonic()
 
     def _publish(self) -> None:
         """Put what was taken into service; only then say so, and write what follows from it."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -30,7 +31,7 @@ from webhook.controllers.outcome_records import RECORD_SECONDS, OutcomeRecords
 from webhook.controllers.policy_state import same_policy
 from webhook.controllers.reconciler import TEMPLATE
 from webhook.replicas import rendezvous
-from webhook.trials.trials import PATIENCE_SECONDS, is_large
+from webhook.trials.trials import PATIENCE_SECONDS, Asked, is_large, is_large_together
 from webhook.trials.validation import with_belongings
 from webhook.values import dataclass
 
@@ -54,9 +55,9 @@ people write them takes some 20 ms, a write 5."""
 TURNS_MAX: Final = 2
 """Of many replicas the third waits as long as all others."""
 
-CLAIM_SECONDS: Final = 0.1
-"""A trial that takes longer is told of, so that the others wait for its end; that of a large policy
-is before it begins."""
+CLAIM_SECONDS: Final = 0.25
+"""A trial that takes longer, with those before it, is told of, so that the others wait for its end:
+half of what they wait for a word. That of a large policy is before it begins."""
 
 CLAIMED_SECONDS: Final = PATIENCE_SECONDS
 """How long others wait for that end, as long as whoever said it is there."""
@@ -65,8 +66,11 @@ LONGEST_SECONDS: Final = PATIENCE_SECONDS + 15.0
 """How long anything is held: a trial may take as long on a busy machine. What is applied without
 an outcome is compiled within the same bounds."""
 
-TRIED_AT_ONCE: Final = 4
-"""Threads that wait for trials, which wait for each other."""
+COMPILED_AT_ONCE: Final = 4
+"""Threads that wait for templates to be compiled, which wait for each other."""
+
+TRIED_TOGETHER: Final = 64
+"""Of a burst so many are asked for at once; what comes meanwhile is so next."""
 
 HELD_MAX: Final = 1_000
 """Changes held; what comes beyond is tried as it is applied, as at a start."""
@@ -89,6 +93,14 @@ class Trier:
 
     trials: Trials
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _ToTry:
+    """What waits to be tried, and who waits for that."""
+
+    asked: Asked
+    answer: asyncio.Future[Tried | None]
 
 
 @dataclass(slots=True)
@@ -139,13 +151,16 @@ class Prevalidation:
         self._tasks: asyncio.TaskGroup | None = None
         self._held: dict[PolicyKey, _Held] = {}
         self._of_revision: dict[str, _Held] = {}
-        self._trying = asyncio.Semaphore(TRIED_AT_ONCE)
+        self._compiling = asyncio.Semaphore(COMPILED_AT_ONCE)
+        self._to_try: dict[bool, deque[_ToTry]] = {True: deque(), False: deque()}
+        self._is_to_try = {True: asyncio.Event(), False: asyncio.Event()}
         revisions.listener = self._tell
 
     async def run(self) -> None:
         """Hold what is to be held, until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
-            await asyncio.get_running_loop().create_future()
+            for large in (True, False):
+                self._tasks.create_task(self._try_forever(large=large))
 
     def holds(self, event: Event) -> bool:
         """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
@@ -240,8 +255,8 @@ class Prevalidation:
             outcome = await self._heard(held, rank)
         if outcome is None:
             return await self._tried(held)
-        if outcome.verdict == "passed":
-            async with self._trying:
+        if outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
+            async with self._compiling:
                 await asyncio.to_thread(self._compile, held.document)
         return outcome
 
@@ -284,13 +299,45 @@ class Prevalidation:
     async def _tried(self, held: _Held) -> Outcome | None:
         """Try it; the outcome that stands, None where the machine kept it from being tried."""
         documents = with_belongings([held.document], self._client.snapshot)
-        async with self._trying, asyncio.TaskGroup() as tasks:
+        large = is_large_together(documents)
+        answer: asyncio.Future[Tried | None] = asyncio.get_running_loop().create_future()
+        self._to_try[large].append(_ToTry(Asked(held.document, documents), answer))
+        self._is_to_try[large].set()
+        async with asyncio.TaskGroup() as tasks:
             claim = tasks.create_task(self._claim(held))
-            tried = await asyncio.to_thread(self._try, held.document, documents)
+            tried = await answer
             claim.cancel()
         if tried is None:
             return None
         return await self._say(held, tried.verdict, tried)
+
+    async def _try_forever(self, *, large: bool) -> None:
+        """Have tried together what has come while those before were tried."""
+        loop, waiting = asyncio.get_running_loop(), self._to_try[large]
+
+        def tell(answer: asyncio.Future[Tried | None], tried: Tried | None) -> None:
+            if not answer.done():
+                answer.set_result(tried)
+
+        while True:
+            await self._is_to_try[large].wait()
+            self._is_to_try[large].clear()
+            while waiting:
+                some = [waiting.popleft() for _ in range(min(len(waiting), TRIED_TOGETHER))]
+                some = [one for one in some if not one.answer.done()]
+
+                def tell_from_thread(
+                    number: int, tried: Tried | None, some: list[_ToTry] = some
+                ) -> None:
+                    loop.call_soon_threadsafe(tell, some[number].answer, tried)
+
+                try:
+                    asked = [one.asked for one in some]
+                    await asyncio.to_thread(self._try, asked, tell_from_thread)
+                except Exception as error:  # noqa: BLE001  # it is told of each, and others are tried
+                    for one in some:
+                        if not one.answer.done():
+                            one.answer.set_exception(error)
 
     async def _claim(self, held: _Held) -> None:
         await asyncio.sleep(CLAIM_SECONDS)
@@ -323,13 +370,11 @@ class Prevalidation:
 
     # --- on other threads ----------------------------------------------------------------------
 
-    def _try(self, document: Mapping[str, Any], documents: list[Mapping[str, Any]]) -> Tried | None:
-        return self._trier.trials.found_out(document, documents, self._trier.seconds)
+    def _try(self, asked: list[Asked], tell: Callable[[int, Tried | None], None]) -> None:
+        self._trier.trials.found_out_all(asked, self._trier.seconds, tell)
 
     def _compile(self, document: Mapping[str, Any]) -> None:
-        """Have what another tried compiled, so that the loop need not wait for it."""
-        if document["kind"] != TEMPLATE.kind:
-            return
+        """Have a template that another tried compiled, so that the loop need not wait for it."""
         try:
             for code in read_template(document).code:
                 self._trier.trials.source(code)

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 Job = dict[str, Any]
 """Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and what to
 try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation and the code that is
-``known`` of their sources."""
+``known`` of their sources. ``of`` is the template in force that a constraint belongs to, which is in
+force there, too, for all that are tried one after the other."""
+
+Answer = tuple[int | str, bytes, tuple[float, int]]
+"""How the process of a trial ended (as ``waitstatus_to_exitcode`` has it, or one of the words below),
+and what it wrote; seconds of a processor that it took, and the process's bytes of memory."""
 
 Outcome = dict[str, Any]
 """An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources;

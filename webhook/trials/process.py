@@ -15,7 +15,9 @@ from webhook.trials import frames
 from webhook.trials.job import NoWorkerError
 
 if TYPE_CHECKING:
-    from webhook.trials.job import Job
+    from collections.abc import Iterator, Sequence
+
+    from webhook.trials.job import Answer, Job
 
 START_SECONDS: Final = 60.0
 """For an interpreter that reads the compiler, 0.2 s of a processor, on a busy machine."""
@@ -70,29 +72,39 @@ class Worker:
             self.stop()
             raise NoWorkerError(f"the process ended as it began, with {code}")
 
-    def ask(self, job: Job) -> tuple[int | str, bytes, tuple[float, int]]:
-        """How the process of a trial ended, what it wrote, and its seconds of a processor and bytes.
+    def ask(self, job: Job) -> Answer:
+        """What came of a trial; raises :class:`NoWorkerError`."""
+        (answer,) = self.ask_all([job])
+        return answer
 
-        Raises :class:`NoWorkerError`.
+    def ask_all(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+        """What came of trials, each as soon as it is known; of the first of them at least.
+
+        One process carries them out one after the other. It ends with the first that is ended, and
+        when they have taken much: the others are to be asked for again, and first among them what
+        has too little memory left by those before it. Whoever asks takes all
+        answers. Raises :class:`NoWorkerError`.
         """
         self.start()
-        assert self._socket is not None
+        asked = self._socket
+        assert asked is not None
+        is_whole = False
         try:
-            self._socket.settimeout(job["patienceSeconds"] + MARGIN_SECONDS)
-            frames.send(self._socket, marshal.dumps(job))
-            answer = frames.receive(self._socket)
+            asked.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
+            frames.send(asked, marshal.dumps([*jobs]))
+            while (answer := frames.receive(asked)) is not None:
+                if not answer:
+                    is_whole = True
+                    return
+                found: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
+                yield found
         except OSError as error:
-            self.stop()
             raise NoWorkerError(str(error)) from None
-        except BaseException:
-            # What is left of the conversation would be taken for the next one's answer.
-            self.stop()
-            raise
-        if answer is None:
-            self.stop()
-            raise NoWorkerError("the process that tries policies ended")
-        ended, written, took = marshal.loads(answer)  # noqa: S302  # from our own process
-        return ended, written, took
+        finally:
+            # What is left of the conversation would be taken for the next one's answers.
+            if not is_whole:
+                self.stop()
+        raise NoWorkerError("the process that tries policies ended")
 
     def stop(self) -> None:
         """End it, and what it has begun."""

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.encoding import decode
+from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint.client import Client
+from webhook.constraint.constraint import GROUP
 from webhook.constraint.containment import of_template
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
@@ -36,13 +38,20 @@ def used_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def bound(cpu_seconds: int, memory_bytes: int) -> None:
-    """Have the system end this process beyond so much; what it has taken to begin does not count."""
+def bound(cpu_seconds: int, bytes_in_all: int) -> None:
+    """Have the system end this process beyond so many seconds more, and so much memory in all.
+
+    What was a bound is so no longer: the next trial in this process has its own.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(usage.ru_utime + usage.ru_stime) + cpu_seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    memory = used_bytes() + memory_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    for kind, most in (
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_AS, bytes_in_all),
+    ):
+        _, hard = resource.getrlimit(kind)
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (soft, hard))
 
 
 class _Kept:
@@ -89,7 +98,28 @@ class _Recorded:
         return evaluator
 
 
-def carry_out(job: Job) -> Outcome:
+class Clients:
+    """Clients with one template in force each, for what is tried of it one after the other."""
+
+    def __init__(self) -> None:
+        self._of: dict[bytes, Client] = {}
+
+    def client(self, job: Job, rego: _Recorded) -> tuple[Client, bool]:
+        """One for a job, and whether it has been used before."""
+        # Not there meanwhile: what was not tried to its end may be left in it.
+        client = self._of.pop(job.get("of", b""), None)
+        if client is not None:
+            return client, True
+        drivers: list[Driver] = [CelDriver(), rego] if job["cel"] else [rego]
+        return Client(targets=TARGETS, drivers=drivers), False
+
+    def keep(self, job: Job, client: Client) -> None:
+        """Use it for the next one of the same template."""
+        if job.get("of"):
+            self._of[job["of"]] = client
+
+
+def carry_out(job: Job, clients: Clients | None = None) -> Outcome:
     """Compile a source, or put policies into a client of their own and try them on samples.
 
     An outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled.
@@ -97,8 +127,7 @@ def carry_out(job: Job) -> Outcome:
     rego = _Recorded(job["disabledBuiltins"], job.get("known", {}))
     try:
         if "documents" in job:
-            drivers: list[Driver] = [CelDriver(), rego] if job["cel"] else [rego]
-            return _tried(job, drivers) | {"codes": rego.codes}
+            return _tried(job, rego, clients or Clients()) | {"codes": rego.codes}
         code = Code(*json.loads(job["text"]))
         driver: Driver = CelDriver() if code.engine == CEL else rego
         compile_ = of_template(driver.compile)
@@ -113,14 +142,21 @@ def carry_out(job: Job) -> Outcome:
     return {"codes": rego.codes}
 
 
-def _tried(job: Job, drivers: list[Driver]) -> Outcome:
+def _tried(job: Job, rego: _Recorded, clients: Clients) -> Outcome:
     """What only a process with bounds can find out, and the other faults of these policies.
 
     Who asked for an admission finds the latter again, who knows what is in force.
     """
-    client = Client(targets=TARGETS, drivers=drivers)
+    documents = decode(job["documents"])
+    client, is_used = clients.client(job, rego)
     try:
-        problems = validate(client, decode(job["documents"]), job["seconds"])
+        if job.get("of") and not is_used:
+            documents = [decode(job["of"]), *documents]
+        problems = validate(client, documents, job["seconds"])
+        for document in documents:
+            if gvk_of(document).group == GROUP:
+                client.remove_constraint(gvk_of(document).kind, name_of(document))
+        clients.keep(job, client)
     except RecursionError:
         return {}
     if any(problem.code == PassingFault.CODE for problem in problems):

@@ -21,7 +21,7 @@ from webhook.trials.job import LATE, NO_PROCESS, NoWorkerError, digest_of, diges
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from webhook.constraint.template import Code
     from webhook.metrics.registry import Registry
@@ -93,6 +93,37 @@ class Compiled:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A policy to be tried, as one of some documents that belong together."""
+
+    document: Mapping[str, Any]
+    documents: Sequence[Mapping[str, Any]]
+
+    @property
+    def template(self) -> Mapping[str, Any] | None:
+        """That of a constraint which is tried with nothing else."""
+        if len(self.documents) == 2 and self.documents[1] is self.document:
+            first = self.documents[0]
+            return first if gvk_of(first).kind == template.KIND else None
+        return None
+
+
+class _Turn:
+    """A lock whose next holder is who waits for it, rather than who has just had it."""
+
+    def __init__(self) -> None:
+        self._next = threading.Lock()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._next:
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class _Lane:
     """Trials that wait for each other, and their process."""
 
@@ -100,7 +131,7 @@ class _Lane:
         """``keeps`` is whether the process stays for the next trial."""
         self.memory_bytes = memory_bytes
         self.keeps = keeps
-        self.lock = threading.Lock()
+        self.lock = _Turn()
         self.worker: Worker | None = None
 
     def stop(self) -> None:
@@ -185,30 +216,74 @@ class Trials:
         if outcome is not None:
             _refuse(outcome)
 
-    def found_out(
-        self,
-        document: Mapping[str, Any],
-        documents: Sequence[Mapping[str, Any]],
-        seconds: float,
-    ) -> Tried | None:
-        """What comes of a policy that is tried as one of ``documents``, as above.
+    def found_out_all(
+        self, asked: Sequence[Asked], seconds: float, tell: Callable[[int, Tried | None], None]
+    ) -> None:
+        """What comes of policies that are tried, each within ``seconds`` and bounds of its own.
 
-        None where the machine kept it from being tried.
+        ``tell`` takes each one's number and what came of it as soon as that is known, from this
+        thread; None where the machine kept it from being tried. One process tries many of them,
+        with each template compiled once; who else has something tried waits for one that takes
+        long, not for all.
         """
-        outcome = self._of_documents(documents, seconds)
-        if outcome is None or outcome.get("stage") == "environment":
-            return None
-        cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
-        verdict: Verdict = "passed"
-        message = outcome.get("error", "")
-        if message:
-            verdict = "ended"
-        else:
-            subject = gvk_of(document).kind, name_of(document)
-            for kind, name, code, text in outcome.get("problems", ()):
-                if (kind, name) == subject:
-                    verdict, message = "passed" if code == OVERRUN else "refused", text
-        return Tried(verdict, message, cpu_seconds, memory_bytes, clock_seconds)
+        large: list[int] = []
+        small: list[int] = []
+        for number, one in enumerate(asked):
+            (large if is_large_together(one.documents) else small).append(number)
+
+        def tell_outcome(number: int, outcome: Outcome | None) -> None:
+            tell(number, _tried(asked[number].document, outcome))
+
+        known: dict[int, dict[bytes, tuple[str, bytes]]] = {}
+        for number in large:
+            tell_outcome(number, self._of_documents(asked[number].documents, seconds))
+        while small:
+            # Those that are left when the one before them was ended, or took long.
+            with self._small.lock:
+                small = self._some(asked, small, seconds, known, tell_outcome)
+
+    def _some(
+        self,
+        asked: Sequence[Asked],
+        numbers: Sequence[int],
+        seconds: float,
+        known: dict[int, dict[bytes, tuple[str, bytes]]],
+        tell: Callable[[int, Outcome | None], None],
+    ) -> list[int]:
+        """Have some tried, the first at least; those that are to be asked for again."""
+        left: list[tuple[int, bytes]] = []
+        jobs: list[Job] = []
+        written: dict[int, bytes] = {}
+        for number in numbers:
+            one = asked[number]
+            at = digest_of_all(one.documents)
+            if (outcome := self._outcomes.get(at)) is not None:
+                tell(number, outcome)
+                continue
+            job: Job = {"seconds": seconds, "cel": self._tries_cel}
+            of = one.template
+            if of is None:
+                job |= {
+                    "documents": encode(list(one.documents)),
+                    "known": self._known(one.documents),
+                }
+            else:
+                if id(of) not in known:
+                    known[id(of)] = self._known([of])
+                if id(of) not in written:
+                    written[id(of)] = encode(of)
+                job |= {"documents": encode([one.document]), "of": written[id(of)]}
+                job["known"] = known[id(of)]
+            left.append((number, at))
+            jobs.append(job)
+        done = 0
+        for outcome in self._asked_all(jobs, self._small):
+            number, at = left[done]
+            done += 1
+            if outcome is not None:
+                self._keep(at, outcome)
+            tell(number, outcome)
+        return [number for number, _ in left[done:]]
 
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float
@@ -224,11 +299,15 @@ class Trials:
                 outcome = self._asked(job | {"known": self._known(documents)}, lane)
                 if outcome is None:
                     return None
-                for source in outcome.get("codes", ()):
-                    self._remember(source, {"codes": outcome["codes"]})
-                # Whoever sent it will send it again; what is admitted is about to be enforced.
-                self._remember(at, outcome)
+                self._keep(at, outcome)
             return outcome
+
+    def _keep(self, at: bytes, outcome: Outcome) -> None:
+        """Remember what came of documents, and the code of their sources."""
+        for source in outcome.get("codes", ()):
+            self._remember(source, {"codes": outcome["codes"]})
+        # Whoever sent it will send it again; what is admitted is about to be enforced.
+        self._remember(at, outcome)
 
     def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
         """What is remembered of the code of templates among these."""
@@ -276,37 +355,54 @@ class Trials:
 
     def _asked(self, job: Job, lane: _Lane) -> Outcome | None:
         """The outcome; None where no process could be had, which says nothing of the policy."""
-        gone = "this process ends"
-        for _ in range(ATTEMPTS):
+        return next(iter(list(self._asked_all([job], lane))))
+
+    def _asked_all(self, jobs: Sequence[Job], lane: _Lane) -> Iterator[Outcome | None]:
+        """Outcomes as above, of the first at least; the others are to be asked for again."""
+        gone, found = "this process ends", 0
+        bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
+        for _ in range(ATTEMPTS if jobs else 0):
             if self._is_stopped:
                 break
             worker = self._started(lane)
             if worker is None:
-                return None
+                yield None
+                return
             try:
                 began = time.monotonic()
-                ended, written, took = worker.ask(
-                    {**job, **self._bounds, "memoryBytes": lane.memory_bytes}
-                )
+                for ended, written, took in worker.ask_all([{**job, **bounds} for job in jobs]):
+                    now = time.monotonic()
+                    yield self._said(jobs[found], lane, ended, written, (*took, now - began))
+                    found, began = found + 1, now
             except NoWorkerError as error:
                 gone = str(error)
-                continue
             finally:
                 if not lane.keeps:
                     worker.stop()
-            if ended == NO_PROCESS:
-                self._count("none")
-                self._tell("policies are compiled without a trial", error="no process can be begun")
-                return None
-            purpose = "to compile and to be tried" if "documents" in job else "to compile"
-            outcome = self._outcome(
-                ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose
-            )
-            self._count(_name_of(outcome))
-            return outcome | {"took": (*took, time.monotonic() - began)}
-        self._count("environment")
-        self._tell("a policy could not be tried", error=gone)
-        return _environment(gone)
+            if found:
+                return
+        if jobs:
+            self._count("environment")
+            self._tell("a policy could not be tried", error=gone)
+            yield _environment(gone)
+
+    def _said(
+        self,
+        job: Job,
+        lane: _Lane,
+        ended: int | str,
+        written: bytes,
+        took: tuple[float, int, float],
+    ) -> Outcome | None:
+        """What came of a trial that ended so, and has so much written and taken."""
+        if ended == NO_PROCESS:
+            self._count("none")
+            self._tell("policies are compiled without a trial", error="no process can be begun")
+            return None
+        purpose = "to compile and to be tried" if "documents" in job else "to compile"
+        outcome = self._outcome(ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose)
+        self._count(_name_of(outcome))
+        return outcome | {"took": took}
 
     def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> Outcome:
         if ended == 0:
@@ -347,7 +443,29 @@ class Trials:
 
 def is_large(document: Mapping[str, Any]) -> bool:
     """Whether a policy is larger than people write them."""
-    return len(encode(document)) >= LARGE_BYTES
+    return is_large_together([document])
+
+
+def is_large_together(documents: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether policies that are tried as one are."""
+    return len(encode(list(documents))) >= LARGE_BYTES
+
+
+def _tried(document: Mapping[str, Any], outcome: Outcome | None) -> Tried | None:
+    """What an outcome says of one of the policies that were tried."""
+    if outcome is None or outcome.get("stage") == "environment":
+        return None
+    cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
+    verdict: Verdict = "passed"
+    message = outcome.get("error", "")
+    if message:
+        verdict = "ended"
+    else:
+        subject = gvk_of(document).kind, name_of(document)
+        for kind, name, code, text in outcome.get("problems", ()):
+            if (kind, name) == subject:
+                verdict, message = "passed" if code == OVERRUN else "refused", text
+    return Tried(verdict, message, cpu_seconds, memory_bytes, clock_seconds)
 
 
 def _refuse(outcome: Outcome) -> None:

@@ -1,8 +1,9 @@
-"""The process that tries policies: each in a process of its own, which ends with it.
+"""The process that tries policies: in processes of their own, which end with them.
 
-``python -m webhook.trials.worker NICENESS`` takes jobs from the socket that is its input, one after the
-other. For each it forks: what a policy's text does, to memory or for ever, ends with that process,
+``python -m webhook.trials.worker NICENESS`` takes jobs from the socket that is its input, some at a
+time. For these it forks: what a policy's text does, to memory or for ever, ends with that process,
 and this one stays as it was when it had read its own code, so that a trial begins in a millisecond.
+Of many that come at once each has bounds of its own in the one process: a burst pays for one fork.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import gc
 import json
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -23,14 +26,23 @@ from typing import TYPE_CHECKING, Final
 from webhook.constraint.template import CEL
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
-from webhook.trials.job import LATE, NO_PROCESS, Job
-from webhook.trials.trial import NO_MEMORY, bound, carry_out, used_bytes, written
+from webhook.trials.job import LATE, NO_PROCESS, Answer, Job
+from webhook.trials.trial import NO_MEMORY, Clients, bound, carry_out, used_bytes, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 OUTCOME_BYTES_MAX: Final = 64 << 20
 """Code of the largest template that may be compiled takes some 10 MB."""
+
+TOGETHER_CPU_SECONDS: Final = 0.25
+TOGETHER_BYTES: Final = 8 << 20
+"""What those that are tried in one process may have taken when the next begins: others wait for it,
+and it shall find a process nearly as it would alone. A constraint takes less than a millisecond."""
+
+_NO_MEMORY: Final = written(NO_MEMORY)
+
+_LENGTH: Final = struct.Struct(">Q")
 
 _USUAL: Final = """package usual
 violation[{"msg": msg, "details": {"missing": missing}}] {
@@ -46,14 +58,14 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
 
 def main() -> None:
     """Try policies until nobody is there to ask."""
-    serve(_carried_out, _prepare)
+    serve(_carried_out(Clients()), _prepare)
 
 
 def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> None:
     """Carry out jobs until nobody is there to ask; the program's arguments are a niceness.
 
-    ``answer`` is called in a process of its own, which ends with it and has the job's bounds;
-    ``prepare`` before, in this one, to read code that is then there for every job.
+    ``answer`` is called in a process that ends with those that were asked for together, and has
+    each one's bounds; ``prepare`` before, in this one, to read code that is then there for every job.
     """
     with contextlib.suppress(OSError):
         own = os.getpriority(os.PRIO_PROCESS, 0)
@@ -71,15 +83,19 @@ def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> Non
     try:
         frames.send(asking, b"ready")
         while (text := frames.receive(asking)) is not None:
-            job: Job = marshal.loads(text)  # noqa: S302  # from our own process
-            prepare(job)
-            frames.send(asking, marshal.dumps(_answered(job, asking, answer)))
+            jobs: list[Job] = marshal.loads(text)  # noqa: S302  # from our own process
+            for job in jobs:
+                prepare(job)
+            for one in _answers(jobs, asking, answer):
+                frames.send(asking, marshal.dumps(one))
+            frames.send(asking, b"")
     except OSError:
         return  # Whoever asked is gone.
 
 
-def _carried_out(job: Job) -> bytes:
-    return written(carry_out(job))
+def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
+    """What answers; in each process that is forked the clients are its own."""
+    return lambda job: written(carry_out(job, clients))
 
 
 def _prepare(job: Job) -> None:
@@ -94,12 +110,12 @@ def _has_cel(job: Job) -> bool:
     return CEL in job["text"][: len(CEL) + 2]
 
 
-def _answered(
-    job: Job, asking: socket.socket, answer: Callable[[Job], bytes]
-) -> tuple[int | str, bytes, tuple[float, int]]:
-    """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it), and what it wrote.
+def _answers(
+    jobs: Sequence[Job], asking: socket.socket, answer: Callable[[Job], bytes]
+) -> Iterator[Answer]:
+    """What comes of trials that a process of their own carries out, until it ends.
 
-    Then what it took: seconds of a processor, and bytes of memory, this process's among them.
+    What it took is that of a trial; of memory, this process's among it, all before it, too.
     """
     reading, writing = os.pipe()
     try:
@@ -107,54 +123,97 @@ def _answered(
     except OSError:
         os.close(reading)
         os.close(writing)
-        return NO_PROCESS, b"", (0.0, 0)
+        yield NO_PROCESS, b"", (0.0, 0)
+        return
     if child == 0:
         os.close(reading)
         asking.close()
-        _try_and_end(job, writing, answer)
+        _try_and_end(jobs, writing, answer)
     os.close(writing)
-    found, is_late = _read(reading, job["patienceSeconds"])
+    source, found, is_late, seconds = _Pipe(reading), 0, False, 0.0
+    while found < len(jobs):
+        written, is_late = source.read(jobs[found]["patienceSeconds"])
+        if is_late or written is None:
+            break
+        took, outcome = marshal.loads(written)  # noqa: S302  # from our own process
+        seconds += took[0]
+        found += 1
+        yield 0, outcome, took
     os.close(reading)
     if is_late:
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
-    took = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-    return (LATE if is_late else os.waitstatus_to_exitcode(status)), found, took
+    ended = LATE if is_late else os.waitstatus_to_exitcode(status)
+    # What ended otherwise than by its own time may have wanted memory that those before it had.
+    is_its_own = not found or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
+    if found < len(jobs) and is_its_own:
+        took = usage.ru_utime + usage.ru_stime - seconds, usage.ru_maxrss * 1024
+        yield ended or 1, b"", took
 
 
-def _read(source: int, patience_seconds: float) -> tuple[bytes, bool]:
-    """All that is written there; whether that took too long."""
-    until = time.monotonic() + patience_seconds
-    found = bytearray()
-    while len(found) < OUTCOME_BYTES_MAX:
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([source], [], [], left)[0]:
-            return b"", True
-        part = os.read(source, 1 << 20)
-        if not part:
-            break
-        found += part
-    return bytes(found), False
+class _Pipe:
+    """What a process writes, one outcome after the other."""
+
+    def __init__(self, source: int) -> None:
+        self._source = source
+        self._found = bytearray()
+
+    def read(self, patience_seconds: float) -> tuple[bytes | None, bool]:
+        """The next one, None at the end; whether that took too long."""
+        until = time.monotonic() + patience_seconds
+        while True:
+            if len(self._found) >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(self._found)
+                whole = _LENGTH.size + length
+                if length > OUTCOME_BYTES_MAX:
+                    return None, False
+                if len(self._found) >= whole:
+                    taken = bytes(self._found[_LENGTH.size : whole])
+                    del self._found[:whole]
+                    return taken, False
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._source], [], [], left)[0]:
+                return None, True
+            part = os.read(self._source, 1 << 20)
+            if not part:
+                return None, False
+            self._found += part
 
 
-def _try_and_end(job: Job, writing: int, answer: Callable[[Job], bytes]) -> None:
-    """The whole life of a trial's process."""
+def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], bytes]) -> None:
+    """The whole life of a process that tries policies."""
     code = 1
     try:
         # Where the system must end something for want of memory, let it be this.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-        bound(job["cpuSeconds"], job["memoryBytes"])
-        try:
-            outcome = answer(job)
-        except MemoryError:
-            outcome = written(NO_MEMORY)
+        began = used_bytes()
         with os.fdopen(writing, "wb") as file:
-            file.write(outcome)
+            for number, job in enumerate(jobs):
+                bound(job["cpuSeconds"], began + job["memoryBytes"])
+                before = resource.getrusage(resource.RUSAGE_SELF)
+                try:
+                    outcome = answer(job)
+                except MemoryError:
+                    outcome = _NO_MEMORY
+                if number and outcome == _NO_MEMORY:
+                    break  # those before it have a part of its memory: it is to have all
+                after = resource.getrusage(resource.RUSAGE_SELF)
+                seconds = _cpu_seconds(after) - _cpu_seconds(before)
+                said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
+                file.write(_LENGTH.pack(len(said)) + said)
+                file.flush()
+                is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
+                if is_much or used_bytes() - began > TOGETHER_BYTES:
+                    break
         code = 0
     finally:
         sys.stdout.flush()
         os._exit(code)
+
+
+def _cpu_seconds(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from webhook.metrics.policies import TRIALS
 from webhook.metrics.registry import Registry
 from webhook.rego.code_cache import CodeCache
 from webhook.trials.driver import TriedDriver, TriedRegoDriver
-from webhook.trials.trials import LARGE_CHARACTERS, Trials
+from webhook.trials.trials import LARGE_CHARACTERS, Asked, Trials, Tried
 from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def begun_trial():
             for child in processes(worker):
                 limits = Path(f"/proc/{child}/limits").read_text()
                 (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
-                if "unlimited" not in line:
+                if line.split()[3] != "unlimited":
                     return child, worker
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -272,4 +272,133 @@ def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_
     ]
     problems = validate_tried(replica.client, [constraint(kind="K8sOther")], 60.0, replica.trials)
     assert problems == []
+    replica.trials.stop()
+
+
+HUNGRY = """
+package p
+violation[{"msg": "x"}] {
+    input.parameters.hungry
+    x := [y | y := numbers.range(1, 300000)[_]; y != input.review]
+    count(x) < 0
+}
+"""
+"""What takes 25 MB for a constraint that asks for it."""
+
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself():
+    """Each has bounds of its own, in whatever order; and what it is told is its own."""
+    replica = Replica(memory_bytes=24 << 20)
+    of = template(rego=HUNGRY, schema=ANYTHING)
+    parameters: list[dict[str, object]] = [{} for _ in range(40)]
+    parameters[0] = parameters[7] = parameters[8] = parameters[39] = {"hungry": True}
+    found = found_out(
+        replica, of, [constraint(name=f"c{n}", parameters=p) for n, p in enumerate(parameters)]
+    )
+    for number, own in enumerate(parameters):
+        verdict = "ended" if own else "passed"
+        assert found[number].verdict == verdict, (number, found[number])
+        assert found[number].message == ("policy needs more memory than it may take" if own else "")
+    assert replica.lines == []
+    replica.trials.stop()
+
+
+def found_out(replica, of, constraints, seconds=60.0):
+    """What comes of constraints of one template that are tried together."""
+    asked = [Asked(one, [of, one]) for one in constraints]
+    found: dict[int, Tried | None] = {}
+
+    def tell(number, tried):
+        assert number not in found
+        found[number] = tried
+
+    replica.trials.found_out_all(asked, seconds, tell)
+    return [found[number] for number in range(len(asked))]
+
+
+def test_a_constraint_that_is_killed_among_others_is_tried_anew_with_the_rest():
+    """What the system kills says nothing of the others: they are tried by another process."""
+    replica = Replica(cpu_seconds=30)
+    of = template(rego=HUNGRY, schema=ANYTHING)
+    killed = []
+
+    def kill():
+        until(lambda: begun_trial() is not None, "a trial has begun")
+        trial = begun_trial()
+        assert trial is not None
+        os.kill(trial[0], signal.SIGKILL)
+        killed.append(trial)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    # Enough of them that one is being tried when the killer looks.
+    slow = {"hungry": True}
+    constraints = [constraint(name=f"c{n}", parameters=slow if n < 8 else {}) for n in range(30)]
+    found = found_out(replica, of, constraints)
+    killer.join()
+    assert killed
+    assert sum(one is None for one in found) == 1
+    assert {one.verdict for one in found if one is not None} <= {"passed", "ended"}, found
+    assert [one.verdict for one in found[8:] if one is not None].count("passed") >= 21
+    replica.trials.stop()
+
+
+def test_constraints_that_are_tried_together_are_told_what_each_is_told_alone():
+    """Those at fault, those of another template, and those that have been tried already."""
+    replica = Replica()
+    good, other = template(), template("K8sOther", rego=literals(3))
+    mixed = [
+        (good, constraint(name="one")),
+        (good, {**constraint(name="two"), "spec": {"enforcementAction": "sometimes"}}),
+        (other, constraint("K8sOther", "three")),
+        (good, constraint(name="one")),
+        (good, {**constraint(name="four"), "spec": {"match": {"kinds": 3}}}),
+        (other, constraint("K8sOther", "five")),
+    ]
+    together: dict[int, Tried | None] = {}
+    asked = [Asked(one, [of, one]) for of, one in mixed]
+    replica.trials.found_out_all(asked, 1.0, together.__setitem__)
+    alone: dict[int, Tried | None] = {}
+    for number, one in enumerate(asked):
+        another = Replica()
+        (alone[number],) = found_out(another, one.documents[0], [one.document], 1.0)
+        another.trials.stop()
+
+    def said(found):
+        return {number: (one.verdict, one.message) for number, one in found.items()}
+
+    assert said(together) == said(alone)
+    assert [together[number].verdict for number in range(6)] == [
+        *("passed", "refused", "passed", "passed", "refused", "passed")
+    ]
+    replica.trials.stop()
+
+
+def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
+    """A burst of what takes long keeps an admission waiting for one of it."""
+    replica = Replica(cpu_seconds=30, memory_bytes=1 << 30)
+    of = template(rego=HUNGRY, schema=ANYTHING)
+    constraints = [constraint(name=f"c{n}", parameters={"hungry": True}) for n in range(6)]
+    order = []
+    is_begun = threading.Event()
+
+    def burst():
+        asked = [Asked(one, [of, one]) for one in constraints]
+
+        def tell(number, tried):
+            del tried
+            order.append(number)
+            is_begun.set()
+
+        replica.trials.found_out_all(asked, 60.0, tell)
+
+    thread = threading.Thread(target=burst)
+    thread.start()
+    assert is_begun.wait(120)
+    assert validate_tried(replica.client, [template("K8sOther")], 60.0, replica.trials) == []
+    order.append("admission")
+    thread.join()
+    assert order.index("admission") < len(constraints)
     replica.trials.stop()
