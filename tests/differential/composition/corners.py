@@ -242,6 +242,17 @@ RULES: Final = (
         f"@ contains [i, x, is_string(x), is_boolean(x)] if {{ EACH; s := upper(v); x := {test} }}"
         for test in ("startswith(s, `A`)", "endswith(s, `A`)", "contains(s, `A`)", "is_number(v)")
     ),
+    # Terms that bind each other's variables, part by part.
+    "@ contains [i, x, y] if { EACH; [[x, v], 1] = [y, x] }",
+    "@ contains [i, x] if { EACH; k := input.review.k; {k: v} = {k: x} }",
+    "@ contains [i, x, y] if { EACH; {1: x, `a`: v, null: 2} = {1: v, `a`: y, null: 2} }",
+    "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, 1] = [w, 1]; b := is_array(w) }",
+    # Numbers that floats do not give exactly.
+    "@ contains x if { some v in [1.1, 2.3]; x := v - input.review.one }",
+    "@ contains [i, x] if { EACH; is_number(v); w := v + 0.1; x := w - input.review.one }",
+    "@ := x if { v := 0.1 * input.review.one; w := v + 1; x := w - 1 }",
+    # A function that maps some strings, one of them to what is not known.
+    "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := input.review.one\n@f(`ab`) := 2",
     # What is called like the parameters and is none.
     "@ := object.get(object.get(input, `review`, {}), `one`, 0)",
     "@ := [x | some v in [{`parameters`: 1}, {}]; x := object.get(v, `parameters`, 0)]",

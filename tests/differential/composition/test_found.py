@@ -34,6 +34,9 @@ FOUND = {
         "p := {1 | not data.q[constant]; not {data.q.r[[1 | true]]}; {deep[constant]} or {true}}\n"
         "constant := {`a`: 1}\ndeep[k].a := 1 if some k in [`a`]"
     ),
+    "objects that bind each other's variables, by names that are no strings": (
+        'p contains [x, y, z] if { {1: x, "a": 2, null: [z]} = {1: 3, "a": y, null: [4]} }'
+    ),
     "a literal that only prints has no `not` and no `with`": (
         "p contains v if { v := 1; not print(v) }\np contains 2 if print(input) with input as 3"
     ),

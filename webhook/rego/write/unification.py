@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
-from webhook.rego.run.values import equal
+from webhook.rego.run.values import equal, key
 from webhook.rego.write.expression import (
     FALSE,
     TRUE,
@@ -203,17 +203,17 @@ class Unification:
         sides = []
         for term in (x, y):
             keys = {}
-            for key, value in term.items:
-                if not isinstance(key, ir.Const) or type(key.value) is not str:
+            for at, value in term.items:
+                if not isinstance(at, ir.Const):
                     return False
-                keys[key.value] = value
+                keys[key(at.value)] = value
             sides.append(keys)
         waiting.pop(i)
         if sides[0].keys() != sides[1].keys():
             waiting.clear()
             self._function.condition(FALSE)
         else:
-            waiting.extend((value, sides[1][key]) for key, value in sides[0].items())
+            waiting.extend((value, sides[1][at]) for at, value in sides[0].items())
         return True
 
 
