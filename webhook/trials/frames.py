@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import socket
 
-_LENGTH: Final = struct.Struct(">Q")
+LENGTH: Final = struct.Struct(">Q")
+"""How a length is written: eight bytes, the greatest first."""
 
 
 def send(to: socket.socket, body: bytes) -> None:
     """Send it whole; raises OSError."""
-    to.sendall(_LENGTH.pack(len(body)))
+    to.sendall(LENGTH.pack(len(body)))
     to.sendall(body)
 
 
 def receive(source: socket.socket) -> bytes | None:
     """The next one; None where the other has gone. Raises OSError, TimeoutError among them."""
-    head = _exactly(source, _LENGTH.size)
-    return None if head is None else _exactly(source, _LENGTH.unpack(head)[0])
+    head = _exactly(source, LENGTH.size)
+    return None if head is None else _exactly(source, LENGTH.unpack(head)[0])
 
 
 def _exactly(source: socket.socket, length: int) -> bytes | None:

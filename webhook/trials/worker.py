@@ -17,7 +17,6 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from pathlib import Path
@@ -41,8 +40,6 @@ TOGETHER_BYTES: Final = 8 << 20
 and it shall find a process nearly as it would alone. A constraint takes less than a millisecond."""
 
 _NO_MEMORY: Final = written(NO_MEMORY)
-
-_LENGTH: Final = struct.Struct(">Q")
 
 _USUAL: Final = """package usual
 violation[{"msg": msg, "details": {"missing": missing}}] {
@@ -162,13 +159,13 @@ class _Pipe:
         """The next one, None at the end; whether that took too long."""
         until = time.monotonic() + patience_seconds
         while True:
-            if len(self._found) >= _LENGTH.size:
-                (length,) = _LENGTH.unpack_from(self._found)
-                whole = _LENGTH.size + length
+            if len(self._found) >= frames.LENGTH.size:
+                (length,) = frames.LENGTH.unpack_from(self._found)
+                whole = frames.LENGTH.size + length
                 if length > OUTCOME_BYTES_MAX:
                     return None, False
                 if len(self._found) >= whole:
-                    taken = bytes(self._found[_LENGTH.size : whole])
+                    taken = bytes(self._found[frames.LENGTH.size : whole])
                     del self._found[:whole]
                     return taken, False
             left = until - time.monotonic()
@@ -201,7 +198,7 @@ def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], byte
                 after = resource.getrusage(resource.RUSAGE_SELF)
                 seconds = _cpu_seconds(after) - _cpu_seconds(before)
                 said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
-                file.write(_LENGTH.pack(len(said)) + said)
+                file.write(frames.LENGTH.pack(len(said)) + said)
                 file.flush()
                 is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
                 if is_much or used_bytes() - began > TOGETHER_BYTES:
