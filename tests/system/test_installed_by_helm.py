@@ -169,6 +169,33 @@ def play_job(plane: Plane, node: Node) -> None:
     plane.api.request("PUT", f"{JOBS}/waddle-uninstall/status", job)
 
 
+def play_test(helm: Helm, plane: Plane, replica: InstalledServer) -> None:
+    """`helm test`, whose Pod's command runs here; what it asks is not the Service but a replica."""
+    told: list[str] = []
+    testing = threading.Thread(target=lambda: told.append(helm("test", "waddle")), daemon=True)
+    testing.start()
+    path = f"{PODS}/waddle-answers"
+    until(lambda: try_request(plane.api, "GET", path), "the Pod of helm test")
+    pod = plane.api.request("GET", path)
+    (container,) = pod["spec"]["containers"]
+    script, url, namespace = container["args"]
+    assert url == f"https://waddle-webhook-service.{NAMESPACE}.svc/v1/admit"
+    port = replica.ports["admission"]
+    for address, code in ((f"localhost:{port}", 0), (f"localhost:{replica.ports['metrics']}", 1)):
+        done = subprocess.run(
+            [sys.executable, "-c", script, f"https://{address}/v1/admit", namespace],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert ("'allowed': True" in done.stdout) == (code == 0)
+    plane.api.request("PUT", f"{path}/status", pod | {"status": {"phase": "Succeeded"}})
+    testing.join(PATIENCE_SECONDS)
+    assert [re.findall("^Phase: +(.*)$", text, re.MULTILINE) for text in told] == [["Succeeded"]]
+
+
 def left(plane: Plane) -> list[str]:
     """What is in the cluster of ours, but for the namespace."""
     paths = [
@@ -209,6 +236,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
         plane.put_template(template())
         plane.put_constraint(constraint("denied", "bad"))
         until(lambda: denied(plane), "the webhook denies")
+        play_test(helm, plane, replica)
         writer = Writer(plane)
         removal = threading.Thread(target=helm, args=("uninstall", "waddle"), daemon=True)
         removal.start()
