@@ -1,10 +1,14 @@
 # Two stages: what is needed to install stays out of the image that runs. All packages are pinned with
-# their hashes in requirements/run.txt.
-FROM python:3.11.14-slim-trixie AS build
+# their hashes in requirements/run.txt, the base by its digest: of the index for all architectures.
+ARG BASE=python:3.11.14-slim-trixie@sha256:c8271b1f627d0068857dce5b53e14a9558603b527e46f1f901722f935b786a39
+FROM ${BASE} AS build
 WORKDIR /build
 COPY requirements/run.txt requirements/
 COPY pyproject.toml README.md LICENSE ./
 COPY webhook/ webhook/
+# Of these the wheel has what `waddle demo` needs.
+COPY manifests/ manifests/
+COPY tests/testcluster/ tests/testcluster/
 RUN python -m venv /opt/waddle
 RUN /opt/waddle/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/run.txt
 RUN python -m venv /opt/tools
@@ -14,10 +18,18 @@ RUN /opt/tools/bin/python -m hatchling build -t wheel -d dist
 RUN /opt/waddle/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index dist/*.whl
 # Whatever becomes of times on the way (SOURCE_DATE_EPOCH, a mirror), what is compiled stays so.
 RUN python -m compileall -q -f --invalidation-mode=unchecked-hash /opt/waddle/lib
+# What a report of a fault begins with (`waddle version`).
+ARG COMMIT=
+RUN printf %s "$COMMIT" > "$(echo /opt/waddle/lib/python3*/site-packages/webhook)/commit"
+# What the environment that runs is made of, as CycloneDX.
+RUN python -m venv /opt/bill
+COPY requirements/sbom.txt requirements/
+RUN /opt/bill/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/sbom.txt
+RUN /opt/bill/bin/cyclonedx-py environment --output-reproducible --output-file /opt/waddle/sbom.cdx.json /opt/waddle/bin/python
 
-FROM python:3.11.14-slim-trixie
+FROM ${BASE}
 # The image has no compiled standard library, and nothing may be written: each start would compile it.
-RUN python -m compileall -q --invalidation-mode=unchecked-hash -x site-packages /usr/local/lib/python3.11
+RUN python -m compileall -q --invalidation-mode=unchecked-hash -x 'site-packages|/tests/' /usr/local/lib/python3.11
 COPY --from=build /opt/waddle /opt/waddle
 COPY policies/ /policies/
 # A number, so that Kubernetes' runAsNonRoot can be checked before the image runs.

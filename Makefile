@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
-.PHONY: test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new
+.PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTHON ?= python3
@@ -32,8 +32,18 @@ lock: ## pin every dependency with hashes anew
 	$(COMPILE) pyproject.toml --all-extras --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
+	$(COMPILE) --group site --output-file requirements/site.txt
+	$(COMPILE) --group sbom --output-file requirements/sbom.txt
 	$(COMPILE) --group imports --output-file requirements/imports.txt
 	$(COMPILE) --group load --output-file requirements/load.txt
+
+ENGINE ?= docker
+IMAGE ?= waddle:$(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' webhook/__init__.py)
+BUILD_FLAGS ?=
+image: ## build the container image, and dist/sbom.cdx.json of it; ENGINE=podman IMAGE=registry.example/waddle:1 BUILD_FLAGS=
+	$(ENGINE) build --build-arg COMMIT="$$(git rev-parse HEAD)" $(BUILD_FLAGS) --tag $(IMAGE) .
+	mkdir -p dist
+	$(ENGINE) run --rm --network=none --entrypoint cat $(IMAGE) /opt/waddle/sbom.cdx.json > dist/sbom.cdx.json
 
 PORT ?= 8443
 HEALTH_PORT ?= 9090
@@ -41,6 +51,11 @@ METRICS_PORT ?= 8888
 run: setup ## serve policies/ over HTTPS on 127.0.0.1; PORT=8443 HEALTH_PORT=9090 METRICS_PORT=8888
 	@$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port $(PORT) --health-addr 127.0.0.1:$(HEALTH_PORT) \
 	  --prometheus-host 127.0.0.1 --prometheus-port $(METRICS_PORT) --shutdown-delay 0
+
+CONSOLE_PORT ?= 8090
+demo: setup ## a control plane, three replicas, traffic, a bad policy and the console, until Control-C; CONSOLE_PORT=8090
+	@$(BIN)/python -m tests.programs testcluster
+	@exec $(BIN)/waddle demo --port $(CONSOLE_PORT) --api-server "$$($(BIN)/python -c 'from tests.programs import build; print(build("testcluster"))')"
 
 # Workers beside each other: what waits for processes leaves a core to what computes. Tests that
 # share a server or a cluster go to one worker (tests/tiers.py).
@@ -97,8 +112,16 @@ lint: setup ## formatting, lint and import contracts
 types: setup ## static types
 	$(BIN)/mypy
 
-docs: setup ## the repository's own rules, and tables in docs/ against the code
+docs: setup site ## the repository's own rules, tables in docs/ against the code, and the pages built strictly
 	$(PYTEST) tests/test_repository.py tests/webhook/settings/test_settings.py
+
+site: .venv-site/.done ## the documentation as pages that can be searched, in dist/site; every link checked
+	.venv-site/bin/python -m tests.site dist/site
+
+.venv-site/.done: requirements/site.txt | .venv/.done
+	test -x .venv-site/bin/python || $(PYTHON) -m venv --without-pip .venv-site
+	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-site/bin/python requirements/site.txt
+	touch $@
 
 programs: setup ## build the programs that tests and benchmarks compare with; about 15 minutes the first time
 	$(BIN)/python -m tests.programs

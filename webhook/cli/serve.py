@@ -37,6 +37,12 @@ class ServeCommand(click.Command):
         ctx.params["arguments"] = tuple(args)
         return []
 
+    def get_help(self, ctx: click.Context) -> str:
+        """With the flags, which click does not know."""
+        del ctx
+        codes = exit_codes.paragraph("serve").strip()
+        return f"{_HELP}\n{codes}\n\n{usage(ServeSettings)}".rstrip("\n")
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The flags, which click does not know."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
@@ -52,8 +58,7 @@ class ServeCommand(click.Command):
 def run(arguments: tuple[str, ...]) -> None:
     """Read the flags and serve."""
     if any(argument in ("-h", "-help", "--help") for argument in arguments):
-        codes = exit_codes.paragraph("serve").strip()
-        click.echo(f"{_HELP}\n{codes}\n\n{usage(ServeSettings)}", nl=False)
+        click.echo(command.get_help(click.get_current_context()))
         return
     try:
         settings = read(arguments)

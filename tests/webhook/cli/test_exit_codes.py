@@ -190,6 +190,8 @@ ENDS = [
     ("uninstall", 2, ["--webhooks", "--kubeconfig", "none"]),
     ("version", 0, []),
     ("completion", 0, ["bash"]),
+    ("man", 0, ["rego", "eval"]),
+    ("man", 1, ["--directory", "/dev/null/man1"]),
     ("wait", 2, ["K/x", "--kubeconfig", "none"]),
     ("wait", 2, ["nonsense"]),
 ]
@@ -199,6 +201,8 @@ ELSEWHERE = {
     ("audit", 0): "tests/system/test_audit_once.py",
     ("audit", 1): "tests/system/test_audit_once.py",
     ("report", 0): "tests/system/test_reports_of_the_audit.py",
+    ("demo", 0): "tests/behaviour/test_the_demonstration.py",
+    ("demo", 1): "tests/behaviour/test_the_demonstration.py",
     ("console", 0): "tests/behaviour/test_the_console_shows_files.py",
     ("serve", 0): "tests/behaviour/test_shutdown_loses_no_request.py",
     ("sidecar", 0): "tests/behaviour/test_decisions_sidecar.py",

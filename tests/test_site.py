@@ -1,0 +1,52 @@
+"""The documentation as pages: what is staged, what is found to ask other hosts, and the build itself."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import site
+from tests.programs import ROOT
+
+MKDOCS = ROOT / ".venv-site" / "bin" / "python"
+
+
+def test_every_page_and_picture_that_pages_lead_to_is_staged(tmp_path: Path) -> None:
+    site.stage(tmp_path)
+    assert (tmp_path / "README.md").is_file()
+    assert (tmp_path / "docs" / "pictures" / "console-overview.png").is_file()
+    assert (tmp_path / "policies" / "README.md").is_file()
+    assert "(adr/README.md)" in (tmp_path / "docs" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "loaded",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/css">',
+        '<link rel="preconnect" href="https://fonts.example">',
+        '<img src="https://badge.example/x.svg">',
+    ],
+)
+def test_what_would_be_asked_of_another_host_is_found(loaded: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f"<html><head></head><body>{loaded}</body></html>")
+    assert len(site.foreign(tmp_path)) == 1
+    page.write_text('<a href="https://example">a link</a><img src="own.png">')
+    assert site.foreign(tmp_path) == []
+    (tmp_path / "style.css").write_text("@font-face { src: url('https://fonts.example/a.woff') }")
+    assert len(site.foreign(tmp_path)) == 1
+
+
+@pytest.mark.skipif(not MKDOCS.exists(), reason="no MkDocs here: make site")
+def test_the_pages_are_built_strictly_can_be_searched_and_ask_nobody(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [MKDOCS, "-m", "tests.site", tmp_path / "site"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "constrainttemplate" in (tmp_path / "site/search/search_index.json").read_text().lower()
+    assert (tmp_path / "site" / "docs" / "first-policy.html").is_file()

@@ -1,0 +1,102 @@
+"""What a Service is in a cluster: one port, whose connections go to replicas that are ready."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_PROBE_SECONDS_MAX: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+_READ_BYTES: Final = 1 << 16
+
+
+class Balancer:
+    """Hands each new connection to the next replica that is ready; a lost one is passed over."""
+
+    def __init__(self, tasks: asyncio.TaskGroup, replicas: Sequence[Mapping[str, int]]) -> None:
+        """``replicas`` have their ports ``admission`` and ``health`` of 127.0.0.1."""
+        self._tasks = tasks
+        self._replicas = replicas
+        self._turn = 0
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, host: str) -> int:
+        """The port, one that the system chooses."""
+        self._server = await asyncio.start_server(self._accept, host, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        """Accept nobody, and end every connection."""
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._tasks.create_task(self._connect(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream = await self._next()
+        if upstream is None:
+            writer.transport.abort()
+            return
+        theirs, ours = upstream
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_carry(reader, ours))
+                both.create_task(_carry(theirs, writer))
+        finally:
+            ours.transport.abort()
+            writer.transport.abort()
+
+    async def _next(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        self._turn += 1
+        for number in range(len(self._replicas)):
+            ports = self._replicas[(self._turn + number) % len(self._replicas)]
+            if await is_ready(ports["health"]):
+                with suppress(OSError):
+                    return await asyncio.open_connection("127.0.0.1", ports["admission"])
+        return None
+
+
+async def is_ready(port: int) -> bool:
+    """What a kubelet would be told by ``/readyz``."""
+    try:
+        async with asyncio.timeout(_PROBE_SECONDS_MAX):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(b"GET /readyz HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")
+                return b" 200 " in await reader.readline()
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError):
+        return False
+
+
+async def ready(port: int, *, until: Callable[[], bool] = lambda: False) -> None:
+    """Wait until it is, or until there is nothing to wait for."""
+    while not until():
+        if await is_ready(port):
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Carry one direction; its end is the end of that direction, a tear is the end of both."""
+    try:
+        while data := await reader.read(_READ_BYTES):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        writer.transport.abort()
+        return
+    if not writer.transport.is_closing() and writer.can_write_eof():
+        writer.write_eof()

@@ -1,0 +1,145 @@
+"""Processes of the demonstration: started, read until they serve, and ended in their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+START_SECONDS_MAX: Final = 300
+"""Until a process says that it serves: a busy laptop starts all of them at once."""
+
+END_SECONDS_MAX: Final = 20
+"""From SIGTERM to SIGKILL: a replica has answered everyone, and its log been delivered, long before."""
+
+_SERVES: Final = ("serving", "console")
+"""What the log of a replica, and of the console, says then."""
+
+_PORTS: Final = ("admission", "health", "metrics", "address")
+
+_LINE_BYTES_MAX: Final = 1 << 20
+
+
+class NotStartedError(Exception):
+    """A process ended, or said nothing, before it served; the message has what it said last."""
+
+
+class Child:
+    """A process whose standard error is kept in a file, and read for what it says of itself.
+
+    It has a session of its own, so that Control-C at the terminal reaches the demonstration alone,
+    which ends all in order.
+    """
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.ending = False
+        self._process = process
+        self._ports: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def start(
+        cls,
+        tasks: asyncio.TaskGroup,
+        name: str,
+        folder: Path,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
+        """``waddle`` with these arguments; ``tasks`` has what reads its log until it ends."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "webhook", *arguments),
+            # What is killed leaves the temporary files of its credentials; they go with the folder.
+            env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_BYTES_MAX,
+            start_new_session=True,
+        )
+        child = cls(name, process, folder / f"{name}.log")
+        tasks.create_task(child._read())
+        return child
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.returncode is None
+
+    async def ports(self) -> dict[str, int]:
+        """The ports that it listens on, by name, when it says so. Raises NotStartedError."""
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                return await asyncio.shield(self._ports)
+        except TimeoutError:
+            raise NotStartedError(f"{self.name} does not serve; its log: {self.log}") from None
+
+    async def ended(self) -> int:
+        """Wait for its end; its exit code."""
+        return await self._process.wait()
+
+    async def end(self) -> None:
+        """SIGTERM, in the end SIGKILL; it is gone afterwards."""
+        self.ending = True
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS_MAX):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _read(self) -> None:
+        assert self._process.stderr is not None
+        last = b""
+        with self.log.open("wb") as kept:
+            while line := await _line(self._process.stderr):
+                last = line
+                kept.write(line)
+                kept.flush()
+                if not self._ports.done() and (ports := _served(line)):
+                    self._ports.set_result(ports)
+        if not self._ports.done():
+            said = last.decode(errors="replace").strip()
+            self._ports.set_exception(NotStartedError(f"{self.name} did not start: {said}"))
+            self._ports.exception()  # nobody need ask
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    """The next line; of one that is too long, its rest."""
+    while True:
+        try:
+            return await stream.readline()
+        except ValueError:
+            continue
+
+
+def _served(line: bytes) -> dict[str, int]:
+    """The ports of a line of the log which says that a process serves; none of any other."""
+    try:
+        event: Any = json.loads(line)
+    except ValueError:
+        return {}
+    if not isinstance(event, dict) or event.get("msg") not in _SERVES:
+        return {}
+    found = {}
+    for name in _PORTS:
+        port = str(event.get(name, "")).rstrip("/").rpartition(":")[2]
+        if port.isdecimal():
+            found[name] = int(port)
+    return found

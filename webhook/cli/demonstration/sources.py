@@ -1,0 +1,38 @@
+"""Files that the demonstration needs: in a wheel below this package, in a checkout where they live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+CONTROL_PLANE: Final = "tests/testcluster"
+CRDS: Final = ("manifests/crds", "manifests/reports/wgpolicyk8s")
+
+_HERE: Final = Path(__file__).parent
+
+
+def folder(name: str) -> Path:
+    """A folder of the repository by its path in it."""
+    shipped = _HERE / "data" / name
+    return shipped if shipped.is_dir() else _HERE.parents[2] / name
+
+
+def crds(folders: Sequence[str] = CRDS) -> list[dict[str, Any]]:
+    """The CRDs of policies, statuses and reports."""
+    files = [file for name in folders for file in sorted(folder(name).glob("*.yaml"))]
+    found = [document for file in files for document in _read(file)]
+    return [crd for crd in found if crd["kind"] == "CustomResourceDefinition"]
+
+
+def policies(name: str) -> list[dict[str, Any]]:
+    """The templates and constraints of a file beside this module."""
+    return list(_read(_HERE / f"{name}.yaml"))
+
+
+def _read(file: Path) -> Iterator[dict[str, Any]]:
+    import yaml  # noqa: PLC0415  # as elsewhere: who only asks for help pays for none of it
+
+    yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))

@@ -1,0 +1,96 @@
+"""Manual pages in roff, made of the commands themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_WIDTH: Final = 78
+"""Columns of a text that is shown as it is: what a terminal of 80 leaves beside man's margin."""
+
+
+class UnknownCommandError(Exception):
+    """There is no such command."""
+
+
+def all_pages(root: click.Context) -> Iterator[tuple[str, str]]:
+    """The name and page of the program and of each command below it."""
+    yield "waddle", page_of(root, ())
+    yield from _below(root, ())
+
+
+def page_of(root: click.Context, words: Sequence[str]) -> str:
+    """The page of a command by its words; of the program itself without any.
+
+    Raises :class:`UnknownCommandError`.
+    """
+    context = root
+    for word in words:
+        found = context.command
+        below = found.get_command(context, word) if isinstance(found, click.Group) else None
+        if below is None:
+            raise UnknownCommandError(f"no such command: {' '.join(('waddle', *words))}")
+        context = click.Context(below, parent=context, info_name=word)
+    return _page(context, "-".join(("waddle", *words)))
+
+
+def _below(context: click.Context, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    group = context.command
+    assert isinstance(group, click.Group)
+    for word in group.list_commands(context):
+        path = (*words, word)
+        command = group.get_command(context, word)
+        assert command is not None, "it is listed"
+        below = click.Context(command, parent=context, info_name=word)
+        yield "-".join(("waddle", *path)), _page(below, "-".join(("waddle", *path)))
+        if isinstance(command, click.Group):
+            yield from _below(below, path)
+
+
+def _page(context: click.Context, name: str) -> str:
+    command = context.command
+    context.terminal_width = context.max_content_width = _WIDTH
+    lines = [
+        f'.TH "{_escaped(name.upper())}" 1 "" "Waddle {__version__}" "Waddle"',
+        ".SH NAME",
+        f"{_escaped(name)} \\- {_escaped(_summary(command))}",
+    ]
+    lines += [".SH DESCRIPTION", ".nf", *_literal(command.get_help(context)), ".fi"]
+    if context.parent is not None:
+        lines += [".SH SEE ALSO", f".BR {_escaped('-'.join(_above(context)))} (1)"]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(command: click.Command) -> str:
+    """The first sentence of its help."""
+    return command.get_short_help_str(limit=200).rstrip(".")
+
+
+def _above(context: click.Context) -> list[str]:
+    names: list[str] = []
+    parent = context.parent
+    while parent is not None:
+        names.insert(0, "waddle" if parent.parent is None else str(parent.info_name))
+        parent = parent.parent
+    return names
+
+
+def _literal(text: str) -> list[str]:
+    """Lines as they are: one that begins with a point or a quote would be an instruction."""
+    return [
+        f"\\&{line}" if line.startswith((".", "'")) else line
+        for line in _escaped(text).splitlines()
+    ]
+
+
+def _escaped(text: str) -> str:
+    """A backslash, and what roff would print as another sign."""
+    for sign, name in (("\\", "\\e"), ("-", "\\-"), ("'", "\\(aq"), ("`", "\\(ga"), ("^", "\\(ha")):
+        text = text.replace(sign, name)
+    return text.replace("~", "\\(ti")
