@@ -13,7 +13,7 @@ from webhook.cli.serve import ServeCommand
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_WIDTH: Final = 100
+_WIDTH: Final = 120
 _DEEPEST: Final = 12
 """Levels of a schema: none goes deeper, and one that turned in a circle would go on for ever."""
 
