@@ -14,6 +14,7 @@ from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
 from webhook.cel.lines import Lines, UnwrittenError
+from webhook.cel.loops import fold
 from webhook.cel.narrowing import called
 from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.paths import may_nest
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 MAX_NODES: Final = 2_000
-MAX_LOOPS: Final = 12
-"""Loops within each other; CPython takes 20 blocks."""
-
-SHORT: Final = (12, 3, 1)
-"""Turns of a loop that nothing is paid for: of one by itself, within another, and deeper.
-
-So what is not paid for is no more than 36 times what was, for the nodes of the expression.
-"""
 
 
 class Writer(Lines):
@@ -102,7 +95,7 @@ class Writer(Lines):
             case MapOf():
                 return self.map_of(node)
             case Fold():
-                return self.fold(node)
+                return fold(self, node)
         raise UnwrittenError
 
     def constant(self, value: Any) -> Expression:
@@ -430,71 +423,3 @@ class Writer(Lines):
             texts = source.tuple_of([self.value(item) for item in within.items])
             return source.compare(self.value(node.args[0]), "in", texts)
         return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)
-
-    # --- macros -------------------------------------------------------------------------------
-
-    def fold(self, node: Fold) -> Expression:
-        """A macro over items: a loop."""
-        if node.kind in {"map_value", "map_entry"} or self.loops >= MAX_LOOPS:
-            raise UnwrittenError
-        range_ = self.held(node.range)
-        cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
-        result = self.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)
-        begin = {"all": "True", "exists": "False", "exists_one": "0"}.get(node.kind, "[]")
-        self.line(f"{result.source} = {begin}")
-        first = self.new()
-        targets, scope = first.source, {node.first: first}
-        if node.second is not None:
-            second = scope[node.second] = self.new()
-            targets += f", {second.source}"
-        goes = "items" if node.second is None else "pairs"
-        self.line(f"for {targets} in {self.turns(goes, range_, cost).source}:")
-        if self.is_plain(node.range):
-            self.plain.update(local.source for local in scope.values())
-        computed = self.computed
-        self.scopes.append(scope)
-        self.loops += 1
-        self.indent += 1
-        indent = self.indent
-        self.turn(node, result)
-        if self.is_plain(node.body):
-            self.plain_folds.add(node)
-        self.indent = indent - 1
-        self.loops -= 1
-        self.scopes.pop()
-        self.computed = computed  # there may be no turn
-        if node.kind == "exists_one":
-            return source.compare(result, "==", "1")
-        return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
-
-    def turns(self, goes: str, range_: Expression, cost: int) -> Expression:
-        """What a loop goes through: a short list as it is."""
-        paid = source.call(goes, "M", range_, str(cost))
-        if goes != "items":
-            return paid
-        most = source.scalar(SHORT[min(self.loops, len(SHORT) - 1)])
-        is_short = source.compare(source.call("len", range_), "<=", most)
-        if range_.kind is not Kind.LIST:
-            is_short = source.all_of([source.is_of(range_, Kind.LIST), is_short])
-        return source.conditional(range_, is_short, paid)
-
-    def turn(self, node: Fold, result: Expression) -> None:
-        """What a turn of it does."""
-        local = result.source
-        if node.test is not None:
-            self.line(f"if {self.condition(node.test).source}:")
-            self.indent += 1
-        if node.kind == "all":
-            test = source.negation(self.condition(node.body))
-            self.line(f"if {test.source}:")
-            self.line(f"    {local} = False")
-            self.line("    break")
-        elif node.kind == "exists":
-            self.line(f"if {self.condition(node.body).source}:")
-            self.line(f"    {local} = True")
-            self.line("    break")
-        elif node.kind == "exists_one":
-            self.line(f"if {self.condition(node.body).source}:")
-            self.line(f"    {local} = added(M, {local}, 1)")
-        else:
-            self.line(f"{local}.append({self.value(node.body).source})")
