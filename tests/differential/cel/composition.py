@@ -234,8 +234,23 @@ def compare(
 
 
 def _is_by_chance(oracle: CelOracle, asked: Asked, wanted: str) -> bool:
-    """Whether the oracle says something else when it is asked again."""
-    return any(again != wanted for again in answers_there(oracle, [asked] * AGAIN))
+    """Whether the oracle says something else when it is asked again.
+
+    Each time with variables of its own: within one policy a variable has one value, and its order.
+    """
+    again = [_copied(asked, number) for number in range(AGAIN)]
+    return any(told != wanted for told in answers_there(oracle, again))
+
+
+def _copied(asked: Asked, number: int) -> Asked:
+    """With other names for its variables."""
+    names = {name: f"{name}c{number}" for name, _ in asked.variables}
+    text = re.sub(
+        r"\bvariables\.(\w+)",
+        lambda found: f"variables.{names.get(found[1], found[1])}",
+        asked.expression,
+    )
+    return Asked(text, tuple((names[name], of) for name, of in asked.variables))
 
 
 def _renamed(asked: Asked, number: int) -> Asked:

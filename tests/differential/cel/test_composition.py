@@ -63,3 +63,17 @@ def test_an_answer_of_another_value_is_a_difference(
     found, counted = differences(oracle, iter([Asked("object.i + 2"), Asked("object.i + 3")]))
     assert counted.total() == 2
     assert found == ["object.i + 2: 'is 3' instead of 'is 4'"]
+
+
+def test_a_variable_whose_order_is_gos_is_no_difference_and_another_value_is(
+    oracle: CelOracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within one policy a variable has one value: asked again it must be another variable."""
+    by_chance = Asked("variables.x.join('')", (("x", "{'a': 1, 'b': 2, 'c': 3}.map(k, k)"),))
+    certain = Asked("variables.x[0]", (("x", "[3, 4].map(i, i)"),))
+    mine = [*composition.answers_here([by_chance, certain], ["", ""])]
+    monkeypatch.setattr(composition, "answers_here", lambda *_: ["is cab!", mine[1] + "!"])
+    found, counted = differences(oracle, iter([by_chance, certain]))
+    assert counted["passed over: the order in which Go goes through a map"] == 1
+    (told,) = found
+    assert told.endswith(": 'is 3!' instead of 'is 3'")

@@ -153,6 +153,8 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("[dyn(optional.of(1)), dyn('a')].unwrapOpt()", "value a is not optional"),
         ("[dyn('a')].unwrapOpt()", "no such overload: unwrapOpt(list)"),
         ("quantity('1.5Gi').add(quantity('100m')).asApproximateFloat()", 1610612736.1000001),
+        ("quantity('100m').sub(quantity('100m')).isInteger()", False),
+        ("quantity('0m').add(1).isInteger()", True),
         ("quantity('-3').sub(-9223372036854775808).asInteger()", "cannot convert value to integer"),
         ("(['a'] + [object.?none.orValue(null)]).join()", "join: invalid input: 0"),
         ("object.missing in []", False),
@@ -194,6 +196,7 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
     ("source", "told"),
     [
         ("quantity('1').x", "unexpected failed resolution of 'kubernetes.Quantity'"),
+        ("quantity('1').?x == 1", r"applied to '\(optional_type\(!error!\), int\)'"),
         ("{}.sortBy(v, v)", "sortBy can only be applied to a list, identifier"),
         ("'%v'.format([])", "index 0 out of range"),
         ("'%'.format([])", "unexpected end of string"),

@@ -162,11 +162,11 @@ class _Checker:
             fields = self.environment.messages.get(of.name, {})
             known = fields.get(node.field)
             found = known or self.report(node.at, f"undefined field '{node.field}'")
+        elif of.name.startswith("kubernetes."):  # an object type, which no provider knows
+            found = self.report(node.at, f"unexpected failed resolution of '{of}'")
         else:
             if of.free:
                 self.mapping.fits(DYN, of)
-            elif of.name.startswith("kubernetes."):  # an object type, which no provider knows
-                self.report(node.at, f"unexpected failed resolution of '{of}'")
             elif not of.is_wild:
                 self.report(node.at, f"type '{of}' does not support field selection")
             found = DYN

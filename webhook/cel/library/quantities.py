@@ -147,7 +147,7 @@ def is_quantity(text: str) -> bool:
 
 def _is_whole(one: Opaque) -> bool:
     amount: Amount = one.value
-    if amount.is_large or (amount.scale < 0 and amount.value):
+    if amount.is_large or amount.scale < 0:  # nothing in tenths, too
         return False
     return amount.value.denominator == 1 and INT_MIN <= amount.value <= INT_MAX
 
