@@ -155,6 +155,37 @@ def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
     return replica
 
 
+def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:
+    """What each replica warns of, by its place, in byPod of a template or constraint."""
+    return [
+        [(one["fieldRef"], one["warning"]) for one in entry.get("expressionWarnings", ())]
+        for entry in plane.by_pod(path)
+    ]
+
+
+def test_expressions_that_do_not_fit_their_kinds_or_cost_too_much_are_told_in_statuses(
+    plane: Plane, pair: list[Replica]
+) -> None:
+    """By the documents that the API server has of its kinds, anew when an object changes."""
+    assert pair
+    every = "object.data.all(a, object.data.all(b, object.data.all(c, a + b != c)))"
+    plane.put_template(template("Warned", f"object.date == null || ({every})"))
+    plane.put_constraint(constraint("one", "Warned", "bad"))
+    path = f"{CONSTRAINTS}/warned/one"
+    until(lambda: all(warnings(plane, path)), "each says that the kind has no such field")
+    for ((field, told),) in warnings(plane, path):
+        assert field == "spec.validations[0].expression"
+        first = "/v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'date'"
+        assert told.startswith(first)
+    for ((field, told),) in warnings(plane, f"{TEMPLATES}/warned"):
+        assert field == "source.validations[0].expression"
+        assert told.startswith("an API server would end it where lists and maps have ")
+
+    plane.put_template(template("Warned", "!has(object.data) || object.data.a == ''"))
+    until(lambda: not any(warnings(plane, path)), "what is mended is not warned of")
+    assert not any(warnings(plane, f"{TEMPLATES}/warned"))
+
+
 def test_policies_and_bindings_come_change_and_go_with_their_templates_and_constraints(
     plane: Plane, pair: list[Replica]
 ) -> None:

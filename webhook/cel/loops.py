@@ -5,16 +5,16 @@ A loop pays before it runs; see :mod:`webhook.cel.fast`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.lines import UnwrittenError
+from webhook.cel.lines import Lines, UnwrittenError
 from webhook.cel.operators import cost_of
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Kind
 
 if TYPE_CHECKING:
-    from webhook.cel.syntax.ast import Fold
-    from webhook.cel.writer import Writer
+    from webhook.cel.syntax.ast import Expr, Fold
     from webhook.rego.write.expression import Expression
 
 MAX_LOOPS: Final = 12
@@ -27,70 +27,97 @@ So what is not paid for is no more than 36 times what was, for the nodes of the 
 """
 
 
-def fold(writer: Writer, node: Fold) -> Expression:
-    """A macro over items: a loop."""
-    if node.kind in {"map_value", "map_entry"} or writer.loops >= MAX_LOOPS:
-        raise UnwrittenError
-    range_ = writer.held(node.range)
-    cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
-    result = writer.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)
-    begin = {"all": "True", "exists": "False", "exists_one": "0"}.get(node.kind, "[]")
-    writer.line(f"{result.source} = {begin}")
-    first = writer.new()
-    targets, scope = first.source, {node.first: first}
-    if node.second is not None:
-        second = scope[node.second] = writer.new()
-        targets += f", {second.source}"
-    goes = "items" if node.second is None else "pairs"
-    writer.line(f"for {targets} in {_turns(writer, goes, range_, cost).source}:")
-    if writer.is_plain(node.range):
-        writer.plain.update(local.source for local in scope.values())
-    computed = writer.computed
-    writer.scopes.append(scope)
-    writer.loops += 1
-    writer.indent += 1
-    indent = writer.indent
-    _turn(writer, node, result)
-    if writer.is_plain(node.body):
-        writer.plain_folds.add(node)
-    writer.indent = indent - 1
-    writer.loops -= 1
-    writer.scopes.pop()
-    writer.computed = computed  # there may be no turn
-    if node.kind == "exists_one":
-        return source.compare(result, "==", "1")
-    return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
+class LoopLines(Lines):
+    """Writes loops, of expressions that who goes on from here writes."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.loops = 0
+        self.scopes: list[dict[str, Expression]] = []
+        self.computed: frozenset[str] = frozenset()
+        """Composed variables that have their value at this place, whatever led here."""
+        self.plain: set[str] = set()
+        """Locals that hold decoded JSON all through."""
+        self.plain_folds: set[Fold] = set()
 
-def _turns(writer: Writer, goes: str, range_: Expression, cost: int) -> Expression:
-    """What a loop goes through: a short list as it is."""
-    paid = source.call(goes, "M", range_, str(cost))
-    if goes != "items":
-        return paid
-    most = source.scalar(SHORT[min(writer.loops, len(SHORT) - 1)])
-    is_short = source.compare(source.call("len", range_), "<=", most)
-    if range_.kind is not Kind.LIST:
-        is_short = source.all_of([source.is_of(range_, Kind.LIST), is_short])
-    return source.conditional(range_, is_short, paid)
+    @abstractmethod
+    def value(self, node: Expr) -> Expression:
+        """What computes a node, behind the lines that it needs."""
 
+    @abstractmethod
+    def held(self, node: Expr) -> Expression:
+        """A value that may be named after other lines have been written."""
 
-def _turn(writer: Writer, node: Fold, result: Expression) -> None:
-    """What a turn of it does."""
-    local = result.source
-    if node.test is not None:
-        writer.line(f"if {writer.condition(node.test).source}:")
-        writer.indent += 1
-    if node.kind == "all":
-        test = source.negation(writer.condition(node.body))
-        writer.line(f"if {test.source}:")
-        writer.line(f"    {local} = False")
-        writer.line("    break")
-    elif node.kind == "exists":
-        writer.line(f"if {writer.condition(node.body).source}:")
-        writer.line(f"    {local} = True")
-        writer.line("    break")
-    elif node.kind == "exists_one":
-        writer.line(f"if {writer.condition(node.body).source}:")
-        writer.line(f"    {local} = added(M, {local}, 1)")
-    else:
-        writer.line(f"{local}.append({writer.value(node.body).source})")
+    @abstractmethod
+    def condition(self, node: Expr) -> Expression:
+        """A value that is true or false."""
+
+    @abstractmethod
+    def is_plain(self, node: Expr) -> bool:
+        """Whether what a node gives is decoded JSON all through; of what has been written."""
+
+    def fold(self, node: Fold) -> Expression:
+        """A macro over items: a loop."""
+        if node.kind in {"map_value", "map_entry"} or self.loops >= MAX_LOOPS:
+            raise UnwrittenError
+        range_ = self.held(node.range)
+        cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
+        result = self.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)
+        begin = {"all": "True", "exists": "False", "exists_one": "0"}.get(node.kind, "[]")
+        self.line(f"{result.source} = {begin}")
+        first = self.new()
+        targets, scope = first.source, {node.first: first}
+        if node.second is not None:
+            second = scope[node.second] = self.new()
+            targets += f", {second.source}"
+        goes = "items" if node.second is None else "pairs"
+        self.line(f"for {targets} in {self._turns(goes, range_, cost).source}:")
+        if self.is_plain(node.range):
+            self.plain.update(local.source for local in scope.values())
+        computed = self.computed
+        self.scopes.append(scope)
+        self.loops += 1
+        self.indent += 1
+        indent = self.indent
+        self._turn(node, result)
+        if self.is_plain(node.body):
+            self.plain_folds.add(node)
+        self.indent = indent - 1
+        self.loops -= 1
+        self.scopes.pop()
+        self.computed = computed  # there may be no turn
+        if node.kind == "exists_one":
+            return source.compare(result, "==", "1")
+        return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
+
+    def _turns(self, goes: str, range_: Expression, cost: int) -> Expression:
+        """What a loop goes through: a short list as it is."""
+        paid = source.call(goes, "M", range_, str(cost))
+        if goes != "items":
+            return paid
+        most = source.scalar(SHORT[min(self.loops, len(SHORT) - 1)])
+        is_short = source.compare(source.call("len", range_), "<=", most)
+        if range_.kind is not Kind.LIST:
+            is_short = source.all_of([source.is_of(range_, Kind.LIST), is_short])
+        return source.conditional(range_, is_short, paid)
+
+    def _turn(self, node: Fold, result: Expression) -> None:
+        """What a turn of it does."""
+        local = result.source
+        if node.test is not None:
+            self.line(f"if {self.condition(node.test).source}:")
+            self.indent += 1
+        if node.kind == "all":
+            test = source.negation(self.condition(node.body))
+            self.line(f"if {test.source}:")
+            self.line(f"    {local} = False")
+            self.line("    break")
+        elif node.kind == "exists":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = True")
+            self.line("    break")
+        elif node.kind == "exists_one":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = added(M, {local}, 1)")
+        else:
+            self.line(f"{local}.append({self.value(node.body).source})")

@@ -13,8 +13,8 @@ from webhook.cel.check.environment import functions
 from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
-from webhook.cel.lines import Lines, UnwrittenError
-from webhook.cel.loops import fold
+from webhook.cel.lines import UnwrittenError
+from webhook.cel.loops import LoopLines
 from webhook.cel.narrowing import called
 from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.paths import may_nest
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 2_000
 
 
-class Writer(Lines):
+class Writer(LoopLines):
     """Writes one expression; names of locals and constants are its own."""
 
     tells = True
@@ -47,14 +47,7 @@ class Writer(Lines):
     def __init__(self, checked: Checked) -> None:
         super().__init__()
         self.checked = checked
-        self.loops = 0
         self.roots: dict[str, Expression] = {}
-        self.scopes: list[dict[str, Expression]] = []
-        self.computed: frozenset[str] = frozenset()
-        """Composed variables that have their value at this place, whatever led here."""
-        self.plain: set[str] = set()
-        """Locals that hold decoded JSON all through."""
-        self.plain_folds: set[Fold] = set()
 
     def write(self, root: Expr) -> str:
         """The whole function."""
@@ -95,7 +88,7 @@ class Writer(Lines):
             case MapOf():
                 return self.map_of(node)
             case Fold():
-                return fold(self, node)
+                return self.fold(node)
         raise UnwrittenError
 
     def constant(self, value: Any) -> Expression:

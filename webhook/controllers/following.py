@@ -20,6 +20,7 @@ from webhook.controllers.aggregation import Aggregation
 from webhook.controllers.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.crd_waits import CrdWaits
 from webhook.controllers.discovery import ClusterDiscovery
+from webhook.controllers.expression_keeper import ExpressionKeeper
 from webhook.controllers.generation_keeper import GenerationKeeper
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.outcome_records import OutcomeRecords
@@ -187,6 +188,9 @@ class Following:
             if self._generates
             else None
         )
+        self._expressions = (
+            ExpressionKeeper(client, log, tell=self._warned) if self._generates else None
+        )
         self._writers = StatusWriters(client, pod, log, spoiled)
         self._registry = registry
         self._waits = CrdWaits(time.monotonic)
@@ -201,6 +205,11 @@ class Following:
     def _generated(self, statuses: Statuses) -> None:
         """Say in our statuses what became of policies and bindings."""
         self._policies.take_generated(statuses)
+        self._publish()
+
+    def _warned(self, statuses: Statuses) -> None:
+        """Say in our statuses what is likely to be wrong with expressions."""
+        self._policies.take_warnings(statuses)
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
@@ -227,6 +236,8 @@ class Following:
                 tasks.create_task(self._aggregation.run())
             if self._generation is not None:
                 tasks.create_task(self._generation.run())
+            if self._expressions is not None:
+                tasks.create_task(self._expressions.run())
             tasks.create_task(self._tick_forever())
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
@@ -298,8 +309,11 @@ class Following:
         self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
         if self._generates:
             self._crds.want(policies.crds, prune=False)
-        if self._generation is not None and policies.is_serving:
-            self._generation.follow(*policies.enforced(), policies.excluded)
+        if policies.is_serving:
+            if self._generation is not None:
+                self._generation.follow(*policies.enforced(), policies.excluded)
+            if self._expressions is not None:
+                self._expressions.follow(*policies.enforced())
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.take_good())
         if self._aggregation is not None:

@@ -221,6 +221,10 @@ class PolicyController:
         """What is to be said of policies and bindings that are generated."""
         self._touch(self._around.take_generated(statuses))
 
+    def take_warnings(self, statuses: Statuses) -> None:
+        """What is to be said of expressions that nobody refuses."""
+        self._touch(self._around.take_warnings(statuses))
+
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""
         self._touch(self._around.take_unestablished(crds))
@@ -354,8 +358,7 @@ class PolicyController:
             self._client.fault_of(*((name,) if is_template else (group, name))),
             self._around.breaker(group, name),
             self._around.no_crd(name) if is_template else "",
-            self._observations.fields(state.uid, state.action)
-            | self._around.generated(group, name),
+            self._observations.fields(state.uid, state.action) | self._around.said(group, name),
             self._now(),
             self._retries.at(name if is_template else group.lower()),
         )

@@ -276,6 +276,10 @@ class ClusterPolicies:
         """What is to be said of policies and bindings that are generated."""
         self._policy.take_generated(statuses)
 
+    def take_warnings(self, statuses: Statuses) -> None:
+        """What is to be said of expressions that nobody refuses."""
+        self._policy.take_warnings(statuses)
+
     def retry(self) -> None:
         """Try again what the machine could not compile, where its time has come."""
         self._policy.retry()

@@ -29,9 +29,9 @@ _IN_FORCE_FIELDS: Final = frozenset(
 _POLICY_FIELDS: Final = _IN_FORCE_FIELDS | {"fault"}
 
 OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
-    pod_status.TEMPLATE: _POLICY_FIELDS | {"missingData"},
+    pod_status.TEMPLATE: _POLICY_FIELDS | {"expressionWarnings", "missingData"},
     pod_status.CONSTRAINT: _POLICY_FIELDS
-    | {"audit", "breaker", "enforcementAction", "lastViolation"},
+    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
     pod_status.CONFIG: frozenset(),
     pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting"},
     pod_status.EXPANSION: _IN_FORCE_FIELDS,

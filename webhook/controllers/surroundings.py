@@ -26,6 +26,7 @@ class Surroundings:
         self._breakers: Mapping[tuple[str, str], BreakerView] = {}
         self._unestablished: Mapping[str, str] = {}
         self._generated: Statuses = {}
+        self._warnings: Statuses = {}
 
     def take_breakers(
         self, breakers: Mapping[tuple[str, str], BreakerView]
@@ -48,6 +49,11 @@ class Surroundings:
         before, self._generated = self._generated, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
+    def take_warnings(self, statuses: Statuses) -> set[tuple[str, str]]:
+        """What is said of expressions."""
+        before, self._warnings = self._warnings, statuses
+        return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
+
     def breaker(self, kind: str, name: str) -> BreakerView | None:
         """A constraint's."""
         return self._breakers.get((kind, name))
@@ -56,6 +62,7 @@ class Surroundings:
         """Why there is no CRD for a template's constraints; an empty text where there is one."""
         return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
 
-    def generated(self, group: str, name: str) -> Json:
-        """The fields about what is generated."""
-        return self._generated.get((group, name), {})
+    def said(self, group: str, name: str) -> Json:
+        """The fields about what is generated, and about expressions."""
+        key = group, name
+        return self._generated.get(key, {}) | self._warnings.get(key, {})

@@ -155,6 +155,8 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("quantity('1.5Gi').add(quantity('100m')).asApproximateFloat()", 1610612736.1000001),
         ("quantity('100m').sub(quantity('100m')).isInteger()", False),
         ("quantity('0m').add(1).isInteger()", True),
+        ("quantity('3').sub(-9223372036854775808).asInteger()", -9223372036854775805),
+        ("quantity('0').sub(-9223372036854775808).asApproximateFloat()", -9223372036854775808.0),
         ("quantity('-3').sub(-9223372036854775808).asInteger()", "cannot convert value to integer"),
         ("(['a'] + [object.?none.orValue(null)]).join()", "join: invalid input: 0"),
         ("object.missing in []", False),

@@ -224,7 +224,7 @@ class Mapping:
 
 def _is_nullable(of: Type) -> bool:
     """Opaque types, messages and times; nothing else is null."""
-    return of.name == "optional_type" or "." in of.name
+    return of.message or of.name == "optional_type" or "." in of.name
 
 
 def _is_as_general(one: Type, other: Type) -> bool:

@@ -214,6 +214,9 @@ def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
         return _detached(Amount(one.value, form_, one.scale, one.is_large))
     is_large = one.is_large or added.is_large
     scale = min(one.scale, added.scale) if one.value else added.scale
+    is_least = added.value == INT_MIN * Fraction(10) ** added.scale
+    if sign < 0 and is_least and not is_large and one.value >= 0 and scale == added.scale:
+        sign = 1  # as in Go, where the least of 64 bits is its own negative
     found = one.value + sign * added.value
     unit = Fraction(10) ** scale
     # Beyond 64 bits Go goes on with a decimal; the least of them has no negative there.

@@ -1,0 +1,190 @@
+"""What Kubernetes would count for an evaluation, estimated before there is an object.
+
+What an object holds is not known, so the estimate is that of an object whose lists and maps all have
+so many entries and whose texts have :data:`TEXT` characters, where no operand ends an evaluation
+early. What is counted for each node is what cel-go's tracker counts when it evaluates
+(interpreter/runtimecost.go; k8s.io/apiserver, pkg/cel/library/cost.go, CallCost).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.types import STRING
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+    children,
+)
+
+if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.syntax.ast import Expr
+
+TEXT: Final = 100
+"""Characters of a text that is not known: no name, label or image of a kind in use is longer."""
+
+_CHARACTER: Final = 0.1
+_PATTERN: Final = 0.25
+_LIST, _MAP = 10, 30
+
+_TURNS: Final = {
+    "all": 3,
+    "exists": 4,
+    "exists_one": 0,
+    "map": 12,
+    "filter": 13,
+    "list": 12,
+    "map_value": 3,
+    "map_entry": 4 + _MAP,
+}
+"""What a turn of a macro costs beside what is asked in it."""
+
+_FREE: Final = frozenset({"_&&_", "_||_", "_?_:_", "orValue", "or", "hasValue", "value"})
+_ONCE: Final = frozenset(
+    {"startsWith", "endsWith", "lowerAscii", "upperAscii", "substring", "trim", "url", "isURL"}
+    | {"cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"}
+    | {"strings.quote", "format"}
+)
+"""Functions that go through one text."""
+
+_TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
+_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf"})
+_PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"})
+
+
+def estimated_cost(checked: Checked, entries: int) -> int:
+    """The cost over lists and maps of so many entries."""
+    return _Estimate(checked, entries).cost(checked.parsed.root)
+
+
+class _Estimate:
+    def __init__(self, checked: Checked, entries: int) -> None:
+        self.checked = checked
+        self.entries = entries
+
+    def cost(self, node: Expr) -> int:
+        if _is_constant(node):
+            return 0
+        match node:
+            case Name():
+                return 1
+            case Select():
+                return self.cost(node.operand) + (0 if node.tests else 1)
+            case Call():
+                return self.call(node)
+            case ListOf():
+                return _LIST + self.within(node)
+            case MapOf():
+                return _MAP + self.within(node)
+            case Fold():
+                return self.cost(node.range) + self.size(node.range) * self.turn(node) + 1
+            case OptMap():
+                return self.cost(node.target) + self.cost(node.body) + 10
+            case SortBy():
+                turns = self.size(node.target) * (12 + self.cost(node.key))
+                return self.cost(node.target) + turns + 3
+        return 1 + self.within(node)
+
+    def within(self, node: Expr) -> int:
+        return sum(map(self.cost, children(node)))
+
+    def turn(self, node: Fold) -> int:
+        if node.kind == "map" and node.test is None and _is_constant(node.body):
+            return 2
+        test = 0 if node.test is None else self.cost(node.test)
+        return _TURNS[node.kind] + test + self.cost(node.body)
+
+    def call(self, node: Call) -> int:
+        name = self.checked.functions.get(node, node.function)
+        if name == "_?_:_":
+            test, *branches = node.args
+            return self.cost(test) + max(map(self.cost, branches))
+        within = self.within(node)
+        if name in _FREE:
+            return within
+        is_member = node.target is not None and name == node.function
+        operands = [node.target, *node.args] if node.target and is_member else list(node.args)
+        return within + max(1, self.work(name, operands))
+
+    def work(self, name: str, operands: list[Expr]) -> int:
+        """What a function itself costs."""
+        sizes = [self.size(one) for one in operands] or [0]
+        texts = [self.characters(one) for one in operands] or [0]
+        if name in _ONCE:
+            return math.ceil(texts[0] * _CHARACTER)
+        if name in _TWICE:
+            return math.ceil(texts[0] * 2 * _CHARACTER)
+        if name in {"matches", "find", "findAll"}:
+            pattern = math.ceil(texts[-1] * _PATTERN)
+            return math.ceil((1 + texts[0]) * _CHARACTER) * pattern
+        if name == "contains":
+            return math.ceil(texts[0] * _CHARACTER) * math.ceil(texts[-1] * _CHARACTER)
+        if name in {"_==_", "_!=_"} and self.are_sized(operands):
+            return math.ceil(min(texts) * _CHARACTER)
+        if name == "@in" and self.checked.types[operands[1]].name == "list":
+            return sizes[1]
+        if name == "_+_" and self.checked.types[operands[0]] == STRING:
+            return math.ceil(sum(texts) * _CHARACTER)
+        if name == "join":
+            return math.ceil(sizes[0] * (self.item(operands[0]) + 1) * 2 * _CHARACTER)
+        if name in _WHOLE and self.checked.types[operands[0]] != STRING:
+            return sizes[0] * math.ceil(self.item(operands[0]) * _CHARACTER)
+        if name in _PAIRS:
+            return sizes[0] * sizes[-1]
+        if name == "distinct":
+            return 2 * sizes[0] ** 2
+        return sizes[0] if name in {"reverse", "flatten", "lists.range"} else 1
+
+    def are_sized(self, operands: list[Expr]) -> bool:
+        """Whether operands of an equality may both be longer than a number."""
+        return all(
+            self.checked.types[one].is_dyn or self.checked.types[one].name in {"string", "bytes"}
+            for one in operands
+        )
+
+    def item(self, node: Expr) -> int:
+        """The size of a list's items."""
+        of = self.checked.types[node]
+        return TEXT if of.parts[:1] == (STRING,) or of.is_dyn else 1
+
+    def characters(self, node: Expr) -> int:
+        """The size of what is a text where it is used."""
+        return TEXT if self.checked.types[node].is_dyn else self.size(node)
+
+    def size(self, node: Expr) -> int:
+        """Entries of what is a list or map, characters of what may be a text."""
+        match node:
+            case Constant():
+                return len(node.value) if isinstance(node.value, str | bytes) else 1
+            case ListOf():
+                return len(node.items)
+            case MapOf():
+                return len(node.entries)
+            case Fold(kind="map" | "filter" | "list" | "map_value" | "map_entry"):
+                return self.size(node.range)
+            case SortBy():
+                return self.size(node.target)
+            case Call(function="_+_"):
+                return sum(map(self.size, node.args))
+            case Call(function="_?_:_"):
+                return max(map(self.size, node.args[1:]))
+        of = self.checked.types[node]
+        if of == STRING:
+            return TEXT
+        return 1 if of.name in {"int", "uint", "double", "bool", "null_type"} else self.entries
+
+
+def _is_constant(node: Expr) -> bool:
+    """Whether it is known before anything is evaluated."""
+    if isinstance(node, Constant):
+        return True
+    return isinstance(node, ListOf | MapOf) and all(map(_is_constant, children(node)))

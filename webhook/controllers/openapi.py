@@ -1,0 +1,94 @@
+"""Which types the objects of a kind have, as the API server describes them (``/openapi/v3``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.cluster.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupKind
+    from webhook.api.shapes import Json
+    from webhook.cel.check.objects import ObjectType
+    from webhook.cluster.client import ClusterClient
+
+_KINDS: Final = "x-kubernetes-group-version-kind"
+
+
+def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | None:
+    """The name of a kind's schema among the definitions of its group and version."""
+    wanted = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    for name, schema in definitions.items():
+        if wanted in schema.get(_KINDS, ()):
+            return name
+    return None
+
+
+def kind_type(document: Mapping[str, Any], gvk: GroupVersionKind) -> ObjectType | None:
+    """The type of a kind's objects in the OpenAPI v3 document of its group and version, if it says."""
+    # Here and not above: who has no template in CEL shall not pay for the engine.
+    from webhook.cel.check.objects import object_type  # noqa: PLC0415
+
+    definitions = document.get("components", {}).get("schemas", {})
+    name = schema_name(definitions, gvk)
+    return None if name is None else object_type(gvk.kind, name, definitions)
+
+
+class KindTypes:
+    """Looks types up and keeps them while the API server's documents stay the same."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._index: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._known: dict[GroupVersionKind, tuple[str, ObjectType | None]] = {}
+
+    async def look(self, kinds: Iterable[GroupKind]) -> dict[GroupVersionKind, ObjectType]:
+        """The types of kinds, each at its group's preferred version; without those of no known type.
+
+        Documents that are not as they were are read anew. Raises
+        :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.UnreachableError`.
+        """
+        wanted = sorted(kinds)
+        if not wanted:
+            return {}
+        answer = await self._client.request("GET", "/openapi/v3")
+        self._index = {path: str(one["serverRelativeURL"]) for path, one in answer["paths"].items()}
+        self._versions.clear()
+        found = {}
+        for one in wanted:
+            gvk = await self._at_version(one)
+            if gvk is not None and (made := await self._of(gvk)) is not None:
+                found[gvk] = made
+        self._known = {gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in wanted}
+        return found
+
+    async def _at_version(self, of: GroupKind) -> GroupVersionKind | None:
+        if not of.group:
+            return GroupVersionKind("", "v1", of.kind)
+        if of.group not in self._versions:
+            try:
+                answer = await self._client.request("GET", f"/apis/{of.group}")
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+                self._versions[of.group] = ""
+            else:
+                self._versions[of.group] = str(answer["preferredVersion"]["version"])
+        version = self._versions[of.group]
+        return GroupVersionKind(of.group, version, of.kind) if version else None
+
+    async def _of(self, gvk: GroupVersionKind) -> ObjectType | None:
+        path = f"apis/{gvk.group}/{gvk.version}" if gvk.group else f"api/{gvk.version}"
+        url = self._index.get(path)
+        if url is None:
+            return None
+        known = self._known.get(gvk)
+        if known is None or known[0] != url:  # which has a digest of the document
+            document: Json = await self._client.request("GET", url.partition("?")[0])
+            known = self._known[gvk] = url, kind_type(document, gvk)
+        return known[1]

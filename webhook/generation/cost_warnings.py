@@ -1,0 +1,104 @@
+"""What an API server would end for its cost, estimated from a template's expressions.
+
+Kubernetes estimates nothing of policies: it counts what an evaluation costs, and ends one that costs
+too much, which fails by the policy's failurePolicy. How much that is depends on the object; so what
+is told is from how many entries of its lists on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.types import DYN
+from webhook.cel.cost import TEXT, estimated_cost
+from webhook.cel.engine import checked_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.types import Type
+    from webhook.constraint.drivers.cel_source import CelSource
+
+ENTRIES: Final = 100
+"""Of each list and map: what an object in use may well have. The largest that an API server stores
+has some ten thousand, where hardly a loop within a loop could be written."""
+
+POLICY_COST: Final = 10_000_000
+"""All validations of a policy for one resource of parameters (pkg/apis/cel/config.go)."""
+
+
+def cost_warnings(source: CelSource) -> list[Json]:
+    """A warning for each expression, or else for all together, that would be ended below ENTRIES."""
+    expressions = _checked(source)
+    found = []
+    for group, limit, what in (
+        ("matchCondition", MATCH_CONDITIONS_COST, "match conditions"),
+        ("validations", POLICY_COST, "all of a policy"),
+    ):
+        # What variables cost is paid for by those who read them.
+        own = [
+            (field, one)
+            for field, one in expressions
+            if field.startswith("matchCondition") == (group == "matchCondition")
+        ]
+        each = [
+            _warning(f"source.{field}", [one], EXPRESSION_COST, "an expression")
+            for field, one in own
+        ]
+        told = [one for one in each if one is not None]
+        together = _warning(f"source.{group}", [one for _, one in own], limit, what)
+        found += told if told or together is None else [together]
+    return found
+
+
+def _warning(field: str, of: Sequence[Checked], limit: int, what: str) -> Json | None:
+    if _cost(of, ENTRIES) <= limit:
+        return None
+    fits, ended = 0, ENTRIES
+    while ended - fits > 1:
+        middle = (fits + ended) // 2
+        if _cost(of, middle) > limit:
+            ended = middle
+        else:
+            fits = middle
+    return {
+        "fieldRef": field,
+        "warning": (
+            f"an API server would end it where lists and maps have {ended} entries and more: "
+            f"{what} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
+        ),
+    }
+
+
+def _cost(of: Sequence[Checked], entries: int) -> int:
+    return sum(estimated_cost(one, entries) for one in of)
+
+
+def _checked(source: CelSource) -> list[tuple[str, Checked]]:
+    types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+    found: list[tuple[str, Checked]] = []
+
+    def check(field: str, expression: str, *, params: bool = False) -> Checked | None:
+        try:
+            checked = checked_expression(expression, admission(types, params=params))
+        except CompileError:
+            return None  # it is told elsewhere, with its place
+        found.append((field, checked))
+        return checked
+
+    for index, variable in enumerate(source.variables):
+        made = check(f"variables[{index}].expression", variable.expression, params=True)
+        types[variable.name] = DYN if made is None else made.type
+    for index, condition in enumerate(source.match_conditions):
+        check(f"matchCondition[{index}].expression", condition.expression)
+    for index, one in enumerate(source.validations):
+        check(f"validations[{index}].expression", one.expression)
+        if one.message_expression:
+            check(f"validations[{index}].messageExpression", one.message_expression)
+    return found

@@ -1,0 +1,87 @@
+"""What Kubernetes says of a policy's expressions when it knows the types of the objects.
+
+As kube-controller-manager tells it in ``status.typeChecking`` of a ValidatingAdmissionPolicy
+(k8s.io/apiserver, admission/plugin/policy/validating/typechecking.go), and beyond it of objects
+that are read as ``variables.anyObject``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.environment import Environment
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import checked_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.cel.check.objects import ObjectType
+    from webhook.cel.check.types import Type
+    from webhook.constraint.drivers.cel_source import CelSource
+
+KINDS_MAX: Final = 10
+"""Kinds that a policy is checked for, as there (maxTypesToCheck)."""
+
+
+def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType]) -> list[Json]:
+    """A warning for each expression that does not fit a kind, which it names; those of all at once."""
+    checks = [(gvk, _Check(source, kinds[gvk])) for gvk in sorted(kinds)[:KINDS_MAX]]
+    found = []
+    for field, expression in _expressions(source):
+        told = [
+            f"{gvk}: {problem}\n"
+            for gvk, check in checks
+            if (problem := check.problem(expression)) is not None
+        ]
+        if told:
+            found.append({"fieldRef": f"spec.{field}", "warning": "\n".join(told)})
+    return found
+
+
+def _expressions(source: CelSource) -> list[tuple[str, str]]:
+    found = []
+    for index, one in enumerate(source.validations):
+        found.append((f"validations[{index}].expression", one.expression))
+        if one.message_expression:
+            found.append((f"validations[{index}].messageExpression", one.message_expression))
+    return found
+
+
+class _Check:
+    """Checks expressions for one kind."""
+
+    def __init__(self, source: CelSource, of: ObjectType) -> None:
+        self._of = of
+        self._types: dict[str, Type] = {PARAMS: DYN}
+        for one in source.variables:
+            try:
+                checked = checked_expression(one.expression, self._environment(params=True))
+            except CompileError:
+                self._types[one.name] = DYN
+            else:
+                self._types[one.name] = checked.type
+        self._declared = self._environment(params=False)
+
+    def _environment(self, *, params: bool) -> Environment:
+        plain = admission(self._types, params=params)
+        objects = dict.fromkeys(("object", "oldObject"), self._of.type)
+        composed = plain.variables["variables"].name
+        fields = {**plain.messages[composed], ANY_OBJECT: self._of.type}
+        return Environment(
+            {**plain.variables, **objects},
+            {**plain.messages, **self._of.messages, composed: fields},
+        )
+
+    def problem(self, expression: str) -> str | None:
+        """What is wrong with an expression; None where nothing is."""
+        try:
+            checked_expression(expression, self._declared)
+        except CompileError as error:
+            return str(error)
+        return None
