@@ -1,7 +1,7 @@
-"""The Rego modules that the templates of `policies/` share, and their copies in the templates.
+"""What the templates of `policies/` share, Rego's modules and CEL's variables, and their copies.
 
-A ConstraintTemplate is a whole: it cannot import from a file. So each carries a copy of the modules
-in `policies/lib/`, a test compares them, and `python -m tests.policy_library` writes them anew.
+A ConstraintTemplate is a whole: it cannot import from a file. So each carries a copy of what it uses
+of `policies/lib/`, a test compares them, and `python -m tests.policy_library` writes them anew.
 """
 
 import re
@@ -14,6 +14,10 @@ import yaml
 POLICIES = Path(__file__).resolve().parent.parent / "policies"
 
 _LIBS = re.compile(r"(?P<indent> *)libs:\n(?:(?P=indent) .*\n|\n)+")
+_VARIABLE = re.compile(
+    r"(?P<indent>^ *)- name: (?P<name>\w+)\n(?P=indent)  expression: >-\n(?:(?P=indent)    .*\n)+",
+    re.MULTILINE,
+)
 _PACKAGE = re.compile(r"^package (lib\.\w+)$", re.MULTILINE)
 
 
@@ -26,6 +30,24 @@ def shared_modules() -> dict[str, str]:
         assert package, file
         found[package[1]] = text
     return found
+
+
+def shared_variables() -> dict[str, str]:
+    """The variables of `policies/lib/` by name, as they are written: name and expression."""
+    return {
+        found["name"]: found[0]
+        for file in sorted((POLICIES / "lib").glob("*.cel"))
+        for found in _VARIABLE.finditer(file.read_text())
+    }
+
+
+def copied_variables(template: Path) -> dict[str, str]:
+    """The variables of a template that have the name of a shared one, likewise."""
+    return {
+        found["name"]: textwrap.dedent(found[0])
+        for found in _VARIABLE.finditer(template.read_text())
+        if found["name"] in shared_variables()
+    }
 
 
 def templates() -> list[Path]:
@@ -56,8 +78,14 @@ def write(template: Path) -> bool:
             lines += [f"{indent}  - |\n", textwrap.indent(modules[package], f"{indent}    ")]
         return "".join(lines)
 
+    shared = shared_variables()
+
+    def variable(match: re.Match[str]) -> str:
+        text = shared.get(match["name"])
+        return match[0] if text is None else textwrap.indent(text, match["indent"])
+
     before = template.read_text()
-    after = _LIBS.sub(libs, before, count=1)
+    after = _VARIABLE.sub(variable, _LIBS.sub(libs, before, count=1))
     if after != before:
         template.write_text(after)
     return after != before

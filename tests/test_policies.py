@@ -12,7 +12,14 @@ import yaml
 
 from tests.cluster import Api, ApiError, Cluster
 from tests.patience import PATIENCE_SECONDS
-from tests.policy_library import POLICIES, copied_modules, shared_modules, templates
+from tests.policy_library import (
+    POLICIES,
+    copied_modules,
+    copied_variables,
+    shared_modules,
+    shared_variables,
+    templates,
+)
 from tests.programs import Programs
 from tests.webhook.cli.in_process import waddle
 from webhook.cli.clients import new_client
@@ -61,6 +68,9 @@ def test_a_template_carries_the_shared_modules_as_they_are(template: Path) -> No
     shared = shared_modules()
     for package, text in copied_modules(template).items():
         assert text == shared[package]
+    variables = shared_variables()
+    for name, text in copied_variables(template).items():
+        assert text == variables[name]
 
 
 @pytest.mark.parametrize("template", templates(), ids=policy_name)
@@ -75,10 +85,16 @@ def test_a_policy_has_a_suite_that_allows_and_denies(template: Path) -> None:
     assert wanted == {True, False}
 
 
-def test_every_suite_passes_in_waddle() -> None:
+BY_EACH_ENGINE = pytest.mark.parametrize("native", ["true", "false"], ids=["cel", "rego"])
+"""Templates that have both languages are decided by CEL, or by Rego; all others by Rego."""
+
+
+@BY_EACH_ENGINE
+def test_every_suite_passes_in_waddle(native: str) -> None:
     """`waddle verify policies` finds every suite and no failure."""
+    flag = f"--enable-k8s-native-validation={native}"
     finished = subprocess.run(
-        [sys.executable, "-m", "webhook", "verify", str(POLICIES)],
+        [sys.executable, "-m", "webhook", "verify", flag, str(POLICIES)],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
@@ -88,11 +104,83 @@ def test_every_suite_passes_in_waddle() -> None:
     assert finished.stdout.splitlines()[-1].startswith(f"{len(SUITES)} suites, ")
 
 
+def of_both_engines() -> list[Path]:
+    """The templates that have code in both languages."""
+    return [
+        one
+        for one in templates()
+        if len(yaml.safe_load(one.read_text())["spec"]["targets"][0]["code"]) > 1
+    ]
+
+
+def with_a_field_less(value: Any) -> Iterator[Any]:
+    """A manifest without each of its fields and items in turn."""
+    if isinstance(value, dict):
+        for name in value:
+            yield {key: item for key, item in value.items() if key != name}
+            for item in with_a_field_less(value[name]):
+                yield {**value, name: item}
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            yield [*value[:index], *value[index + 1 :]]
+            yield [*value, one]
+            for item in with_a_field_less(one):
+                yield [*value[:index], item, *value[index + 1 :]]
+
+
+@pytest.mark.parametrize("template", of_both_engines(), ids=policy_name)
+def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
+    template: Path,
+) -> None:
+    """What Rego says in several messages, CEL says in one."""
+    clients = [new_client(native_validation=native) for native in (True, False)]
+    for client in clients:
+        client.add_template(yaml.safe_load(template.read_text()))
+    denied = 0
+    for samples in sorted((template.parent / "samples").iterdir()):
+        for client in clients:
+            client.add_constraint(yaml.safe_load((samples / "constraint.yaml").read_text()))
+        for file in sorted(samples.glob("*.yaml")):
+            sample = yaml.safe_load(file.read_text())
+            if file.name == "constraint.yaml" or sample["kind"] == "AdmissionReview":
+                continue
+            for manifest in (sample, *with_a_field_less(sample)):
+                if not {"apiVersion", "kind", "metadata"} <= manifest.keys():
+                    continue
+                told = [
+                    sorted(part for text in said(client, manifest) for part in text.split("; "))
+                    for client in clients
+                ]
+                assert told[0] == told[1], manifest
+                denied += bool(told[0])
+    assert denied
+
+
+def said(client: Client, manifest: dict[str, Any]) -> list[str]:
+    """Every message about an object."""
+    return [text for found in findings(client, manifest).values() for text in found]
+
+
+def test_at_least_these_templates_have_both_engines() -> None:
+    assert {policy_name(one) for one in of_both_engines()} >= {
+        "general/replicas",
+        "general/required-labels",
+        "pod-security-baseline/host-namespaces",
+        "pod-security-baseline/host-path-volumes",
+        "pod-security-baseline/privileged-containers",
+        "pod-security-restricted/privilege-escalation",
+    }
+
+
+@BY_EACH_ENGINE
 @pytest.mark.parametrize("folder", FOR_CLUSTERS)
-def test_every_suite_for_clusters_passes_in_gatekeeper(program: Programs, folder: str) -> None:
+def test_every_suite_for_clusters_passes_in_gatekeeper(
+    program: Programs, folder: str, native: str
+) -> None:
     """The policies are Gatekeeper's too: the real gator agrees with every case."""
+    flag = f"--enable-k8s-native-validation={native}"
     finished = subprocess.run(
-        [program("gator"), "verify", f"{POLICIES / folder}/..."],
+        [program("gator"), "verify", flag, f"{POLICIES / folder}/..."],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
