@@ -20,6 +20,10 @@ AGAIN = 120
 
 _OPAQUE = ("net.", "kubernetes.")
 
+_NO_OPTIONAL = re.compile(
+    r"(?<=value ).*(?= is not optional)|(?<=non-optional value ).*", re.DOTALL
+)
+
 NO_OVERLOAD = "no such overload"
 
 EXCEEDED = "actual cost limit exceeded"
@@ -135,6 +139,8 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "maps with keys that are no text, number or bool"
     if _problems(mine) == _problems(real) and mine != real:
         return "the same problems in another order, or told twice"
+    if "optional" in mine and _NO_OPTIONAL.sub("", mine) == _NO_OPTIONAL.sub("", real):
+        return "how Go shows a value that is no optional"
     if "recursion limit" in mine or "nested too deeply" in mine:
         return "nested deeper than Waddle reads"
     if "Syntax error" in mine and "Syntax error" in real:

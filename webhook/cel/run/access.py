@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.equality import KEYS
 from webhook.cel.run.texts import shown
-from webhook.cel.run.values import INT_MAX, NONE, NOTHING, Opaque, Optional, Uint, key_of, type_name
+from webhook.cel.run.values import (
+    INT_MAX,
+    NONE,
+    NOTHING,
+    Opaque,
+    Optional,
+    Uint,
+    entry_of,
+    key_of,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value
@@ -83,10 +93,10 @@ def _no_qualifier(key: Value) -> EvaluationError:
 def item(of: Value, key: Value) -> Value:
     """``of[key]``, and ``of.key``."""
     if type(of) is dict:
-        try:
-            return of[checked_key(key)]
-        except KeyError:
-            raise _missing(key) from None
+        found = entry_of(of, checked_key(key))
+        if found is NOTHING:
+            raise _missing(key)
+        return found
     if type(of) is list:
         at = _position(key)
         if not 0 <= at < len(of):
@@ -101,7 +111,7 @@ def item(of: Value, key: Value) -> Value:
 def found_item(of: Value, key: Value) -> Value:
     """The same where it is there; else NOTHING."""
     if type(of) is dict:
-        return of.get(checked_key(key), NOTHING)
+        return entry_of(of, checked_key(key))
     if type(of) is list:
         at = _position(key)
         return of[at] if 0 <= at < len(of) else NOTHING
@@ -190,6 +200,6 @@ def told(value: Value) -> str:
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
     """Put an entry into a map that has none of its key."""
     at = checked_key(key)
-    if at in into and at == at:  # noqa: PLR0124  # no NaN is another
+    if entry_of(into, at) is not NOTHING:
         raise EvaluationError(f"insert failed: key {shown(key)} already exists")
     into[at] = value

@@ -15,6 +15,7 @@ from webhook.cel.run.values import (
     Optional,
     Timestamp,
     Uint,
+    entry_of,
     key_of,
 )
 
@@ -41,7 +42,10 @@ def equal(a: Value, b: Value) -> bool:
     if of_a is list:
         return len(a) == len(b) and all(map(_not_different, a, b))
     if of_a is dict:
-        return len(a) == len(b) and all(key in b and _not_different(a[key], b[key]) for key in a)
+        return len(a) == len(b) and all(
+            (other := entry_of(b, key)) is not NOTHING and _not_different(value, other)
+            for key, value in a.items()
+        )
     if of_a is Optional:
         return equal(a.value, b.value)
     if of_a is Opaque and (a.type_name != b.type_name or b.detached):
@@ -137,7 +141,7 @@ def is_in(item: Value, of: Value) -> bool:
     if type(of) is list:
         return any(is_equal(item, one) for one in of)
     if type(of) is dict:
-        return type(item) in KEYS and key_of(item) in of
+        return type(item) in KEYS and entry_of(of, key_of(item)) is not NOTHING
     raise EvaluationError(NO_OVERLOAD)
 
 

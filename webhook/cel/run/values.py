@@ -1,7 +1,7 @@
 """Values of CEL: JSON as it was decoded, and a type of its own for each thing JSON lacks.
 
 An integer is an ``int`` within 64 bits, an unsigned one a :class:`Uint`, a double a ``float``. Maps
-are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``.
+are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``, a double a :class:`DoubleKey`.
 """
 
 from __future__ import annotations
@@ -101,15 +101,31 @@ class Opaque:
         return hash((self.type_name, self.value))
 
 
+@dataclass(frozen=True, slots=True)
+class DoubleKey:
+    """A double as a key of a map, which no integer finds; a double finds integers, too."""
+
+    value: float
+
+
 def key_of(value: Value) -> Value:
     """A value as it is a key of a dict."""
     if value is True:
         return _TRUE
     if value is False:
         return _FALSE
-    if type(value) is float and value != value:  # noqa: PLR0124  # a number that is none
-        return float("nan")  # another: Python finds one by its identity, CEL none at all
+    if type(value) is float:
+        # Of a number that is none another: Python finds one by its identity, CEL none at all.
+        return DoubleKey(float("nan") if value != value else value)  # noqa: PLR0124
     return value
+
+
+def entry_of(of: dict[Value, Value], key: Value) -> Value:
+    """What a map has of a key, as :func:`key_of` gives it; NOTHING where it has none."""
+    found = of.get(key, NOTHING)
+    if found is NOTHING and type(key) is DoubleKey and key.value.is_integer():
+        return of.get(int(key.value), NOTHING)
+    return found
 
 
 _TRUE: Final = BoolKey(True)
@@ -118,7 +134,7 @@ _FALSE: Final = BoolKey(False)
 
 def from_key(key: Value) -> Value:
     """The value that a key of a dict is."""
-    return key.value if type(key) is BoolKey else key
+    return key.value if type(key) is BoolKey or type(key) is DoubleKey else key
 
 
 TYPES: Final[dict[type, str]] = {
