@@ -28,6 +28,7 @@ FREE = {
 
 QUANTITY = {"type": ["string", "integer"], "pattern": r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$"}
 NAME = {"pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}
+ADDRESS = {"pattern": "^(https://[^/?#@ ]+(/[^?# ]*)?)?$"}
 POLICY = {"enum": ["Ignore", "Fail"]}
 SECONDS = {"minimum": 1, "maximum": 30}  # the API server's own bounds
 WORDS = {"items": {"type": "string"}}
@@ -88,6 +89,10 @@ BOUNDS: dict[str, Json] = {
     "webhook.matchConditions": OBJECTS,
     "console.allowHosts": WORDS,
     "console.extraArgs": WORDS,
+    "console.oidc.issuerURL": ADDRESS,
+    "console.oidc.redirectURL": ADDRESS,
+    "console.oidc.secret": NAME,
+    "console.oidc.sessionMinutes": {"minimum": 1, "maximum": 10_080},
     "telemetry.endpoint": {"pattern": "^((grpcs?|https?)://[^/?#@ ]+(/[^?# ]*)?)?$"},
     "telemetry.metricInterval": {"pattern": "^[1-9][0-9]*(s|m)$"},
     "telemetry.samplesPerMillion": {"minimum": 0, "maximum": 1_000_000},

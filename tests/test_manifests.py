@@ -146,17 +146,50 @@ def test_the_chart_renders_what_the_component_of_the_console_adds(tmp_path):
         assert context.params["port"] == port["containerPort"]
 
 
-def test_the_console_reads_and_no_secret(tmp_path):
-    objects = with_components(tmp_path, "components/console")
+def test_the_chart_renders_what_the_console_s_login_and_live_review_add(tmp_path):
+    names = ("console", "console-login", "console-live-review")
+    objects = with_components(tmp_path, *(f"components/{name}" for name in names))
+    values = {
+        "enabled": "true",
+        "liveReview": "true",
+        "oidc.issuerURL": "https://issuer.example.com",
+        "oidc.clientID": "waddle-console",
+        "oidc.redirectURL": "https://waddle.example.com/oidc/callback",
+    }
+    said = ",".join(f"console.{name}={value}" for name, value in values.items())
+
+    assert helmed("--include-crds", "--set", said) == without_namespace(objects)
+    pod = pod_of(objects, "waddle-console")["spec"]
+    [container] = pod["containers"]
+    mounts = {one["mountPath"] for one in container["volumeMounts"]}
+    assert mounts == {"/login"}
+    given = [
+        one
+        for one in container["args"][1:]
+        if not one.startswith(("--oidc-client-secret-file", "--cookie-key-file"))
+    ]
+    with command.make_context("console", given) as context:
+        assert context.params["oidc_issuer_url"] == values["oidc.issuerURL"]
+        assert context.params["session_minutes"] == 60
+
+
+@pytest.mark.parametrize("more", [(), ("console-login", "console-live-review")])
+def test_the_console_reads_and_no_secret(tmp_path, more):
+    objects = with_components(tmp_path, *(f"components/{name}" for name in ("console", *more)))
     rules = [
         rule
         for kind, _, name in objects
         if kind in ("Role", "ClusterRole") and name == "waddle-console"
         for rule in objects[kind, NAMESPACE if kind == "Role" else "", name]["rules"]
     ]
+    asks = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"]}
+    creating = [rule for rule in rules if "create" in rule["verbs"]]
+    assert creating == ([{**asks, "verbs": ["create"]}] if more else [])
+    rules = [rule for rule in rules if rule["apiGroups"] != asks["apiGroups"]]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
     core = {resource for rule in rules if "" in rule["apiGroups"] for resource in rule["resources"]}
-    assert core == {"namespaces", "pods"}
+    read = {"services", "serviceaccounts", "persistentvolumeclaims", "replicationcontrollers"}
+    assert core == {"namespaces", "pods", *(read if more else ())}
     assert not [rule for rule in rules if "*" in rule["apiGroups"]]
 
 

@@ -75,10 +75,10 @@ WHOLE = (
 """What is applied as it is."""
 
 ADDED = (
-    ("components/autoscaling", "components/alerts", "components/pod-monitor"),
+    ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
-    ("reports/audit", "reports/admission", "dashboards", "components/console"),
-    ("decisions/sidecar", "components/telemetry"),
+    ("components/console", "components/console-login", "components/console-live-review"),
+    ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
     ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
     ("decisions/exporter",),

@@ -1,6 +1,8 @@
 """`waddle console` over a cluster: the real API server, and one that is not there."""
 
 import json
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -8,10 +10,14 @@ import yaml
 from tests.behaviour.serving import REQUIRED_LABELS, pod
 from tests.behaviour.stages import CRDS, ROOT, TEMPLATES, Stage, retry
 from tests.cluster import write_kubeconfig
+from tests.manifests import constraint_crd
 from tests.patience import until
 from tests.ports import free_port
+from tests.webhook.console.identity import RunningProvider
+from tests.webhook.console.person import Person
 from tests.webhook.console.pictures import SCRIPT
 from tests.webhook.console.running import RunningConsole
+from tests.webhook.console.signing import signing
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
 
@@ -156,3 +162,124 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory):
         console.ready()
         until(lambda: console.json("/")["shown"]["trouble"], "what is wrong")
         yield console
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def grant(stage: Stage, who: str, rule: dict[str, list[str]], *, everywhere: bool = False) -> None:
+    """Let a user do something, in the stage's namespace or everywhere."""
+    name = f"{stage.name}-{'-'.join(rule['resources'])}"
+    scope = "" if everywhere else f"/namespaces/{stage.name}"
+    kind = "ClusterRole" if everywhere else "Role"
+    metadata = {"name": name, "labels": {"stage": stage.name}}
+    role = {"metadata": metadata, "rules": [rule]}
+    stage.api.request("POST", f"{RBAC}{scope}/{kind.lower()}s", role)
+    binding = {
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": who}],
+    }
+    stage.api.request("POST", f"{RBAC}{scope}/{kind.lower()}bindings", binding)
+
+
+def test_who_signs_in_sees_what_rbac_lets_that_user_read(stage: Stage, tmp_path: Path):
+    with RunningProvider(ada={}) as provider:
+        user = f"{provider.issuer}#ada"  # as the API server's own flags would call her
+        configuration = {"metadata": {"name": "settings"}, "data": {"a": "b"}}
+        for kind in ("configmaps", "secrets"):
+            path = f"/api/v1/namespaces/{stage.name}/{kind}"
+            stage.api.request(
+                "POST",
+                path,
+                configuration if kind == "configmaps" else {"metadata": {"name": "settings"}},
+            )
+        grant(
+            stage,
+            user,
+            {
+                "apiGroups": ["constraints.gatekeeper.sh"],
+                "resources": [stage.kind.lower()],
+                "verbs": ["list"],
+            },
+            everywhere=True,
+        )
+        try:
+            with signing(tmp_path, provider, stage.options()) as console:
+                until(lambda: console.get("/readyz").status == 200, "the console")
+                person = Person(console.address)
+                person.sign_in("ada")
+                until(lambda: person.json("/policies").json()["policies"], "the constraint")
+                found = person.json("/policies").json()
+                assert [one["name"] for one in found["policies"]] == [stage.name]
+                assert (
+                    "list constrainttemplates.templates.gatekeeper.sh" in found["shown"]["hidden"]
+                )
+                where = (
+                    f"/resource?apiVersion=v1&kind=ConfigMap&namespace={stage.name}&name=settings"
+                )
+                live = person.json(where).json()["live"]
+                assert live == {"error": f"you may not get configmaps in {stage.name}"}
+                secret = where.replace("ConfigMap", "Secret")
+                live = person.json(secret).json()["live"]
+                assert live == {"error": "a Secret is never read here"}
+            grant(stage, user, {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})
+            # Answers are remembered for half a minute: another console has none.
+            with signing(tmp_path, provider, stage.options()) as console:
+                person = Person(console.address)
+                person.sign_in("ada")
+                until(lambda: "error" not in person.json(where).json()["live"], "her right")
+                assert person.json(where).json()["live"]["resourceVersion"].isdigit()
+        finally:
+            for kind in ("clusterroles", "clusterrolebindings"):
+                query = f"?labelSelector=stage%3D{stage.name}"
+                stage.api.request("DELETE", f"{RBAC}/{kind}{query}")
+
+
+def test_an_object_is_reviewed_as_it_is_now_by_the_policies_in_force(stage: Stage):
+    kind = f"Live{stage.kind}"
+    text = REQUIRED_LABELS.replace("requiredlabel", kind.lower()).replace("RequiredLabel", kind)
+    template = retry(lambda: stage.api.request("POST", TEMPLATES, yaml.safe_load(text)))
+    stage.api.request("POST", CRDS, constraint_crd(kind))
+    made = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": "live"},
+        "spec": {"parameters": {"label": "owner"}},
+    }
+    path = f"/apis/constraints.gatekeeper.sh/v1beta1/{kind.lower()}"
+    retry(lambda: stage.api.request("POST", path, made))
+    settings = f"/api/v1/namespaces/{stage.name}/configmaps"
+    stage.api.request("POST", settings, {"metadata": {"name": "settings"}})
+    where = f"/resource?apiVersion=v1&kind=ConfigMap&namespace={stage.name}&name=settings"
+
+    def messages(console: RunningConsole) -> list[str]:
+        live = console.json(where)["live"]
+        return [row["message"] for one in live.get("reviews", ()) for row in one["violations"]]
+
+    try:
+        with over(stage) as console:
+            console.ready()
+            until(lambda: messages(console) == ["label <owner> is missing"], "what is wrong now")
+            page = console.get(where).body
+            assert b"label &lt;owner&gt; is missing" in page
+            labelled = {"metadata": {"labels": {"owner": "me"}}}
+            stage.api.request(
+                "PATCH",
+                f"{settings}/settings",
+                labelled,
+                content_type="application/merge-patch+json",
+            )
+            [now] = console.json(where)["live"]["reviews"]
+            assert now["violations"] == []
+            # The stage's own template has no target: what cannot be decided is told, too.
+            assert all(stage.kind in told for told in now["notDecided"])
+            assert b"not decided" in console.get(where).body
+            stage.api.request("DELETE", f"{settings}/settings")
+            assert console.json(where)["live"] == {"error": "there is no such object now"}
+            for name in ("..", ".", "a/b", "%2e%2e"):
+                odd = where.replace("name=settings", f"name={quote(name)}")
+                assert "no name that an object" in console.json(odd)["live"]["error"]
+    finally:
+        stage.api.request("DELETE", f"{TEMPLATES}/{template['metadata']['name']}")
+        stage.api.request("DELETE", f"{CRDS}/{kind.lower()}.constraints.gatekeeper.sh")

@@ -164,14 +164,14 @@ def not_after(certificate: bytes) -> dt.datetime | None:
     Read by hand: importing what else would read it takes a tenth of a start, and 10 MiB.
     """
     try:
-        pem = certificate[certificate.index(_BEGIN) : certificate.index(_END) + len(_END)]
+        pem = certificate[certificate.index(BEGIN) : certificate.index(_END) + len(_END)]
         der = ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))
         return _end_of(der)
     except (ValueError, IndexError):
         return None
 
 
-_BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
+BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _END: Final = b"-----END CERTIFICATE-----"
 
 _UTC_TIME: Final = 0x17

@@ -27,6 +27,7 @@ Nothing is written and nothing is decided here: admissions are answered by `wadd
 Every page is JSON, too, with ?format=json.
 """
 
+_SECRET = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _PATH = click.Path(exists=True, path_type=Path)
 
 
@@ -71,6 +72,73 @@ _PATH = click.Path(exists=True, path_type=Path)
     metavar="NAME",
     multiple=True,
     help="A name, besides localhost, by which browsers may ask for the console. Repeatable.",
+)
+@click.option(
+    "--oidc-issuer-url",
+    metavar="URL",
+    help="Have people sign in at this OpenID provider, and see what they may read.",
+)
+@click.option("--oidc-client-id", metavar="ID", help="This console's name at the provider.")
+@click.option(
+    "--oidc-client-secret-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="The secret that the provider gave it; none for a public client.",
+)
+@click.option(
+    "--oidc-redirect-url",
+    metavar="URL",
+    help="Where the provider sends people back to, as https://console.example.com/oidc/callback.",
+)
+@click.option(
+    "--oidc-ca-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="Authorities that the provider's certificate is checked against, instead of the system's.",
+)
+@click.option(
+    "--oidc-scope",
+    "oidc_scopes",
+    metavar="SCOPE",
+    multiple=True,
+    default=("openid", "email", "profile", "groups"),
+    show_default=True,
+    help="What is asked of the provider. Repeatable.",
+)
+@click.option(
+    "--oidc-username-claim",
+    metavar="CLAIM",
+    default="sub",
+    show_default=True,
+    help="The claim that is the user's name, as for the API server.",
+)
+@click.option(
+    "--oidc-username-prefix",
+    metavar="TEXT",
+    default="",
+    help="What stands before it; - for nothing. Else the issuer and #, unless the claim is email.",
+)
+@click.option(
+    "--oidc-groups-claim",
+    metavar="CLAIM",
+    default="",
+    help="The claim that has the user's groups; without it, none.",
+)
+@click.option(
+    "--oidc-groups-prefix", metavar="TEXT", default="", help="What stands before each group."
+)
+@click.option(
+    "--cookie-key-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="The key that sessions are sealed with, of 32 bytes or more; the same for all replicas.",
+)
+@click.option(
+    "--session-minutes",
+    type=click.IntRange(1, 7 * 24 * 60),
+    default=60,
+    show_default=True,
+    help="After which people are sent to the provider again.",
 )
 def command(**options: Any) -> int:
     """Serve until told to stop."""

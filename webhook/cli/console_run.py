@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook import garbage, log
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
+from webhook.cli.console_login import InvalidLogin, login_of
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import complain
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from webhook.console.login import Login
     from webhook.console.picture import ShownViolation
     from webhook.console.process import RunningSource
+    from webhook.console.rights import Rights
 
 
 def run(  # noqa: PLR0913  # one for each option of the command
@@ -40,6 +43,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     host: str,
     port: int,
     hosts: tuple[str, ...],
+    **sign_in: Any,
 ) -> int:
     """Serve until a signal; the exit code."""
     over_cluster = kubernetes or kubeconfig is not None or context is not None
@@ -47,6 +51,10 @@ def run(  # noqa: PLR0913  # one for each option of the command
         raise click.UsageError(
             "either --policies says which files to show, or --kubernetes a cluster"
         )
+    try:
+        login = login_of(over_cluster=over_cluster, **sign_in)
+    except InvalidLogin as error:
+        raise click.UsageError(str(error)) from None
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -67,11 +75,15 @@ def run(  # noqa: PLR0913  # one for each option of the command
         credentials = load_credentials(kubeconfig, context=context)
         return ClusterSource(credentials, namespace, new_client, shown, logger)
 
-    options = ConsoleOptions(decisions, frozenset({*LOOPBACK, *hosts}), sarif)
+    names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
 
     async def main() -> None:
         shown = Shown()
-        await serve(listening, source(shown), shown, options, logger)
+        followed = source(shown)
+        options = ConsoleOptions(
+            decisions, frozenset(names), sarif, login, rights_of(login, followed)
+        )
+        await serve(listening, followed, shown, options, logger)
 
     try:
         event_loop.run(main())
@@ -79,6 +91,17 @@ def run(  # noqa: PLR0913  # one for each option of the command
         complain(str(error))
         return exit_codes.NO
     return exit_codes.OK
+
+
+def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
+    """What visitors may read, asked of the cluster that is followed."""
+    if login is None:
+        return None
+    from webhook.console.cluster import ClusterSource  # noqa: PLC0415  # as above
+    from webhook.console.rights import Rights  # noqa: PLC0415
+
+    assert isinstance(followed, ClusterSource)
+    return Rights(lambda: followed.server)
 
 
 def sarif(found: Sequence[ShownViolation]) -> str:

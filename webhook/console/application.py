@@ -11,29 +11,37 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of
 from webhook.console import decisions, pages, violations
 from webhook.console.drawing import Drawing
-from webhook.console.gate import HEADERS, LOOPBACK, refusal
+from webhook.console.entrance import VISITOR, Entrance
+from webhook.console.gate import LOOPBACK
+from webhook.console.live import NamedObject, NotReadable
 from webhook.console.pages import NotThere
-from webhook.console.picture import EMPTY
+from webhook.console.picture import EMPTY, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
+from webhook.console.rights import RightsUnknown
+from webhook.console.session import BEGIN, END, SignInRefused
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
-    from webhook.console.picture import Picture, Shown, ShownViolation
+    from webhook.console.login import Login
+    from webhook.console.picture import Shown, ShownViolation
+    from webhook.console.rights import Rights
+    from webhook.console.session import Sent
+    from webhook.console.visitor import Right, Visitor
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
 
-QUERY_CHARACTERS_MAX: Final = 8192
 FORM_BYTES_MAX: Final = 8 * TEXT_CHARACTERS_MAX
 """Three fields, each character written as three or more."""
 
@@ -47,6 +55,10 @@ EVENT_SECONDS: Final = 15.0
 STREAM_SECONDS: Final = 600.0
 """Of one stream; a browser begins another by itself."""
 
+NOBODYS: Final = Picture("", "", "", "")
+"""What is shown of a cluster to somebody of whom it is not known what they may see."""
+
+_HIDDEN_FAULT: Final = "a policy could not decide"
 _STATIC: Final = Path(__file__).parent / "static"
 _TYPES: Final = {
     ".css": "text/css; charset=utf-8",
@@ -55,11 +67,25 @@ _TYPES: Final = {
 }
 
 
+class Objects(Protocol):
+    """Where an object is read as it is now."""
+
+    async def right(self, place: NamedObject) -> Right | None:
+        """By which somebody may read it; None where nobody is asked. Raises NotReadable."""
+
+    async def read(self, place: NamedObject) -> dict[str, Any]:
+        """The object; raises NotReadable."""
+
+
 class Source(Protocol):
     """Where policies in force come from."""
 
     def snapshot(self) -> Snapshot | None:
         """The policies in force, compiled; None where there are none yet. One thread at a time asks."""
+
+    @property
+    def objects(self) -> Objects | None:
+        """Where single objects are read; None before anything is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +95,9 @@ class ConsoleOptions:
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
     as_sarif: Callable[[Sequence[ShownViolation]], str] | None = None
+    login: Login | None = None
+    rights: Rights | None = None
+    """What visitors may read; there is one where there is a login."""
 
 
 @dataclass(slots=True)
@@ -90,13 +119,13 @@ class Console:
             "/": ("overview", self._overview),
             "/policies": ("policies", pages.policies),
             "/policy": ("policy", pages.policy),
-            "/resource": ("resource", pages.resource),
             "/rollouts": ("rollouts", pages.rollouts),
             "/health": ("health", pages.health),
         }
         routes = [
             *(Route(path, self._page(path, *how)) for path, how in simple.items()),
             Route("/violations", self._violations),
+            Route("/resource", self._resource),
             Route("/decisions", self._decisions),
             Route("/playground", self._playground, methods=["GET", "POST"]),
             Route("/events", self._events),
@@ -104,9 +133,33 @@ class Console:
             Route("/readyz", self._ready),
             Route("/static/{name}", _static),
         ]
-        handlers: Any = {HTTPException: self._refused, Exception: self._fault}
+        if self.options.login is not None:
+            routes += [
+                Route(BEGIN, self._sign_in),
+                Route(END, self._sign_out, methods=["POST"]),
+                Route(self.options.login.path, self._signed_in),
+            ]
+        handlers: Any = {
+            HTTPException: self._refused,
+            RightsUnknown: self._refused,
+            SignInRefused: self._refused,
+            Exception: self._fault,
+        }
         inner = Starlette(routes=routes, exception_handlers=handlers)
-        return _Gate(inner, self.options.hosts)
+        return Entrance(inner, self.options.hosts, self.options.login)
+
+    async def _seen(self, request: Request) -> Picture:
+        """What whoever asks may see; raises :class:`RightsUnknown`."""
+        if self.options.rights is None:
+            return self.shown.picture
+        visitor = _visitor(request)
+        assert visitor is not None, "the entrance lets nobody else to a page"
+        return await self.options.rights.seen(visitor, self.shown.picture)
+
+    async def _may(self, request: Request, right: Right) -> bool:
+        """Whether whoever asks has a right: all have where nobody signs in."""
+        visitor, rights = _visitor(request), self.options.rights
+        return rights is None or (visitor is not None and await rights.may(visitor, right))
 
     # --- pages --------------------------------------------------------------------------------
 
@@ -118,64 +171,139 @@ class Console:
         self, path: str, name: str, view: Callable[[Picture, pages.Query], pages.Document]
     ) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
+            picture = await self._seen(request)
             try:
-                document = view(self.shown.picture, _query(request))
+                document = view(picture, _query(request))
             except NotThere as error:
                 raise HTTPException(404, f"not known here: {error}") from None
-            return self._answer(request, name, path, document)
+            return self._answer(request, picture, name, path, document)
 
         return answer
 
     async def _violations(self, request: Request) -> Response:
-        query = _query(request)
+        query, picture = _query(request), await self._seen(request)
         form = query.get("format", "")
         if form == "csv":
-            found = pages.found_violations(self.shown.picture, query)
-            text = "".join(violations.as_csv(found))
+            text = "".join(violations.as_csv(pages.found_violations(picture, query)))
             return _file(text, "text/csv; charset=utf-8", "violations.csv")
         if form == "sarif" and self.options.as_sarif is not None:
-            found = pages.found_violations(self.shown.picture, query)
+            found = pages.found_violations(picture, query)
             text = await asyncio.to_thread(self.options.as_sarif, found)
             return _file(text, "application/sarif+json", "violations.sarif")
-        document = pages.violation_page(self.shown.picture, query)
-        return self._answer(request, "violations", "/violations", document)
+        document = pages.violation_page(picture, query)
+        return self._answer(request, picture, "violations", "/violations", document)
+
+    async def _resource(self, request: Request) -> Response:
+        query, picture = _query(request), await self._seen(request)
+        document = pages.resource(picture, query)
+        document["live"] = await self._live(request, picture, document)
+        return self._answer(request, picture, "resource", "/resource", document, follows=False)
+
+    async def _live(
+        self, request: Request, picture: Picture, document: pages.Document
+    ) -> dict[str, Any]:
+        """What the policies in force say of an object as it is now; an ``error`` where nothing can."""
+        objects = self.source.objects
+        gvk = gvk_of(document)
+        if objects is None or not gvk.kind or not document["name"]:
+            return {"error": "no object is named" if objects else "nothing was read yet"}
+        place = NamedObject(gvk, document["namespace"], document["name"])
+        try:
+            right = await objects.right(place)
+            if right is not None and not await self._may(request, right):
+                return {"error": f"you may not {right}"}
+            found = await objects.read(place)
+            outcome = await self.playground.live(found, self.source.snapshot)
+        except NotReadable as error:
+            return {"error": str(error)}
+        except Busy:
+            return {"error": "others are trying something: look again soon"}
+        return self._of_what_is_seen(outcome, picture)
+
+    def _of_what_is_seen(self, outcome: dict[str, Any], picture: Picture) -> dict[str, Any]:
+        """An outcome without what policies say that whoever asks may not read."""
+        if self.options.rights is None:
+            return outcome
+        for review in outcome.get("reviews", ()):
+            rows = review["violations"]
+            seen = [row for row in rows if (row["kind"], row["name"]) in picture.by_key]
+            review |= {"violations": seen, "hidden": len(rows) - len(seen)}
+            if review["hidden"] or picture.hidden:
+                review["notDecided"] = [_HIDDEN_FAULT] if review["notDecided"] else []
+        return outcome
 
     async def _decisions(self, request: Request) -> Response:
-        query = _query(request)
+        query, picture = _query(request), await self._seen(request)
         said = {name: query.get(name, "") for name in ("q", "uid", "verdict")}
         document: dict[str, Any] = {"on": self.options.decisions is not None, "query": said}
         if self.options.decisions is not None:
             search = decisions.DecisionSearch(said["q"], said["uid"], said["verdict"])
+            may = self._record_reader(request)
             async with self.looking:  # one look at a time, whoever asks
-                found = await asyncio.to_thread(decisions.look, self.options.decisions, search)
-            document |= found
-        return self._answer(request, "decisions", "/decisions", document)
+                document |= await asyncio.to_thread(
+                    decisions.look, self.options.decisions, search, may
+                )
+        return self._answer(request, picture, "decisions", "/decisions", document)
+
+    def _record_reader(self, request: Request) -> Callable[[Right], bool] | None:
+        """Whether whoever asks may read something, to be asked by another thread."""
+        loop = asyncio.get_running_loop()
+        if self.options.rights is None:
+            return None
+        return lambda right: asyncio.run_coroutine_threadsafe(
+            self._may(request, right), loop
+        ).result()
 
     async def _playground(self, request: Request) -> Response:
+        picture = await self._seen(request)
         form = await _form(request) if request.method == "POST" else {}
         said = Attempt.of(form)
         outcome = None
         if request.method == "POST":
             try:
+                records = await self._recorded(request) if said.mode == "recorded" else None
                 outcome = await self.playground.attempt(
-                    said, self.source.snapshot, self.shown.picture
+                    said, self.source.snapshot, picture, records
                 )
             except Busy:
                 raise HTTPException(503, "others are trying something: ask again soon") from None
+            if said.mode == "review":
+                outcome = self._of_what_is_seen(outcome, picture)
+        has_log = self.options.decisions is not None
         document = {
             "mode": said.mode,
-            "modes": list(MODES),
+            "modes": [mode for mode in MODES if mode != "recorded" or has_log],
             "policy": said.policy,
             "input": said.input,
             "query": said.query,
             "outcome": outcome,
         }
-        return self._answer(request, "playground", "/playground", document)
+        return self._answer(request, picture, "playground", "/playground", document)
 
-    def _answer(
-        self, request: Request, name: str, path: str, document: Any, status: int = 200
+    async def _recorded(self, request: Request) -> decisions.Recorded:
+        """The newest decisions that can be tried again by who asks."""
+        if self.options.decisions is None:
+            raise HTTPException(400, "no decision log was given to this console (--decisions)")
+        may = self._record_reader(request)
+        async with self.looking:
+            try:
+                return await asyncio.to_thread(decisions.recorded, self.options.decisions, may)
+            except OSError as error:
+                why = f"{self.options.decisions}: {error.strerror or error}"
+                raise HTTPException(503, why) from None
+
+    def _answer(  # each is a part of a page
+        self,
+        request: Request,
+        picture: Picture,
+        name: str,
+        path: str,
+        document: Any,
+        *,
+        status: int = 200,
+        follows: bool = True,
     ) -> Response:
-        around = self._around(request)
+        around = self._around(request, picture, follows=follows)
         if _wants_json(request):
             return _json({"shown": around["shown"], **document}, status)
         text = self.drawing.page(name, path, around, document)
@@ -183,34 +311,51 @@ class Console:
             text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8"
         )
 
-    def _around(self, request: Request) -> dict[str, Any]:
-        picture = self.shown.picture
+    def _around(self, request: Request, picture: Picture, *, follows: bool) -> dict[str, Any]:
         query = [(name, value) for name, value in _query(request).items() if name != "format"]
+        visitor = _visitor(request)
         return {
-            "shown": {
-                "over": picture.over,
-                "place": picture.place,
-                "version": picture.version,
-                "taken": picture.taken,
-                "trouble": list(picture.trouble),
-            },
+            "shown": pages.shown(picture, visitor),
             "query": dict(query),
             "number": self.shown.number,
             "sarif": self.options.as_sarif is not None,
-            "live": request.method == "GET",
+            "live": follows and request.method == "GET",
+            "visitor": visitor,
+            "login": self.options.login is not None,
         }
+
+    # --- signing in ---------------------------------------------------------------------------
+
+    async def _sign_in(self, request: Request) -> Response:
+        assert self.options.login is not None
+        return _sent(await self.options.login.begin(request.query_params.get("to", "/")))
+
+    async def _signed_in(self, request: Request) -> Response:
+        assert self.options.login is not None
+        cookie = request.headers.get("cookie", "")
+        return _sent(await self.options.login.finish(_query(request), cookie))
+
+    async def _sign_out(self, request: Request) -> Response:
+        login = self.options.login
+        assert login is not None
+        request.scope[VISITOR] = None
+        document = {"provider": await login.provider.logout_address()}
+        answer = self._answer(request, NOBODYS, "signed_out", "", document, follows=False)
+        answer.headers.append("set-cookie", login.leave())
+        return answer
 
     # --- errors -------------------------------------------------------------------------------
 
     async def _refused(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return self._answer(
-            request,
-            "error",
-            "",
-            {"status": error.status_code, "error": error.detail},
-            error.status_code,
-        )
+        status, text = 503, str(error)
+        if isinstance(error, HTTPException):
+            status, text = error.status_code, error.detail
+        elif isinstance(error, SignInRefused):
+            status = error.status
+            self.log.warning("nobody signed in", reason=text)
+        picture = self.shown.picture if self.options.login is None else NOBODYS
+        document = {"status": status, "error": text, "signIn": isinstance(error, SignInRefused)}
+        return self._answer(request, picture, "error", "", document, status=status, follows=False)
 
     async def _fault(self, request: Request, error: Exception) -> Response:
         self.log.fault("bug in a page", error)
@@ -254,36 +399,16 @@ class Console:
         return PlainTextResponse("ok")
 
 
-class _Gate:
-    """Refuses what must not come in, and puts headers on all that goes out."""
+def _visitor(request: Request) -> Visitor | None:
+    found: Visitor | None = request.scope.get(VISITOR)
+    return found
 
-    def __init__(self, inner: ASGIApp, hosts: Collection[str]) -> None:
-        self._inner = inner
-        self._hosts = frozenset(name.lower() for name in hosts)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-
-        async def headed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
-                ]
-            await send(message)
-
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        refused = refusal(scope["method"], scope["path"], headers, self._hosts)
-        if refused is None and len(scope["query_string"]) > QUERY_CHARACTERS_MAX:
-            refused = 414, "the query is too long"
-        if refused is not None:
-            await PlainTextResponse(refused[1], refused[0])(scope, receive, headed)
-            return
-        await self._inner(scope, receive, headed)
+def _sent(sent: Sent) -> Response:
+    answer = RedirectResponse(sent.address, 303)
+    for cookie in sent.cookies:
+        answer.headers.append("set-cookie", cookie)
+    return answer
 
 
 def _query(request: Request) -> pages.Query:

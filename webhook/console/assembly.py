@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, text
@@ -16,6 +17,7 @@ from webhook.console.picture import (
     ShownViolation,
 )
 from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.convergence import by_subject, converge, subject_for
 from webhook.replicas.pods import replica
@@ -26,8 +28,9 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.api.resource import Resource
     from webhook.api.revision import PolicyRevision
-    from webhook.console.picture import State
+    from webhook.console.picture import ShownCertificate, State
     from webhook.controllers.convergence import Convergence
 
     Object = dict[str, Any]
@@ -54,7 +57,10 @@ class ClusterObjects:
     reports: Sequence[Object] | None = None
     kinds: Sequence[Mapping[str, Any]] = ()
     trouble: Sequence[str] = ()
+    certificates: Sequence[ShownCertificate] = ()
+    carriers: Sequence[Right] = ()
     version: str = ""
+    namespace: str = ""
     place: str = ""
     taken: str = ""
 
@@ -87,6 +93,9 @@ def picture_of(found: ClusterObjects) -> Picture:
         trouble=(*found.trouble, *trouble),
         faults=tuple(spoiled),
         kinds=tuple(found.kinds),
+        certificates=tuple(found.certificates),
+        namespace=found.namespace,
+        carriers=tuple(found.carriers),
         by_key={item.key: item for item in policies},
     )
 
@@ -193,9 +202,16 @@ def _in_status(document: Object) -> Iterable[ShownViolation]:
         )
 
 
-def kept_report(document: Object) -> Object:
+@lru_cache(maxsize=10_000)
+def carrier(group: str, plural: str, namespace: str) -> Right:
+    """By which the reports of a namespace are read; one value for all of them."""
+    return Right(group, plural, namespace)
+
+
+def kept_report(document: Object, resource: Resource) -> Object:
     """What is kept of a report: its identity, and what is wrong as rows, in little memory."""
     metadata = document["metadata"]
+    right = carrier(resource.gvk.group, resource.plural, metadata.get("namespace", ""))
     rows = tuple(
         ShownViolation(
             sys.intern(f"{finding.policy}/{finding.rule}" if finding.rule else finding.policy),
@@ -206,6 +222,7 @@ def kept_report(document: Object) -> Object:
             subject.name,
             sys.intern(finding.message),
             sys.intern(finding.severity),
+            carrier=right,
         )
         for subject, findings in results_by_subject(of_source(document))
         for finding in findings

@@ -6,6 +6,7 @@ Nobody leads: each console watches what it shows. What it may not read is missin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +16,11 @@ from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.kinds import NAMESPACE, PODS
+from webhook.cluster.kinds import NAMESPACE, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.console.assembly import ClusterObjects, kept_report, newest, picture_of
+from webhook.console import serving_certificate
+from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
+from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
 from webhook.constraint import constraint, template
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.cluster.credentials import Credentials
     from webhook.cluster.reflector import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
-    from webhook.console.picture import Shown
+    from webhook.console.picture import Shown, ShownCertificate
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
@@ -44,7 +47,27 @@ if TYPE_CHECKING:
 TEMPLATES: Final = GroupVersionKind(template.GROUP, "v1", template.KIND)
 REVISIONS: Final = GroupVersionKind(GROUP, VERSION, KIND)
 STATUSES: Final = tuple(status_resource(kind).gvk for kind in STATUS_KINDS)
-FIXED: Final = (TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES, PODS.gvk, NAMESPACE)
+OWN: Final = frozenset((*STATUSES, PODS.gvk))
+"""Kinds that are followed in Waddle's namespace alone."""
+
+CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
+FIXED: Final = (
+    *(TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES),
+    *(PODS.gvk, NAMESPACE, CONFIGURATIONS),
+)
+LABELS: Final = "app.kubernetes.io/name=waddle"
+"""Of webhook configurations that are Waddle's own."""
+
+PLURALS: Final = {
+    TEMPLATES: "constrainttemplates",
+    REVISIONS: "policyrevisions",
+    **{(one := status_resource(kind)).gvk: one.plural for kind in STATUS_KINDS},
+    PODS.gvk: PODS.plural,
+    NAMESPACE: NAMESPACES.plural,
+    CONFIGURATIONS: WEBHOOK_CONFIGURATIONS.plural,
+    **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
+}
+"""Of the kinds whose plural is not the kind in lower case."""
 
 SETTLE_SECONDS: Final = 0.5
 """What changes together is one picture."""
@@ -56,6 +79,8 @@ LOOK_SECONDS: Final = 5.0
 """Between two questions whether the API server is there."""
 
 ANSWER_SECONDS: Final = 5.0
+CERTIFICATE_SECONDS: Final = 60.0
+"""Between two looks at the serving certificate."""
 
 
 class _Reports:
@@ -64,7 +89,10 @@ class _Reports:
     def __init__(self, client: ClusterClient, resource: Any, changed: asyncio.Event) -> None:
         self.gvk = resource.gvk
         self._changed = changed
-        self.reflector = Reflector(client, resource, self, transform=kept_report)
+        self.right = carrier(resource.gvk.group, resource.plural, "")
+        self.reflector = Reflector(
+            client, resource, self, transform=lambda document: kept_report(document, resource)
+        )
 
     def change(self, changes: Iterable[Change]) -> None:
         """They are in the store; the picture is to be made anew."""
@@ -95,19 +123,30 @@ class ClusterSource:
         self._log = log
         self._objects: dict[GroupVersionKind, dict[Key, Object]] = {}
         self._changed = asyncio.Event()
+        self._configured = asyncio.Event()
+        """A webhook configuration is another one."""
         self._unreachable = ""
         self._told_waiting: list[str] = []
         self._reports: list[_Reports] = []
         self._manager: Manager | None = None
+        self._certificates: list[ShownCertificate] = []
+        self.objects: ObjectReader | None = None
+        """Reads single objects, once the cluster is followed."""
+        self.server: ClusterClient | None = None
+        """The API server, once it is followed."""
         self._compiled: set[tuple[str, str]] = set()
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with ClusterClient(self._credentials, log=self._log) as client:
             selections = {gvk: ObjectSelection(self._namespace) for gvk in STATUSES} | {
-                PODS.gvk: ObjectSelection(self._namespace, labels=WEBHOOK_PODS)
+                PODS.gvk: ObjectSelection(self._namespace, labels=WEBHOOK_PODS),
+                CONFIGURATIONS: ObjectSelection(labels=LABELS),
             }
-            self._manager = Manager(client, Discovery(client), selections=selections)
+            self.server = client
+            discovery = Discovery(client)
+            self.objects = ObjectReader(client, discovery)
+            self._manager = Manager(client, discovery, selections=selections)
             self._reports = [
                 _Reports(client, resource, self._changed)
                 for api in APIS.values()
@@ -121,6 +160,7 @@ class ClusterSource:
                     tasks.create_task(one.reflector.run(), name=f"watch {one.gvk}")
                 tasks.create_task(self._take(registrar), name="changes")
                 tasks.create_task(self._ask(client), name="is it there")
+                tasks.create_task(self._look_at_certificates(), name="certificates")
                 await self._draw()
 
     # --- what is known ------------------------------------------------------------------------
@@ -131,6 +171,8 @@ class ClusterSource:
             self._note(event)
             if event.gvk == TEMPLATES:
                 registrar.replace_watch((*FIXED, *self._constraint_kinds()))
+            if event.gvk == CONFIGURATIONS:
+                self._configured.set()
             self._changed.set()
 
     def _note(self, event: Event) -> None:
@@ -167,6 +209,19 @@ class ClusterSource:
                 self._unreachable = unreachable
                 self._changed.set()
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look_at_certificates(self) -> None:
+        """See what the webhook shows to whoever connects to it."""
+        while True:
+            known = list(self._objects.get(CONFIGURATIONS, {}).values())
+            found = [one for item in known if (one := await serving_certificate.seen(item))]
+            if found != self._certificates:
+                self._certificates = found
+                self._changed.set()
+            self._configured.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CERTIFICATE_SECONDS):
+                    await self._configured.wait()
 
     async def _draw(self) -> None:
         took = 0.0
@@ -207,7 +262,13 @@ class ClusterSource:
             pods=groups.get(PODS.gvk, ()),
             revisions=groups.get(REVISIONS, ()),
             reports=[item for one in served for item in one.reflector.store] if served else None,
-            kinds=[_row(gvk, one) for gvk, one in sorted(statistics.items())],
+            kinds=[
+                _row(gvk, one, self._namespace if gvk in OWN else "")
+                for gvk, one in sorted(statistics.items())
+            ],
+            certificates=self._certificates,
+            carriers=[one.right for one in served],
+            namespace=self._namespace,
             trouble=trouble,
             version=newest(one.resource_version for one in statistics.values()),
             place=self._credentials.server,
@@ -262,7 +323,7 @@ def _is_told(statistics: ReflectorStatistics | None) -> bool:
     return statistics.synced or (statistics.absent and bool(statistics.last_error))
 
 
-def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics) -> dict[str, Any]:
+def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics, namespace: str) -> dict[str, Any]:
     """How a kind is followed, as JSON."""
     if statistics.absent:
         state = f"not served{f': {statistics.last_error}' if statistics.last_error else ''}"
@@ -275,6 +336,9 @@ def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics) -> dict[str, An
     seconds = time.monotonic() - statistics.last_event_at if statistics.synced else None
     return {
         "kind": str(gvk),
+        "group": gvk.group,
+        "resource": PLURALS.get(gvk, gvk.kind.lower()),
+        "namespace": namespace,
         "objects": statistics.objects,
         "state": state,
         "resourceVersion": statistics.resource_version,

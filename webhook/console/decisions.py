@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
+from webhook.console.visitor import Right
 from webhook.decisions.source import RecordSource
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 ROWS_MAX: Final = 200
@@ -20,6 +22,8 @@ SECONDS_MAX: Final = 5.0
 """For one look through the records; what was not looked at is said."""
 
 MINUTES: Final = 60
+TRIED_MAX: Final = 200
+"""Decisions that a new policy is tried on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,77 @@ def _words(record: Mapping[str, Any]) -> str:
     return " ".join(words).casefold()
 
 
-def look(path: Path, search: DecisionSearch) -> dict[str, Any]:
+def right_of(record: Mapping[str, Any]) -> Right | None:
+    """By which a decision is read: that to read what was decided about. None where it is not said."""
+    resource = object_of(record.get("requestResource"))
+    group, plural = resource.get("group", ""), resource.get("resource")
+    namespace = record.get("resourceNamespace") or ""
+    if not (isinstance(group, str) and isinstance(plural, str) and isinstance(namespace, str)):
+        return None
+    return Right(group, plural, namespace, "get")
+
+
+class _Reader:
+    """Whether somebody may read a record; asked once for each right."""
+
+    def __init__(self, may: Callable[[Right], bool] | None) -> None:
+        self._may = may
+        self._known: dict[Right, bool] = {}
+
+    def reads(self, record: Mapping[str, Any]) -> bool:
+        if self._may is None:
+            return True
+        right = right_of(record)
+        if right is None:
+            return False
+        if right not in self._known:
+            everywhere = replace(right, namespace="")
+            if everywhere not in self._known:
+                self._known[everywhere] = self._may(everywhere)
+            self._known[right] = self._known[everywhere] or self._may(right)
+        return self._known[right]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Decisions that can be tried again, the newest first, and why others cannot."""
+
+    records: tuple[Mapping[str, Any], ...]
+    without_object: int
+    complete: bool
+
+
+def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded:
+    """The newest admissions that were recorded with their objects; raises OSError."""
+    until = time.monotonic() + SECONDS_MAX
+    reader = _Reader(may)
+    found: deque[dict[str, Any]] = deque(maxlen=TRIED_MAX)
+    without = total = 0
+    complete = True
+    for record in RecordSource(path):
+        total += 1
+        if total % 1000 == 0 and time.monotonic() > until:
+            complete = False
+            break
+        if record.get("eventType") != "decision" or not reader.reads(record):
+            continue
+        if type(record.get("object")) is dict or type(record.get("oldObject")) is dict:
+            found.append(record)
+        else:
+            without += 1
+    return Recorded(tuple(reversed(found)), without, complete)
+
+
+def look(
+    path: Path, search: DecisionSearch, may: Callable[[Right], bool] | None = None
+) -> dict[str, Any]:
     """The newest records that are looked for, and denials a minute over the last hour.
 
-    Reads the file or queue, which is a sidecar's and only read; takes some seconds at most.
+    Reads the file or queue, which is a sidecar's and only read; takes some seconds at most. Only
+    records are counted that somebody ``may`` read.
     """
     until = time.monotonic() + SECONDS_MAX
+    reader = _Reader(may)
     source = RecordSource(path)
     found: deque[dict[str, Any]] = deque(maxlen=ROWS_MAX)
     minutes: Counter[int] = Counter()
@@ -71,7 +140,7 @@ def look(path: Path, search: DecisionSearch) -> dict[str, Any]:
     complete = True
     try:
         for record in source:
-            if record.get("eventType") != "decision":
+            if record.get("eventType") != "decision" or not reader.reads(record):
                 continue
             total += 1
             minute = _minute(record)

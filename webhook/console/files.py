@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.app.files import Watched, watch
+from webhook.console.live import NotReadable
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 from webhook.console.review import review
 from webhook.console.sorts import action_of, category_of, severity_of
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from webhook.console.live import NamedObject
     from webhook.console.picture import Shown, State
+    from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
@@ -54,6 +57,27 @@ class Place:
         return ", ".join(map(str, self.policies))
 
 
+class FileObjects:
+    """The objects in manifests, as they were read last."""
+
+    def __init__(self, objects: Sequence[Manifest] = ()) -> None:
+        self._objects = objects
+
+    async def right(self, place: NamedObject) -> Right | None:
+        """Nobody is asked whether somebody may read a file."""
+        del place
+        return None
+
+    async def read(self, place: NamedObject) -> dict[str, Any]:
+        """The object; raises :class:`NotReadable`."""
+        for item in self._objects:
+            document = item.document
+            named = gvk_of(document), namespace_of(document), name_of(document)
+            if named == (place.gvk, place.namespace, place.name):
+                return document
+        raise NotReadable("it is in no manifest that was given")
+
+
 class FilesSource:
     """Follows files on a thread of its own; the picture is swapped on the loop."""
 
@@ -66,6 +90,7 @@ class FilesSource:
         self._extensions = Extensions()
         self._stop = threading.Event()
         self._snapshot: Snapshot | None = None
+        self.objects = FileObjects()
 
     def snapshot(self) -> Snapshot | None:
         """The policies in force; None before they were read. Any thread may ask."""
@@ -103,6 +128,7 @@ class FilesSource:
         ]
         told = {fault for item in policies for fault in item.faults}
         objects, trouble = _objects(self._place.manifests)
+        self.objects = FileObjects(objects)
         violations, more = _violations(snapshot, objects)
         return Picture(
             over="files",

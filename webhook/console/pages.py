@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.revision import ROLLBACK, InvalidRevision
 from webhook.api.shapes import object_of
+from webhook.api.timestamp import seconds_of
 from webhook.console import violations
 from webhook.console.picture import CATEGORIES, STATES
 from webhook.console.source_text import as_yaml, numbered, sources
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.revision import PolicyRevision
-    from webhook.console.picture import Picture, ShownPolicy, ShownViolation
+    from webhook.console.picture import Picture, ShownCertificate, ShownPolicy, ShownViolation
+    from webhook.console.visitor import Visitor
 
 Query = dict[str, str]
 Document = dict[str, Any]
@@ -28,6 +31,9 @@ POLICIES_PAGE: Final = 100
 OWN_VIOLATIONS: Final = 50
 """Violations of a policy on its own page; a link leads to all of them."""
 
+DAYS_GRAVE: Final = 7
+"""A certificate that ends sooner was not renewed in time: replicas do so with a third of it left."""
+
 ANSWERS_MAX: Final = 4
 """Searches kept with a picture: 3 MiB each where 20,000 violations are counted by resource."""
 
@@ -36,6 +42,19 @@ _ORDER: Final = {state: number for number, state in enumerate(STATES)}
 
 class NotThere(Exception):
     """Nothing of this name is known; the text says what was looked for."""
+
+
+def shown(picture: Picture, visitor: Visitor | None) -> Document:
+    """What every page says: of what it is, of when, what is wrong with that, and for whom."""
+    return {
+        "over": picture.over,
+        "place": picture.place,
+        "version": picture.version,
+        "taken": picture.taken,
+        "trouble": list(picture.trouble),
+        "visitor": None if visitor is None else visitor.user,
+        "hidden": list(picture.hidden),
+    }
 
 
 def overview(picture: Picture, query: Query) -> Document:
@@ -58,18 +77,38 @@ def overview(picture: Picture, query: Query) -> Document:
             if item.state != "active"
         ],
         "replicas": _replicas(picture),
+        "certificates": [_certificate(one) for one in picture.certificates],
         "violations": _violation_summary(picture, found),
         "faults": list(picture.faults),
     }
 
 
 def _replicas(picture: Picture) -> Document | None:
-    if picture.over == "files":
+    if picture.over == "files" or not picture.sees_pods:
         return None
     return {
         "total": len(picture.pods),
         "ready": sum(item.ready and not item.terminating for item in picture.pods),
         "terminating": sum(item.terminating for item in picture.pods),
+    }
+
+
+def _certificate(one: ShownCertificate) -> Document:
+    days = {
+        name: None if not text else int((seconds_of(text) - time.time()) // 86_400)
+        for name, text in (("endsInDays", one.ends), ("authorityEndsInDays", one.authority_ends))
+    }
+    known = [number for number in days.values() if number is not None]
+    wrong = one.is_trusted is False or any(number < DAYS_GRAVE for number in known)
+    return {
+        "configuration": one.configuration,
+        "address": one.address,
+        "ends": one.ends,
+        "authorityEnds": one.authority_ends,
+        **days,
+        "trusted": one.is_trusted,
+        "state": "error" if wrong else "active" if one.is_trusted else "pending",
+        "why": one.why,
     }
 
 
@@ -102,6 +141,11 @@ def summary(item: ShownPolicy) -> Document:
         "generation": item.generation,
         "enforcing": item.enforcing,
         "counted": item.counted,
+        "behind": [
+            {"replica": one.replica, "generation": one.generation, "state": one.state}
+            for one in item.standings
+            if one.state != "enforced" or one.generation not in (None, item.generation)
+        ],
         "place": item.place,
         "faults": list(item.faults),
     }
@@ -321,6 +365,7 @@ def health(picture: Picture, query: Query) -> Document:
     del query
     return {
         "over": picture.over,
+        "seesReplicas": picture.sees_pods,
         "replicas": [
             {
                 "name": one.name,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.revision import PolicyRevision
+    from webhook.console.visitor import Right
 
 Category = Literal["template", "constraint", "mutator", "expansion"]
 State = Literal["active", "degraded", "error", "pending"]
@@ -80,6 +81,8 @@ class ShownViolation:
     message: str
     severity: str = ""
     place: str = ""
+    carrier: Right | None = None
+    """By which a policy report is read that tells of it."""
 
     @property
     def resource(self) -> tuple[str, str, str, str]:
@@ -94,6 +97,22 @@ class ReplicaPod:
     name: str
     ready: bool
     terminating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCertificate:
+    """The serving certificate of one webhook configuration, as whoever asks it sees it.
+
+    Times are RFC 3339, empty where unknown; ``why`` says what is wrong, or why it was not seen.
+    """
+
+    configuration: str
+    address: str
+    ends: str = ""
+    authority_ends: str = ""
+    is_trusted: bool | None = None
+    """Whether the API server would accept it; None where it was not seen."""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +140,14 @@ class Picture:
     """What is wrong with files as a whole, or with objects that are no policies."""
     kinds: tuple[Mapping[str, Any], ...] = ()
     """How each kind that is followed is doing."""
+    certificates: tuple[ShownCertificate, ...] = ()
+    namespace: str = ""
+    """The one that Waddle runs in."""
+    carriers: tuple[Right, ...] = ()
+    """By which all policy reports are read, where violations are told by these."""
+    sees_pods: bool = True
+    hidden: tuple[str, ...] = ()
+    """Rights that whoever asks would need to see the rest."""
     by_key: Mapping[tuple[str, str], ShownPolicy] = field(default_factory=dict, repr=False)
     answers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was worked out of it and will be asked for again; two of one picture are equal."""

@@ -12,6 +12,7 @@ import marshal
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import timestamp
 from webhook.api.admission import InvalidReview, read_review
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
@@ -30,16 +31,19 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.console.decisions import Recorded
     from webhook.console.picture import Picture
     from webhook.constraint.snapshot import Snapshot
 
-MODES: Final = ("review", "policy", "rego", "cel")
+MODES: Final = ("review", "policy", "recorded", "rego", "cel")
 TEXT_CHARACTERS_MAX: Final = 256 * 1024
 """Of what is typed into one field. PyYAML reads some 100 KB a second."""
 
 CPU_SECONDS: Final = 10
 _OBJECTS_MAX: Final = 50
 _WAITING_MAX: Final = 4
+_RECORDS_BYTES_MAX: Final = 4 << 20
+"""Of recorded decisions in one attempt: as Python's values they are some eight times as much."""
 _PROGRAM: Final = "webhook.console.tried"
 
 
@@ -78,7 +82,11 @@ class Playground:
         self._worker = Worker(0, _PROGRAM)
 
     async def attempt(
-        self, said: Attempt, snapshot: Callable[[], Snapshot | None], picture: Picture
+        self,
+        said: Attempt,
+        snapshot: Callable[[], Snapshot | None],
+        picture: Picture,
+        recorded: Recorded | None = None,
     ) -> dict[str, Any]:
         """What came of it; an ``error`` where nothing could. Raises :class:`Busy`.
 
@@ -90,7 +98,32 @@ class Playground:
             async with self._lock:
                 if said.mode == "review":
                     return await asyncio.to_thread(lambda: reviewed(said.input, snapshot()))
-                return await asyncio.to_thread(self._ask, said, picture)
+                return await asyncio.to_thread(self._ask, said, picture, recorded)
+
+    async def live(
+        self, document: dict[str, Any], snapshot: Callable[[], Snapshot | None]
+    ) -> dict[str, Any]:
+        """What the policies in force say of an object that is there, as an audit; may raise Busy."""
+
+        def look() -> dict[str, Any]:
+            policies = snapshot()
+            if policies is None:
+                return {"error": "no policy is known here yet"}
+            place = namespace_for(document, policies.namespaces)
+            subject = AugmentedObject(document, place)
+            rows, faults = review(policies, subject, point=enforcement.AUDIT)
+            found = {"object": "", "error": "", "violations": rows, "notDecided": faults}
+            metadata = object_of(document.get("metadata"))
+            return {
+                "reviews": [found],
+                "constraints": len(policies.constraints),
+                "resourceVersion": str(metadata.get("resourceVersion", "")),
+                "at": timestamp.now(),
+            }
+
+        with self._place():
+            async with self._lock:
+                return await asyncio.to_thread(look)
 
     def stop(self) -> None:
         """End the process."""
@@ -106,7 +139,7 @@ class Playground:
         finally:
             self._waiting -= 1
 
-    def _ask(self, said: Attempt, picture: Picture) -> dict[str, Any]:
+    def _ask(self, said: Attempt, picture: Picture, recorded: Recorded | None) -> dict[str, Any]:
         job: dict[str, Any] = {
             "mode": said.mode,
             "policy": said.policy,
@@ -116,7 +149,9 @@ class Playground:
             "memoryBytes": MEMORY_BYTES,
             "patienceSeconds": PATIENCE_SECONDS,
         }
-        if said.mode == "policy":
+        if recorded is not None:
+            job["records"] = _within(recorded)
+        if said.mode in {"policy", "recorded"}:
             text = said.policy.lower()
             job["inForce"] = encode(
                 [
@@ -132,8 +167,23 @@ class Playground:
         if ended == 0:
             outcome = marshal.loads(written)  # noqa: S302  # from our own process
             found: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
+            if recorded is not None and "replayed" in found:
+                found["withoutObject"] = recorded.without_object
+                found["complete"] = recorded.complete
             return found
         return {"error": _ended(ended)}
+
+
+def _within(recorded: Recorded) -> bytes:
+    """The newest records that fit into one attempt."""
+    kept: list[Mapping[str, Any]] = []
+    size = 0
+    for record in recorded.records:
+        size += len(encode(record))
+        if size > _RECORDS_BYTES_MAX:
+            break
+        kept.append(record)
+    return encode(kept)
 
 
 def _ended(how: int | str) -> str:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvicorn
 
-from webhook.console.application import Console
+from webhook.console.application import Console, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.console.application import ConsoleOptions
     from webhook.console.picture import Shown
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
 
 CONNECTIONS_MAX: Final = 200
@@ -25,11 +24,8 @@ DRAIN_SECONDS: Final = 2
 """For answers that are being made; streams of events end by themselves."""
 
 
-class RunningSource(Protocol):
+class RunningSource(Source, Protocol):
     """What a picture is made of."""
-
-    def snapshot(self) -> Snapshot | None:
-        """The policies in force."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -15,7 +15,7 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cel.errors import CompileError
 from webhook.cel.errors import EvaluationError as CelError
 from webhook.console.review import review
-from webhook.constraint import constraint
+from webhook.constraint import constraint, enforcement
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
@@ -24,6 +24,7 @@ from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
+from webhook.policies.replay import subject_of
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
@@ -35,6 +36,8 @@ from webhook.trials.trial import written
 from webhook.trials.worker import serve
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from webhook.trials.job import Job
 
 _SECONDS: Final = 2.0
@@ -74,26 +77,12 @@ def _one(text: str, what: str) -> Any:
 
 def _policies(job: Job) -> dict[str, Any]:
     """Templates and constraints tried on the objects given, and on samples where there are none."""
-    given = _documents(job["policy"], "policies")
-    policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
-    if not policies:
-        raise _Unfit("policies: there is no template and no constraint among them")
+    given, client, problems = _compiled(job)
     objects = [
         item
         for item in (*given, *_documents(job["input"], "objects"))
         if isinstance(item, dict) and not is_policy(item)
     ]
-    client = Client(targets=TARGETS, drivers=[CelDriver(), RegoDriver()])
-    kinds = {
-        gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
-    }
-    own = {name_of(item) for item in policies}
-    in_force = [
-        item
-        for item in decode(job["inForce"])
-        if name_of(item) in kinds and name_of(item) not in own
-    ]
-    problems = [one.document() for one in validate(client, [*in_force, *policies], _SECONDS)]
     are_samples = not objects
     if are_samples:
         objects = _samples(client)
@@ -114,6 +103,85 @@ def _policies(job: Job) -> dict[str, Any]:
         "samples": are_samples,
         "notReviewed": max(0, len(objects) - _REVIEWS_MAX),
         "constraints": len(snapshot.constraints),
+    }
+
+
+def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]]]:
+    """What was typed, the policies among it compiled, and what is wrong with them."""
+    given = _documents(job["policy"], "policies")
+    policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
+    if not policies:
+        raise _Unfit("policies: there is no template and no constraint among them")
+    client = Client(targets=TARGETS, drivers=[CelDriver(), RegoDriver()])
+    kinds = {
+        gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
+    }
+    own = {name_of(item) for item in policies}
+    in_force = [
+        item
+        for item in decode(job["inForce"])
+        if name_of(item) in kinds and name_of(item) not in own
+    ]
+    problems = [one.document() for one in validate(client, [*in_force, *policies], _SECONDS)]
+    return given, client, problems
+
+
+def _recorded(job: Job) -> dict[str, Any]:
+    """What policies would have made of decisions that were recorded, beside all others' words."""
+    _, client, problems = _compiled(job)
+    snapshot = client.snapshot
+    typed = {(one.kind, one.name) for one in snapshot.constraints}
+    replayed, changes, undecided = 0, [], 0
+    for record in decode(job["records"]):
+        subject = subject_of(record)
+        if subject is None or record.get("verdict") == "error":
+            continue
+        replayed += 1
+        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK, seconds=_SECONDS)
+        undecided += bool(faults)
+        others = {
+            action
+            for result in record.get("results") or ()
+            if _constraint_of(result) not in typed
+            for action in (result.get("enforcementActions") or [result.get("enforcementAction")])
+        }
+        after = _gravest(others | {one for row in rows for one in row["action"].split(",")})
+        if rows or after != record.get("verdict"):
+            changes.append(_change(record, after, rows))
+    changed = [one for one in changes if one["before"] != one["after"]]
+    return {
+        "problems": problems,
+        "replayed": replayed,
+        "violating": len(changes),
+        "changed": len(changed),
+        "undecided": undecided,
+        "rows": [*changed, *(one for one in changes if one["before"] == one["after"])][
+            :_REVIEWS_MAX
+        ],
+        "constraints": len(typed),
+    }
+
+
+def _constraint_of(result: dict[str, Any]) -> tuple[Any, Any]:
+    named = result.get("constraint") or {}
+    return named.get("kind"), named.get("name")
+
+
+def _gravest(actions: Collection[str]) -> str:
+    return next((one for one in ("deny", "warn", "dryrun") if one in actions), "allow")
+
+
+def _change(record: dict[str, Any], after: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "time": record.get("timestamp", ""),
+        "uid": record.get("requestUID", ""),
+        "operation": record.get("operation", ""),
+        "kind": record.get("resourceKind", ""),
+        "namespace": record.get("resourceNamespace", ""),
+        "name": record.get("resourceName", ""),
+        "before": record.get("verdict", ""),
+        "after": after,
+        "violations": rows,
     }
 
 
@@ -170,7 +238,7 @@ def _cel(job: Job) -> dict[str, Any]:
         raise _Unfit(error.text) from None
 
 
-_ANSWERS: Final = {"policy": _policies, "rego": _rego, "cel": _cel}
+_ANSWERS: Final = {"policy": _policies, "recorded": _recorded, "rego": _rego, "cel": _cel}
 
 
 def _prepared(job: Job) -> None:

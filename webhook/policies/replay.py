@@ -57,7 +57,7 @@ def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
             # Exempted before any policy was asked, or answered without a verdict.
             found.without_review += 1
             continue
-        subject = _subject(record)
+        subject = subject_of(record)
         if subject is None:
             found.without_object += 1
             continue
@@ -78,7 +78,8 @@ def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def _subject(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
+def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
+    """What was reviewed; None where it was not recorded with its object."""
     obj = record.get("object")
     if type(obj) is not dict and type(record.get("oldObject")) is not dict:
         return None

@@ -41,10 +41,17 @@ class Listing:
         self._resources = {(one.gvk.group, one.plural): one for one in served}
         self._objects: dict[tuple[str, str], dict[tuple[str, str], Object]] = {}
         self._version = 0
+        self.granted: set[tuple[str, str, str, str]] = set()
+        """User or group, then group, plural and namespace: "" is all of them."""
+        self.asked: list[Object] = []
+        """Reviews of somebody's access."""
         self._watching: dict[asyncio.Queue[bytes], tuple[str, str]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         routes = [
             Route("/version", lambda _: JSONResponse({"major": "1"})),
+            Route(
+                "/apis/authorization.k8s.io/v1/subjectaccessreviews", self._may, methods=["POST"]
+            ),
             Route("/{rest:path}", self._answer),
         ]
         config = uvicorn.Config(
@@ -110,6 +117,19 @@ class Listing:
         for queue, of in self._watching.items():
             if of == where:
                 queue.put_nowait(line)
+
+    async def _may(self, request: Request) -> Response:
+        """Whether somebody may, by what is ``granted``; the real rules are RBAC's."""
+        spec = (await request.json())["spec"]
+        self.asked.append(spec)
+        wanted = spec["resourceAttributes"]
+        namespace = wanted.get("namespace", "")
+        allowed = any(
+            (who, wanted.get("group", ""), wanted["resource"], where) in self.granted
+            for who in (spec["user"], *spec["groups"])
+            for where in {namespace, ""}
+        )
+        return JSONResponse({"status": {"allowed": allowed}}, 201)
 
     async def _answer(self, request: Request) -> Response:
         parts = request.url.path.strip("/").split("/")

@@ -8,6 +8,7 @@ from webhook.console.picture import (
     Picture,
     ReplicaPod,
     ReplicaStanding,
+    ShownCertificate,
     ShownPolicy,
     ShownViolation,
     State,
@@ -107,5 +108,10 @@ def hostile_picture() -> Picture:
         trouble=HOSTILE,
         faults=HOSTILE,
         pods=tuple(ReplicaPod(text, ready=True, terminating=False) for text in HOSTILE),
+        certificates=(
+            ShownCertificate(SCRIPT, SCRIPT, "2026-01-01T00:00:00Z", why=SCRIPT),
+            ShownCertificate(SCRIPT, SCRIPT, is_trusted=False, why=SCRIPT),
+        ),
+        hidden=(SCRIPT,),
         kinds=({"kind": SCRIPT, "objects": 1, "state": SCRIPT},),
     )

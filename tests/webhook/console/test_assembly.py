@@ -17,6 +17,7 @@ from webhook.console.assembly import (
     newest,
     picture_of,
 )
+from webhook.reports.report_api import WGPOLICY
 
 KIND = "RequiredLabel"
 
@@ -149,7 +150,7 @@ def test_what_is_wrong_in_reports_of_ours_is_shown_and_nothing_else_is_kept():
         for text in HOSTILE
     ]
     documents.append(report("other", {"result": "fail"}, source="kyverno"))
-    kept = [kept_report(one) for one in documents]
+    kept = [kept_report(one, WGPOLICY.namespaced) for one in documents]
     assert set(kept[0]["metadata"]) == {"name", "namespace", "uid"}
     picture = picture_of(ClusterObjects([policy()], reports=kept))
     assert picture.violations is not None

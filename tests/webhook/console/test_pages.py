@@ -18,9 +18,11 @@ from tests.webhook.console.pictures import (
 from webhook.console import pages
 from webhook.console.drawing import Drawing
 from webhook.console.picture import EMPTY, Picture
+from webhook.console.visitor import Visitor
 from webhook.console.words import visible
 
 DRAWING = Drawing()
+VISITOR = Visitor(SCRIPT, (SCRIPT,), SCRIPT)
 
 
 class Elements(HTMLParser):
@@ -41,17 +43,13 @@ class Elements(HTMLParser):
 
 def around(shown: Picture) -> dict[str, Any]:
     return {
-        "shown": {
-            "over": shown.over,
-            "place": shown.place,
-            "version": shown.version,
-            "taken": shown.taken,
-            "trouble": list(shown.trouble),
-        },
+        "shown": pages.shown(shown, VISITOR),
         "query": {},
         "number": 1,
         "sarif": True,
         "live": True,
+        "visitor": VISITOR,
+        "login": True,
     }
 
 
@@ -75,6 +73,12 @@ DECISION = {
 }
 
 
+def live(text: str) -> dict[str, Any]:
+    row = {"kind": text, "name": text, "action": text, "message": text}
+    review = {"object": text, "error": "", "violations": [row], "notDecided": [text], "hidden": 1}
+    return {"reviews": [review], "constraints": 1, "resourceVersion": text, "at": text}
+
+
 def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
     shown = hostile_picture()
     query = dict.fromkeys(("q", "policy", "namespace", "action", "kind", "category", "state"), "")
@@ -86,7 +90,8 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
         ("violations", pages.violation_page(shown, dict.fromkeys(query, SCRIPT))),
         ("rollouts", pages.rollouts(shown, {})),
         ("health", pages.health(shown, {})),
-        ("error", {"status": 404, "error": SCRIPT}),
+        ("error", {"status": 404, "error": SCRIPT, "signIn": True}),
+        ("signed_out", {"provider": "/" + SCRIPT}),
         (
             "decisions",
             {
@@ -110,7 +115,22 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
         template_query = {"kind": "ConstraintTemplate", "name": text}
         found.append(("policy", pages.policy(shown, template_query)))
         named = {"apiVersion": "v1", "kind": "Pod", "namespace": text, "name": text}
-        found.append(("resource", pages.resource(shown, named)))
+        resource = pages.resource(shown, named)
+        found.append(("resource", {**resource, "live": {"error": text}}))
+        found.append(("resource", {**resource, "live": live(text)}))
+    replayed = {
+        **dict.fromkeys(("replayed", "violating", "changed", "undecided", "withoutObject"), 1),
+        "constraints": 1,
+        "complete": False,
+        "problems": [],
+        "rows": [
+            {
+                **dict.fromkeys(("time", "uid", "operation", "kind", "namespace", "name"), SCRIPT),
+                **dict.fromkeys(("before", "after"), SCRIPT),
+                "violations": [{"kind": SCRIPT, "name": SCRIPT, "message": SCRIPT}],
+            }
+        ],
+    }
     reviews = {
         "reviews": [
             {
@@ -130,6 +150,7 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
     }
     for outcome in (
         reviews,
+        replayed,
         {"error": SCRIPT},
         {"answers": [{"expressions": {SCRIPT: SCRIPT}, "bindings": {}}]},
         {"value": SCRIPT},
@@ -185,9 +206,10 @@ def test_each_page_is_drawn_where_there_is_nothing(over: str, known: bool):
         ("violations", pages.violation_page),
         ("rollouts", pages.rollouts),
         ("health", pages.health),
-        ("resource", pages.resource),
     ):
         assert "<h1>" in DRAWING.page(name, "", around(shown), view(shown, {}))
+    resource = {**pages.resource(shown, {}), "live": {"error": "no object is named"}}
+    assert "<h1>" in DRAWING.page("resource", "", around(shown), resource)
     document = {**pages.overview(shown, {}), "decisionLog": False}
     assert "There is no policy yet" in draw("overview", shown, document).text
     document = {**pages.overview(EMPTY, {}), "decisionLog": False}

@@ -1,12 +1,15 @@
 """What is typed is tried, within bounds, whatever it is."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.webhook.console.pictures import picture, template
+from webhook.console.decisions import Recorded, recorded
 from webhook.console.picture import Picture
 from webhook.console.playground import TEXT_CHARACTERS_MAX, Attempt, Busy, Playground, reviewed
 from webhook.constraint.client import Client
@@ -44,12 +47,62 @@ def attempt() -> Iterator[Try]:
     """Tries something in the process that a console has for it."""
     playground = Playground()
 
-    def try_(mode: str, shown: Picture | None = None, **said: str) -> dict[str, Any]:
-        form = {"mode": mode, **said}
-        return asyncio.run(playground.attempt(Attempt.of(form), lambda: None, shown or picture()))
+    def try_(
+        mode: str, shown: Picture | None = None, log: Recorded | None = None, **said: str
+    ) -> dict[str, Any]:
+        tried = Attempt.of({"mode": mode, **said})
+        return asyncio.run(playground.attempt(tried, lambda: None, shown or picture(), log))
 
     yield try_
     playground.stop()
+
+
+def decision(name: str, verdict: str = "allow", *results: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "eventType": "decision",
+        "enforcementPoint": "validation.gatekeeper.sh",
+        "verdict": verdict,
+        "operation": "CREATE",
+        "requestUID": f"u-{name}",
+        "resourceGroup": "",
+        "resourceAPIVersion": "v1",
+        "resourceKind": "Pod",
+        "resourceNamespace": "shop",
+        "resourceName": name,
+        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        "object": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "shop"},
+        },
+        "results": list(results),
+    }
+
+
+def test_a_new_policy_is_tried_on_decisions_that_were_recorded(attempt: Try, tmp_path: Path):
+    def result(name: str) -> dict[str, Any]:
+        named = {"kind": "NoSample", "name": name}
+        return {"constraint": named, "enforcementAction": "deny", "message": "m"}
+
+    without = {**decision("bare"), "object": None}
+    records = [
+        decision("web"),
+        decision("sample"),
+        decision("denied", "deny", result("another")),
+        decision("mended", "deny", result("no-sample")),
+        without,
+    ]
+    file = tmp_path / "log.jsonl"
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    log = recorded(file)
+    assert [one["resourceName"] for one in log.records] == ["mended", "denied", "sample", "web"]
+    found = attempt("recorded", log=log, policy=POLICY + CONSTRAINT)
+    assert (found["replayed"], found["violating"], found["changed"]) == (4, 2, 2)
+    assert found["withoutObject"] == 1
+    told = [(one["name"], one["before"], one["after"]) for one in found["rows"]]
+    # Where the policy that is tried was in force already, what it said then is not counted.
+    assert told == [("mended", "deny", "allow"), ("sample", "allow", "deny")]
+    assert recorded(file, lambda right: right.namespace == "bank").records == ()
 
 
 def test_a_new_policy_is_tried_on_samples(attempt: Try):

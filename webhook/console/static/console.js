@@ -17,6 +17,7 @@
     pending = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+      if (answer.status === 401) { location.reload(); return; } // the session is over: sign in
       if (!answer.ok) return;
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
       if (!fresh) return;

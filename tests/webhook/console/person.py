@@ -1,0 +1,70 @@
+"""Somebody with a browser: cookies are kept and sent as RFC 6265 has it, redirects are followed."""
+
+import http.client
+from http.cookies import SimpleCookie
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from tests.behaviour.serving import Answer
+from tests.patience import PATIENCE_SECONDS
+
+HTML = "text/html,application/xhtml+xml"
+
+
+class Person:
+    """Cookies belong to a host, whatever its port, as in browsers."""
+
+    def __init__(self, console: str) -> None:
+        """``console`` is its address."""
+        self.console = console
+        self.cookies: dict[str, str] = {}
+        self.address = ""
+        """Where the last answer came from."""
+
+    def ask(self, address: str, form: dict[str, str] | None = None, accept: str = HTML) -> Answer:
+        """One request, without following what it leads to."""
+        self.address = urljoin(self.console, address)
+        parts = urlsplit(self.address)
+        assert parts.hostname == "localhost"
+        headers = {"Accept": accept}
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={one}" for name, one in self.cookies.items())
+        body = b""
+        if form is not None:
+            body = urlencode(form).encode()
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            headers["Origin"] = f"{parts.scheme}://{parts.netloc}"
+        connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_SECONDS)
+        try:
+            where = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            connection.request("GET" if form is None else "POST", where, body, headers)
+            response = connection.getresponse()
+            self.told = response.headers.get_all("set-cookie") or []
+            answer = Answer(response)
+        finally:
+            connection.close()
+        for told in self.told:
+            for name, item in SimpleCookie(told).items():
+                if item["max-age"] == "0":
+                    self.cookies.pop(name, None)
+                else:
+                    self.cookies[name] = item.value
+        return answer
+
+    def go(self, address: str, form: dict[str, str] | None = None) -> Answer:
+        """A page, wherever it is in the end."""
+        answer = self.ask(address, form)
+        for _ in range(10):
+            if answer.status not in (302, 303):
+                return answer
+            answer = self.ask(urljoin(self.address, answer.headers["location"]))
+        raise AssertionError(f"sent in a circle: {self.address}")
+
+    def sign_in(self, user: str, to: str = "/") -> Answer:
+        """Open a page, say at the provider who one is, and see what comes of it."""
+        asked = self.go(to)
+        assert b"Who are you?" in asked.body, (asked.status, asked.body)
+        return self.go(self.address, {"user": user})
+
+    def json(self, path: str) -> Answer:
+        """A page's document."""
+        return self.ask(path, accept="application/json")

@@ -1,0 +1,100 @@
+"""The login of a console, by its flags."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.console.login import Login
+
+
+class InvalidLogin(Exception):
+    """Nobody could sign in by these flags; the text says why."""
+
+
+def login_of(  # noqa: PLR0913  # one for each flag
+    *,
+    over_cluster: bool,
+    oidc_issuer_url: str | None,
+    oidc_client_id: str | None,
+    oidc_client_secret_file: Path | None,
+    oidc_redirect_url: str | None,
+    oidc_ca_file: Path | None,
+    oidc_scopes: tuple[str, ...],
+    oidc_username_claim: str,
+    oidc_username_prefix: str,
+    oidc_groups_claim: str,
+    oidc_groups_prefix: str,
+    cookie_key_file: Path | None,
+    session_minutes: int,
+) -> Login | None:
+    """What people sign in by; None without a provider. Raises :class:`InvalidLogin`."""
+    given = {
+        "--oidc-client-id": oidc_client_id,
+        "--oidc-redirect-url": oidc_redirect_url,
+        "--cookie-key-file": cookie_key_file,
+    }
+    if not oidc_issuer_url:
+        named = [name for name, value in given.items() if value]
+        if named:
+            raise InvalidLogin(f"{named[0]} is for a login, which --oidc-issuer-url turns on")
+        return None
+    missing = [name for name, value in given.items() if not value]
+    if missing:
+        raise InvalidLogin(f"--oidc-issuer-url needs {', '.join(missing)}, too")
+    assert oidc_client_id and oidc_redirect_url and cookie_key_file  # noqa: PT018  # as above
+    if not over_cluster:
+        raise InvalidLogin(
+            "--oidc-issuer-url is for a cluster, whose API server says what people may read;"
+            " files have none"
+        )
+    try:
+        # Only for who signs in: they bring cryptography, authlib and aiohttp.
+        from webhook.console.login import Login  # noqa: PLC0415
+        from webhook.console.provider import ProviderOptions, is_safe_address  # noqa: PLC0415
+        from webhook.console.sealing import InvalidKey, Sealer, read_key  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise InvalidLogin(f"a login needs {error.name}: install waddle-admission[oidc]") from None
+    for name, url in (
+        ("--oidc-issuer-url", oidc_issuer_url),
+        ("--oidc-redirect-url", oidc_redirect_url),
+    ):
+        if not is_safe_address(url) or urlsplit(url).query or urlsplit(url).fragment:
+            raise InvalidLogin(
+                f"{name}: an https:// address without query is expected (http:// on this machine)"
+            )
+    path = urlsplit(oidc_redirect_url).path
+    if path in TAKEN or path.startswith("/static"):
+        raise InvalidLogin(f"--oidc-redirect-url: a path of its own is needed, and not {path!r}")
+    try:
+        key = read_key(cookie_key_file)
+        secret = oidc_client_secret_file.read_text().strip() if oidc_client_secret_file else ""
+        tls = ssl.create_default_context(cafile=oidc_ca_file) if oidc_ca_file else None
+    except (InvalidKey, OSError, ValueError) as error:
+        raise InvalidLogin(str(error)) from None
+    options = ProviderOptions(
+        oidc_issuer_url,
+        oidc_client_id,
+        oidc_redirect_url,
+        secret,
+        tuple(dict.fromkeys(("openid", *oidc_scopes))),
+        oidc_username_claim,
+        oidc_username_prefix,
+        oidc_groups_claim,
+        oidc_groups_prefix,
+        tls,
+    )
+    return Login(options, Sealer(key), session_minutes * 60)
+
+
+TAKEN = frozenset(
+    {
+        *("", "/", "/policies", "/policy", "/violations", "/resource", "/decisions", "/rollouts"),
+        *("/playground", "/health", "/events", "/healthz", "/readyz", "/login", "/logout"),
+    }
+)
+"""Paths of pages."""

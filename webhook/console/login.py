@@ -1,0 +1,134 @@
+"""Sessions: a visitor is sent to the provider, comes back with a code, and keeps a sealed cookie.
+
+Nothing is kept here: several consoles with one key know the same sessions. A sign-in that was begun
+is kept by the browser that began it, so that nobody is signed in with somebody else's code.
+"""
+
+from __future__ import annotations
+
+import time
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
+
+from webhook.console.provider import Provider, SignIn
+from webhook.console.session import BEGIN, END, Sent, SignInRefused
+from webhook.console.visitor import Visitor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.console.provider import ProviderOptions
+
+
+class Sealing(Protocol):
+    """What seals cookies (:class:`webhook.console.sealing.Sealer`)."""
+
+    def seal(self, use: str, value: object, until: float) -> str:
+        """A text that only we can make and read."""
+
+    def open(self, use: str, sealed: str, now: float) -> list[object] | None:
+        """What was sealed; None where it was not, or is over."""
+
+
+SIGN_IN_SECONDS: Final = 600
+"""From the way to the provider until the way back."""
+
+COOKIE_BYTES_MAX: Final = 3900
+"""Browsers keep 4,096 with the name and attributes."""
+
+_SESSION: Final = "waddle"
+_BEGUN: Final = "waddle-sign-in-"
+_STATE_CHARACTERS: Final = 12
+"""Of the state in a cookie's name: each window of a browser may sign in by itself."""
+
+
+class Login:
+    """One provider's users, as their browsers show themselves; used on one loop."""
+
+    def __init__(
+        self,
+        options: ProviderOptions,
+        sealer: Sealing,
+        session_seconds: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.provider = Provider(options)
+        self._sealer = sealer
+        self._session_seconds = session_seconds
+        self._now = now
+        redirect = urlsplit(options.redirect_url)
+        self.host = (redirect.hostname or "").lower()
+        self.path = redirect.path or "/"
+        self._is_secure = redirect.scheme == "https"
+        # A browser takes such a name from nobody but this very host, and by HTTPS alone.
+        self._prefix = "__Host-" if self._is_secure else ""
+
+    def visitor(self, cookie: str) -> Visitor | None:
+        """Who a request is of, by its Cookie header."""
+        sealed = _cookies(cookie).get(self._prefix + _SESSION)
+        said = self._sealer.open("session", sealed, self._now()) if sealed else None
+        if said is None:
+            return None
+        user, groups, shown = said
+        assert isinstance(groups, list)
+        return Visitor(str(user), tuple(map(str, groups)), str(shown))
+
+    async def begin(self, back: str) -> Sent:
+        """Send a visitor to the provider; raises SignInRefused."""
+        address, sign_in = await self.provider.begin(own_place(back))
+        sealed = self._sealer.seal("sign-in", sign_in.document(), self._now() + SIGN_IN_SECONDS)
+        return Sent(address, (self._cookie(self._begun(sign_in.state), sealed, SIGN_IN_SECONDS),))
+
+    async def finish(self, said: Mapping[str, str], cookie: str) -> Sent:
+        """Make a session of what the provider sent; raises SignInRefused."""
+        name = self._begun(said.get("state", ""))
+        sealed = _cookies(cookie).get(name)
+        begun = self._sealer.open("sign-in", sealed, self._now()) if sealed else None
+        if begun is None:
+            raise SignInRefused(
+                "this sign-in was begun by another browser, is over already, or took longer than"
+                f" {SIGN_IN_SECONDS // 60} minutes (or cookies are off): sign in again",
+                400,
+            )
+        sign_in = SignIn(*map(str, begun))
+        visitor = await self.provider.finish(said, sign_in)
+        session = self._sealer.seal(
+            "session",
+            [visitor.user, list(visitor.groups), visitor.shown],
+            self._now() + self._session_seconds,
+        )
+        made = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
+        if len(made) > COOKIE_BYTES_MAX:
+            raise SignInRefused(
+                f"{visitor.user} is of {len(visitor.groups)} groups, whose names do not fit into a"
+                " cookie: have the provider tell this client only those that the cluster knows"
+            )
+        return Sent(sign_in.back, (made, self._cookie(name, "", 0)))
+
+    def leave(self) -> str:
+        """The cookie that ends a session."""
+        return self._cookie(self._prefix + _SESSION, "", 0)
+
+    def _begun(self, state: str) -> str:
+        return f"{self._prefix}{_BEGUN}{state[:_STATE_CHARACTERS]}"
+
+    def _cookie(self, name: str, value: str, seconds: int) -> str:
+        # Lax: the way back from the provider begins at another site.
+        secure = "; Secure" if self._is_secure else ""
+        return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+
+def own_place(back: str) -> str:
+    """A path of this console's, with its query; the overview for anything else."""
+    begins = back.startswith("/") and not back.startswith(("//", "/\\"))
+    is_plain = back.isascii() and back.isprintable() and "\\" not in back and len(back) <= 1000
+    is_elsewhere = back.startswith((BEGIN, END))
+    return back if begins and is_plain and not is_elsewhere else "/"
+
+
+def _cookies(header: str) -> dict[str, str]:
+    try:
+        return {name: item.value for name, item in SimpleCookie(header).items()}
+    except CookieError:
+        return {}

@@ -1,0 +1,83 @@
+"""One object of a cluster as it is now, for whoever may read it. Never a Secret."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of
+from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import SECRETS
+from webhook.console.live import NotReadable
+from webhook.console.visitor import Right
+
+if TYPE_CHECKING:
+    from webhook.api.resource import Resource
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.discovery import Discovery
+    from webhook.console.live import NamedObject
+
+OBJECT_SECONDS: Final = 5.0
+
+# No part of a path is of dots alone, which would lead to another object than was asked about.
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.:_-]{0,251}[A-Za-z0-9])?")
+
+
+class ObjectReader:
+    """Reads by the console's own account; what a visitor may read is asked before."""
+
+    def __init__(self, client: ClusterClient, discovery: Discovery) -> None:
+        self._client = client
+        self._discovery = discovery
+
+    async def right(self, place: NamedObject) -> Right:
+        """By which somebody may read an object; raises :class:`NotReadable`."""
+        resource = await self._resource(place)
+        return Right(place.gvk.group, resource.plural, place.namespace, "get", place.name)
+
+    async def read(self, place: NamedObject) -> dict[str, Any]:
+        """The object; raises :class:`NotReadable`."""
+        resource = await self._resource(place)
+        path = resource.path(place.name, place.namespace)
+        try:
+            async with asyncio.timeout(OBJECT_SECONDS):
+                found: dict[str, Any] = await self._client.request("GET", path)
+        except ApiError as error:
+            if error.is_absent:
+                raise NotReadable("there is no such object now") from None
+            if error.is_forbidden:
+                raise NotReadable(
+                    f"this console's own account may not read it: {error.message}"
+                ) from None
+            raise NotReadable(f"the API server refuses: {error}") from None
+        except (UnreachableError, TimeoutError) as error:
+            raise NotReadable(_unanswered(error)) from None
+        if gvk_of(found) != place.gvk:
+            raise NotReadable(f"the API server gave a {gvk_of(found)}")
+        return found
+
+    async def _resource(self, place: NamedObject) -> Resource:
+        gvk = place.gvk
+        if gvk.group_kind == SECRETS.gvk.group_kind:
+            raise NotReadable("a Secret is never read here")
+        parts = (gvk.group or "core", gvk.version, place.namespace or "none", place.name)
+        if not all(_NAME.fullmatch(one) for one in parts):
+            raise NotReadable("this is no name that an object of a cluster has")
+        try:
+            async with asyncio.timeout(OBJECT_SECONDS):
+                resource = await self._discovery.resource(gvk)
+        except (ApiError, UnknownKindError) as error:
+            raise NotReadable(str(error)) from None
+        except (UnreachableError, TimeoutError) as error:
+            raise NotReadable(_unanswered(error)) from None
+        if resource.namespaced != bool(place.namespace):
+            scope = "is in a namespace" if resource.namespaced else "is in no namespace"
+            raise NotReadable(f"a {gvk.kind} {scope}")
+        return resource
+
+
+def _unanswered(error: BaseException) -> str:
+    why = str(error) or f"no answer within {OBJECT_SECONDS:g} s"
+    return f"the API server cannot be asked: {why}"

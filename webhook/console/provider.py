@@ -1,0 +1,389 @@
+"""Signing in at an OpenID provider: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0).
+
+What the provider says is checked before it is believed: where it sends people from whom, who issued a
+token, for whom, for which sign-in and until when. What is wrong is told in words for whoever signs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import time
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+from authlib.common.security import generate_token
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import (
+    ExpiredTokenError,
+    InvalidClaimError,
+    JoseError,
+    MissingClaimError,
+)
+from joserfc.jwk import KeySet
+
+from webhook.api.encoding import DecodeError, decode
+from webhook.console.session import SignInRefused
+from webhook.console.visitor import Visitor
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
+LEEWAY_SECONDS: Final = 60
+"""Between the provider's clock and ours."""
+
+PROVIDER_SECONDS: Final = 10.0
+ANSWER_BYTES_MAX: Final = 1 << 20
+FRESH_SECONDS: Final = 3600.0
+"""How long the provider's metadata and keys are believed."""
+
+KEYS_SECONDS: Final = 10.0
+"""Between two looks for a key that is not known: a token with any name for it costs no more."""
+
+GROUPS_MAX: Final = 1000
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+"""By a key of the provider's: neither ``none`` nor a secret that somebody may share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOptions:
+    """Which provider, who we are there, and how its users are called in the cluster.
+
+    The claims and prefixes are those of the API server's flags of the same names.
+    """
+
+    issuer_url: str
+    client_id: str
+    redirect_url: str
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ("openid", "email", "profile", "groups")
+    username_claim: str = "sub"
+    username_prefix: str = ""
+    groups_claim: str = ""
+    groups_prefix: str = ""
+    tls: ssl.SSLContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """A sign-in that was begun: what of it must be the same when its code comes."""
+
+    state: str
+    nonce: str
+    verifier: str
+    back: str
+
+    def document(self) -> list[str]:
+        """As it is kept by the browser that began it."""
+        return [self.state, self.nonce, self.verifier, self.back]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a provider says of itself, and its keys."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata_at: float = float("-inf")
+    keys: Any = None
+    keys_at: float = float("-inf")
+
+
+class Provider:
+    """Asks one provider; used on one loop."""
+
+    def __init__(self, options: ProviderOptions) -> None:
+        self.options = options
+        self._known = _Known()
+        self._lock = asyncio.Lock()
+
+    async def begin(self, back: str) -> tuple[str, SignIn]:
+        """Where a browser is sent, and what it must bring back. Raises :class:`SignInRefused`."""
+        metadata = await self._metadata()
+        sign_in = SignIn(generate_token(32), generate_token(32), generate_token(64), back)
+        supported = metadata.get("scopes_supported")
+        scopes = [
+            one
+            for one in self.options.scopes
+            if one == "openid" or not isinstance(supported, list) or one in supported
+        ]
+        address = prepare_grant_uri(
+            _endpoint(metadata, "authorization_endpoint"),
+            client_id=self.options.client_id,
+            response_type="code",
+            redirect_uri=self.options.redirect_url,
+            scope=" ".join(scopes),
+            state=sign_in.state,
+            nonce=sign_in.nonce,
+            code_challenge=create_s256_code_challenge(sign_in.verifier),
+            code_challenge_method="S256",
+        )
+        return str(address), sign_in
+
+    async def finish(self, said: Mapping[str, str], sign_in: SignIn) -> Visitor:
+        """Who came back with a code. Raises :class:`SignInRefused`."""
+        if not hmac.compare_digest(said.get("state", "").encode(), sign_in.state.encode()):
+            raise SignInRefused("this answer belongs to another sign-in: sign in again", 400)
+        if said.get("iss", self.options.issuer_url) != self.options.issuer_url:  # RFC 9207
+            raise SignInRefused(f"the answer is of another provider: {said['iss']}")
+        if "error" in said:
+            why = ": ".join(filter(None, (said["error"], said.get("error_description", ""))))
+            raise SignInRefused(f"the provider refused: {why}")
+        if not said.get("code"):
+            raise SignInRefused("the provider sent neither a code nor an error", 400)
+        tokens = await self._exchange(said["code"], sign_in)
+        text = tokens.get("id_token")
+        if not isinstance(text, str):
+            raise SignInRefused("the provider gave no ID token: is the scope openid allowed?")
+        access = tokens.get("access_token")
+        claims = await self._claims(text, sign_in, access if isinstance(access, str) else "")
+        return visitor_of(claims, self.options)
+
+    async def logout_address(self) -> str:
+        """Where one signs out at the provider, too; empty where it says no such place."""
+        try:
+            metadata = await self._metadata()
+            address = _endpoint(metadata, "end_session_endpoint")
+        except SignInRefused:
+            return ""
+        query = urlencode({"client_id": self.options.client_id})
+        return f"{address}{'&' if '?' in address else '?'}{query}"
+
+    # --- what the provider says ---------------------------------------------------------------
+
+    async def _metadata(self) -> Mapping[str, Any]:
+        async with self._lock:
+            if time.monotonic() - self._known.metadata_at < FRESH_SECONDS:
+                return self._known.metadata
+            issuer = self.options.issuer_url
+            where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+            status, said = await self._ask("GET", where)
+            if status != 200:
+                raise SignInRefused(f"the provider answers {status} at {where}", 502)
+            if said.get("issuer") != issuer:
+                raise SignInRefused(
+                    f"the provider calls itself {said.get('issuer')!r:.200}, and not {issuer!r}"
+                    " as --oidc-issuer-url has it",
+                    502,
+                )
+            self._known.metadata, self._known.metadata_at = said, time.monotonic()
+            return said
+
+    async def _keys(self, kid: object) -> KeySet:
+        metadata = await self._metadata()
+        async with self._lock:
+            known, age = self._known.keys, time.monotonic() - self._known.keys_at
+            is_there = known is not None and (
+                kid is None or any(one.kid == kid for one in known.keys)
+            )
+            if age < (FRESH_SECONDS if is_there else KEYS_SECONDS):
+                assert isinstance(known, KeySet)
+                return known
+            where = _endpoint(metadata, "jwks_uri")
+            status, said = await self._ask("GET", where)
+            if status != 200:
+                raise SignInRefused(f"the provider answers {status} at {where}", 502)
+            try:
+                keys = KeySet.import_key_set(said)  # type: ignore[arg-type]  # it looks at the shape itself
+            except (JoseError, ValueError, KeyError, TypeError) as error:
+                raise SignInRefused(
+                    f"the provider's keys at {where} cannot be read: {error}", 502
+                ) from None
+            self._known.keys, self._known.keys_at = keys, time.monotonic()
+            return keys
+
+    async def _exchange(self, code: str, sign_in: SignIn) -> Mapping[str, Any]:
+        metadata = await self._metadata()
+        options = self.options
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": options.redirect_url,
+            "code_verifier": sign_in.verifier,
+        }
+        headers = {}
+        ways = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if not options.client_secret:
+            form["client_id"] = options.client_id
+        elif "client_secret_basic" in ways or "client_secret_post" not in ways:
+            pair = f"{quote(options.client_id, '')}:{quote(options.client_secret, '')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        else:
+            form |= {"client_id": options.client_id, "client_secret": options.client_secret}
+        where = _endpoint(metadata, "token_endpoint")
+        status, said = await self._ask("POST", where, form, headers)
+        if status != 200:
+            why = ": ".join(
+                str(said[name]) for name in ("error", "error_description") if said.get(name)
+            )
+            raise SignInRefused(f"the provider gave no token ({status}): {why or 'no reason'}")
+        return said
+
+    async def _claims(self, text: str, sign_in: SignIn, access: str) -> Mapping[str, Any]:
+        """The claims of an ID token that is meant for us, now, and for this sign-in."""
+        options = self.options
+        try:
+            keys = await self._keys(_kid_of(text))
+            token = jwt.decode(text, keys, algorithms=list(ALGORITHMS))
+            claims = CodeIDToken(
+                token.claims,
+                token.header,
+                {
+                    "iss": {"essential": True, "value": options.issuer_url},
+                    "aud": {"essential": True, "value": options.client_id},
+                },
+                {"nonce": sign_in.nonce, "client_id": options.client_id, "access_token": access},
+            )
+            claims.validate(leeway=LEEWAY_SECONDS)
+        except ExpiredTokenError:
+            raise SignInRefused(_clocks("its token was over before it came")) from None
+        except MissingClaimError as error:
+            raise SignInRefused(f"the provider's token lacks {error.claim}") from None
+        except InvalidClaimError as error:
+            if error.claim in {"iat", "nbf"}:
+                raise SignInRefused(_clocks("its token is not valid yet")) from None
+            raise SignInRefused(
+                f"the provider's token is for another {_MEANT.get(error.claim, error.claim)}"
+            ) from None
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            raise SignInRefused(
+                f"the provider's token cannot be believed: {_shortly(error)}"
+            ) from None
+        return dict(claims)
+
+    async def _ask(
+        self,
+        method: str,
+        address: str,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, Mapping[str, Any]]:
+        """A small answer, as JSON; nobody is followed elsewhere."""
+        try:
+            async with (
+                asyncio.timeout(PROVIDER_SECONDS),
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(ssl=self.options.tls or True)
+                ) as session,
+                session.request(
+                    method,
+                    address,
+                    data=form,
+                    headers={"Accept": "application/json", **(headers or {})},
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                body = bytearray()
+                async for part in answer.content.iter_chunked(1 << 16):
+                    body += part
+                    if len(body) > ANSWER_BYTES_MAX:
+                        raise SignInRefused(f"{address}: an answer of over 1 MiB", 502)
+                status = answer.status
+        except TimeoutError:
+            text = f"the provider does not answer within {PROVIDER_SECONDS:g} s: {address}"
+            raise SignInRefused(text, 502) from None
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"the provider cannot be reached: {address}: {_shortly(error)}"
+            raise SignInRefused(text, 502) from None
+        try:
+            said = decode(bytes(body))
+        except DecodeError:
+            said = None
+        if isinstance(said, dict):
+            return status, said
+        if status == 200:
+            raise SignInRefused(f"the provider's answer is no JSON object: {address}", 502)
+        return status, {}
+
+
+_MEANT: Final = {
+    "iss": "issuer (iss)",
+    "aud": "client (aud)",
+    "azp": "client (azp)",
+    "nonce": "sign-in (nonce)",
+    "at_hash": "access token (at_hash)",
+    "exp": "time (exp)",
+}
+
+
+def _clocks(what: str) -> str:
+    return (
+        f"{what}: the clocks of the provider and of the console differ by more than"
+        f" {LEEWAY_SECONDS} s, or the sign-in took too long"
+    )
+
+
+def _shortly(error: BaseException) -> str:
+    return (str(error) or type(error).__name__)[:300]
+
+
+def _kid_of(text: str) -> object:
+    """Which key a token says that it is signed with."""
+    head = text.partition(".")[0]
+    try:
+        header = decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (DecodeError, ValueError):
+        return None
+    return header.get("kid") if isinstance(header, dict) else None
+
+
+def _endpoint(metadata: Mapping[str, Any], name: str) -> str:
+    """An address of the provider's; what a cluster's secrets are sent to is encrypted."""
+    address = metadata.get(name)
+    if not isinstance(address, str) or not is_safe_address(address):
+        raise SignInRefused(f"the provider has no usable {name}: {address!r:.200}", 502)
+    return address
+
+
+def is_safe_address(address: str) -> bool:
+    """Whether it is of HTTPS, or does not leave this machine."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return bool(host) and (
+        parts.scheme == "https"
+        or (parts.scheme == "http" and host in {"localhost", "127.0.0.1", "::1"})
+    )
+
+
+def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
+    """The user whom the API server would know by these claims; raises :class:`SignInRefused`.
+
+    As its own flags have it: without a prefix a name other than an e-mail address begins with the
+    issuer's, and an address that is said not to be verified is nobody's. No name of Kubernetes'
+    own is taken from a provider.
+    """
+    claim = options.username_claim
+    name = claims.get(claim)
+    if not isinstance(name, str) or not name:
+        raise SignInRefused(f"the provider's token has no {claim} (--oidc-username-claim)")
+    if claim == "email" and claims.get("email_verified", True) is not True:
+        raise SignInRefused(f"the provider has not verified the address {name}")
+    prefix = options.username_prefix
+    if not prefix and claim != "email":
+        prefix = f"{options.issuer_url}#"
+    user = name if prefix == "-" else prefix + name
+    if user.startswith("system:"):
+        raise SignInRefused(f"{user} is a name of Kubernetes' own")
+    found = claims.get(options.groups_claim) if options.groups_claim else None
+    listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+    groups = [f"{options.groups_prefix}{one}" for one in listed if isinstance(one, str)]
+    if len(groups) > GROUPS_MAX:
+        raise SignInRefused(f"{user} is of {len(groups)} groups, more than {GROUPS_MAX}")
+    return Visitor(
+        user,
+        (*(one for one in groups if not one.startswith("system:")), "system:authenticated"),
+        name,
+    )

@@ -1,0 +1,155 @@
+"""What a visitor may read, asked of the API server: SubjectAccessReviews, remembered for 30 seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.console import sight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.console.picture import Picture
+    from webhook.console.visitor import Right, Visitor
+
+REMEMBERED_SECONDS: Final = 30.0
+REMEMBERED_MAX: Final = 20_000
+"""Answers, at some 300 bytes."""
+
+AT_ONCE: Final = 16
+RIGHTS_SECONDS: Final = 10.0
+"""For all that one page needs."""
+
+PICTURES_MAX: Final = 4
+"""Pictures of what some may see, kept for the next page; those with the same rights share one."""
+
+_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class RightsUnknown(Exception):
+    """What somebody may read cannot be asked; the text says why."""
+
+
+class AccessAuthority(Protocol):
+    """An API server."""
+
+    async def request(
+        self, method: str, path: str, *, body: Any = None, deadline_seconds: float = 30.0
+    ) -> Any:
+        """The decoded answer."""
+
+
+class Rights:
+    """Asks what visitors may read; used on one loop."""
+
+    def __init__(
+        self,
+        server: Callable[[], AccessAuthority | None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``server`` gives the API server's client, None before there is one."""
+        self._server = server
+        self._now = now
+        self._remembered: OrderedDict[tuple[Visitor, Right], tuple[float, bool]] = OrderedDict()
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._pictures: OrderedDict[tuple[int, frozenset[Right]], tuple[Picture, Picture]] = (
+            OrderedDict()
+        )
+
+    async def may(self, visitor: Visitor, right: Right) -> bool:
+        """Whether the visitor has a right, as RBAC has it now; raises :class:`RightsUnknown`."""
+        return right in await self.granted(visitor, [right])
+
+    async def granted(self, visitor: Visitor, rights: Iterable[Right]) -> frozenset[Right]:
+        """Those of the rights that the visitor has; raises :class:`RightsUnknown`."""
+        wanted = list(dict.fromkeys(rights))
+        found = {one: known for one in wanted if (known := self._known(visitor, one)) is not None}
+        missing = [one for one in wanted if one not in found]
+        if missing:
+            found |= await self._ask_all(visitor, missing)
+        return frozenset(one for one, is_granted in found.items() if is_granted)
+
+    async def _ask_all(self, visitor: Visitor, missing: Iterable[Right]) -> dict[Right, bool]:
+        try:
+            async with asyncio.timeout(RIGHTS_SECONDS), asyncio.TaskGroup() as tasks:
+                asked = {one: tasks.create_task(self._ask(visitor, one)) for one in missing}
+        except TimeoutError:
+            raise RightsUnknown(
+                f"what you may read was not answered within {RIGHTS_SECONDS:g} s"
+            ) from None
+        except ExceptionGroup as group:
+            told, bugs = group.split((ApiError, UnreachableError))
+            if bugs is not None or told is None:
+                raise
+            raise RightsUnknown(_told(told)) from None
+        return {one: task.result() for one, task in asked.items()}
+
+    async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
+        """What of a picture the visitor may see; raises :class:`RightsUnknown`."""
+        granted = await self.granted(visitor, sight.broad(picture))
+        if further := sight.narrow(picture, granted):
+            granted |= await self.granted(visitor, further)
+        key = id(picture), granted
+        known = self._pictures.get(key)
+        if (
+            known is None or known[0] is not picture
+        ):  # another one, at the place of one that is gone
+            for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
+                del self._pictures[old]
+            known = picture, sight.seen(picture, granted)
+            self._pictures[key] = known
+            while len(self._pictures) > PICTURES_MAX:
+                self._pictures.popitem(last=False)
+        return known[1]
+
+    def _known(self, visitor: Visitor, right: Right) -> bool | None:
+        found = self._remembered.get((visitor, right))
+        return found[1] if found is not None and found[0] > self._now() else None
+
+    async def _ask(self, visitor: Visitor, right: Right) -> bool:
+        server = self._server()
+        if server is None:
+            raise UnreachableError("the API server was not asked anything yet")
+        attributes = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": right.resource,
+            "namespace": right.namespace,
+            "name": right.name,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": visitor.user,
+                "groups": list(visitor.groups),
+                "resourceAttributes": {name: text for name, text in attributes.items() if text},
+            },
+        }
+        async with self._places:
+            said = await server.request("POST", _PATH, body=body, deadline_seconds=RIGHTS_SECONDS)
+        is_granted = said["status"].get("allowed") is True
+        self._remember(visitor, right, is_granted=is_granted)
+        return is_granted
+
+    def _remember(self, visitor: Visitor, right: Right, *, is_granted: bool) -> None:
+        self._remembered[visitor, right] = self._now() + REMEMBERED_SECONDS, is_granted
+        self._remembered.move_to_end((visitor, right))
+        while len(self._remembered) > REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+
+
+def _told(group: ExceptionGroup[Exception]) -> str:
+    first: Exception = group
+    while isinstance(first, ExceptionGroup):
+        first = first.exceptions[0]
+    if isinstance(first, ApiError) and first.status == 403:
+        return (
+            "this console's account may not ask what you may read: it needs the right to create"
+            f" subjectaccessreviews.authorization.k8s.io ({first})"
+        )
+    return f"what you may read cannot be asked of the API server: {first}"

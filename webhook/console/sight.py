@@ -1,0 +1,140 @@
+"""What of a picture somebody may see: all that the API server would let them read, and nothing else.
+
+A policy is seen by who may list its kind. A violation by who may list what it is told by: the policy
+reports of its namespace, or the constraint whose status has it. Replicas by who may list Waddle's Pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of
+from webhook.api.revision import GROUP as REVISION_GROUP
+from webhook.console.visitor import Right
+from webhook.constraint import constraint, template
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from webhook.console.picture import Picture, ShownPolicy, ShownViolation
+
+TEMPLATES: Final = Right(template.GROUP, "constrainttemplates")
+CONSTRAINTS: Final = Right(constraint.GROUP, "*")
+REVISIONS: Final = Right(REVISION_GROUP, "policyrevisions")
+CONFIGURATIONS: Final = Right("admissionregistration.k8s.io", "validatingwebhookconfigurations")
+
+NARROW_MAX: Final = 2000
+"""Namespaces and kinds that are asked about for one page; nothing of the rest is shown."""
+
+
+def has(granted: Collection[Right], right: Right) -> bool:
+    """Whether a right is among these, or within one of them."""
+    if right in granted:
+        return True
+    everywhere = replace(right, namespace="", name="")
+    return everywhere in granted or replace(everywhere, resource="*") in granted
+
+
+def right_of(item: ShownPolicy) -> Right:
+    """By which a policy is read."""
+    gvk = gvk_of(item.document)
+    if item.category == "template":
+        return TEMPLATES
+    return Right(gvk.group, gvk.kind.lower())
+
+
+def broad(picture: Picture) -> list[Right]:
+    """What is asked about first: rights to whole kinds."""
+    others = {right_of(item) for item in picture.policies if item.category != "constraint"}
+    kinds = {right for one in picture.kinds if (right := _right_of_kind(one)) is not None}
+    constraints = {one for one in kinds if one.group == constraint.GROUP}
+    return sorted(
+        {
+            *(TEMPLATES, CONSTRAINTS, REVISIONS, CONFIGURATIONS, pods(picture)),
+            *(kinds - constraints),
+            *others,
+            *picture.carriers,
+        },
+        key=str,
+    )
+
+
+def narrow(picture: Picture, granted: Collection[Right]) -> list[Right]:
+    """What is asked about then: kinds of constraints, and namespaces, that are not known to be seen."""
+    wanted = {right_of(item) for item in picture.policies if item.category == "constraint"}
+    wanted |= {item.carrier for item in picture.violations or () if item.carrier is not None}
+    return sorted((one for one in wanted if not has(granted, one)), key=str)[:NARROW_MAX]
+
+
+def pods(picture: Picture) -> Right:
+    """By which replicas are seen."""
+    return Right("", "pods", picture.namespace)
+
+
+def seen(picture: Picture, granted: Collection[Right]) -> Picture:
+    """The picture with what these rights let somebody read."""
+    policies = tuple(item for item in picture.policies if has(granted, right_of(item)))
+    if not has(granted, REVISIONS):
+        policies = tuple(replace(item, revisions=()) for item in policies)
+    violations, why = _violations(picture, granted, policies)
+    sees_pods = has(granted, pods(picture))
+    hidden = [
+        str(one)
+        for one in broad(picture)
+        if not has(granted, one) and not _is_seen_in_part(one, granted)
+    ]
+    return replace(
+        picture,
+        policies=policies,
+        violations=violations,
+        why_no_violations=why,
+        pods=picture.pods if sees_pods else (),
+        sees_pods=sees_pods,
+        faults=picture.faults if has(granted, REVISIONS) else (),
+        certificates=picture.certificates if has(granted, CONFIGURATIONS) else (),
+        kinds=tuple(one for one in picture.kinds if _is_seen(one, granted)),
+        by_key={item.key: item for item in policies},
+        hidden=tuple(hidden),
+    )
+
+
+def _violations(
+    picture: Picture, granted: Collection[Right], policies: Iterable[ShownPolicy]
+) -> tuple[tuple[ShownViolation, ...] | None, str]:
+    """The violations that are seen; None, and why, where none could be."""
+    if picture.violations is None:
+        return None, picture.why_no_violations
+    if not picture.carriers:  # told by statuses
+        own = {f"{item.kind}/{item.name}" for item in policies}
+        return tuple(one for one in picture.violations if one.policy in own), ""
+    carriers = {one.carrier for one in picture.violations if one.carrier is not None}
+    readable = {one for one in carriers if has(granted, one)}
+    if not readable and not any(has(granted, one) for one in picture.carriers):
+        kinds = ", ".join(sorted(str(one) for one in picture.carriers))
+        return None, f"you may not read policy reports ({kinds}), in any namespace that has some"
+    if len(readable) == len(carriers):
+        return picture.violations, ""
+    return tuple(one for one in picture.violations if one.carrier in readable), ""
+
+
+def _right_of_kind(row: Any) -> Right | None:
+    """By which a kind that is followed is read."""
+    resource = row.get("resource")
+    if not isinstance(resource, str) or not resource:
+        return None
+    return Right(row["group"], resource, row.get("namespace", ""))
+
+
+def _is_seen(row: Any, granted: Collection[Right]) -> bool:
+    right = _right_of_kind(row)
+    return right is not None and has(granted, right)
+
+
+def _is_seen_in_part(right: Right, granted: Collection[Right]) -> bool:
+    return any(
+        one.group == right.group
+        and (right.resource in (one.resource, "*"))
+        and one.verb == right.verb
+        for one in granted
+    )
