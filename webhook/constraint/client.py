@@ -16,7 +16,6 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import containment, enforcement, schema
 from webhook.constraint.constraint import Broken
-from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.digest import Digest
 from webhook.constraint.entry import Entry, OtherTarget
 from webhook.constraint.errors import (
@@ -108,6 +107,11 @@ class Client:
                 revision=self._revision,
             )
         return self._snapshot
+
+    def elsewhere(self, template: str) -> str:
+        """Why no review ever asks a template, which is for other targets alone; empty if one may."""
+        entry = self._entries.get(template)
+        return "" if entry is None or self._asked is None else entry.elsewhere(self._asked)
 
     def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
         """What decides differently for being broken, as the digest counts it."""
@@ -397,18 +401,7 @@ class Client:
         return True
 
     def _validated(self, document: Mapping[str, Any], *, is_valid: bool = False) -> Entry:
-        name, gvk = name_of(document), gvk_of(document)
-        if not name:
-            raise InvalidConstraint("invalid Constraint: missing metadata.name")
-        if not gvk.kind:
-            raise InvalidConstraint("invalid Constraint: missing kind")
-        if is_deeper(document.get("spec")):
-            raise InvalidConstraint(f"invalid Constraint: nested deeper than {DEPTH_MAX} levels")
-        if gvk.group != constraints.GROUP:
-            raise InvalidConstraint(
-                f'invalid Constraint: wrong API Group for Constraint "{name}", '
-                f'got "{gvk.group}" but need "{constraints.GROUP}"'
-            )
+        gvk = constraints.identity_of(document)
         entry = self._entries.get(gvk.kind.lower())
         if entry is None:
             template = gvk.kind.lower()

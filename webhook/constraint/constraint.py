@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint.depth import DEPTH_MAX, is_deeper
+from webhook.constraint.errors import InvalidConstraint
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.causes import OnError, Stage
     from webhook.constraint.target import CompiledMatch
 
@@ -53,3 +57,23 @@ class Constraint:
     def key(self) -> tuple[str, str]:
         """Kind and name: a constraint's identity."""
         return self.kind, self.name
+
+
+def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:
+    """What kind of constraint a document is.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for one that can be none.
+    """
+    name, gvk = name_of(document), gvk_of(document)
+    if not name:
+        raise InvalidConstraint("invalid Constraint: missing metadata.name")
+    if not gvk.kind:
+        raise InvalidConstraint("invalid Constraint: missing kind")
+    if is_deeper(document.get("spec")):
+        raise InvalidConstraint(f"invalid Constraint: nested deeper than {DEPTH_MAX} levels")
+    if gvk.group != GROUP:
+        raise InvalidConstraint(
+            f'invalid Constraint: wrong API Group for Constraint "{name}", '
+            f'got "{gvk.group}" but need "{GROUP}"'
+        )
+    return gvk

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.several_targets import SeveralTargets
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.driver import Evaluator
     from webhook.constraint.target import CompiledMatch, Target
     from webhook.constraint.template import Template
+
+ELSEWHERE: Final = "other_target"
+"""Code of a policy that no review here ever asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,12 @@ class Entry:
     def targets(self) -> tuple[Target, ...]:
         """What the template is about, foremost first."""
         return (self.target, *(other.target for other in self.others))
+
+    def elsewhere(self, asked: Collection[str]) -> str:
+        """Why no review asks the template, where none of its targets is ``asked``; else empty."""
+        if any(target.name in asked for target in self.targets):
+            return ""
+        return f"enforces nothing here: it is for {self.template.targets} alone"
 
     @property
     def matching(self) -> Target | SeveralTargets:

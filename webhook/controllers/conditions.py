@@ -62,6 +62,7 @@ _REASONS: Final = {
     "crd_not_established": "CrdNotEstablished",
     "engine": "EngineMissing",
     "environment": "NotCompiledHere",
+    "other_target": "OtherTarget",
 }
 """Of a fault that is the only one there is, by the code of its status error."""
 

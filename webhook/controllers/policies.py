@@ -361,5 +361,6 @@ class PolicyController:
             self._observations.fields(state.uid, state.action) | self._around.said(group, name),
             self._now(),
             self._retries.at(name if is_template else group.lower()),
+            self._client.elsewhere(name if is_template else group.lower()),
         )
         return policy_status(self._pod, state, circumstances, is_template=is_template)

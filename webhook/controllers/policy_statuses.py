@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
 from webhook.api.pod_status import StatusError
+from webhook.constraint.entry import ELSEWHERE
 from webhook.controllers.fault_fields import SUSPENDED, UNESTABLISHED, fault_fields
 from webhook.controllers.requirements import missing_text
 from webhook.controllers.revisions import origin_fields
@@ -34,6 +35,8 @@ class Circumstances:
     observed: Json
     now: str
     retry_at: float | None = None
+    elsewhere: str = ""
+    """Why no review asks the template; empty where one may."""
 
 
 def _why(fault: FaultView) -> str:
@@ -64,6 +67,13 @@ def policy_status(
     if breaker is not None and breaker.state != "closed":
         enforced = False
         errors.append(StatusError(SUSPENDED, breaker.message))
+    if around.elsewhere and not errors:
+        in_force, enforced = None, None if enforced is None else False
+        errors.append(
+            StatusError(
+                ELSEWHERE, around.elsewhere if is_template else f"its template {around.elsewhere}"
+            )
+        )
     active = 0 if in_force is None else in_force.generation
     additions: Json = {"activeGeneration": active, "since": around.now}
     additions |= origin_fields(in_force)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.entry import ELSEWHERE
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidTemplate,
@@ -50,7 +51,8 @@ class Problem:
     """Something wrong with a policy.
 
     ``code`` is that of a template's status error, ``invalid`` for what a
-    constraint says, ``overrun`` for one that does not end in its budget and
+    constraint says, ``overrun`` for one that does not end in its budget,
+    ``other_target`` for a template that a cluster never asks, and
     ``evaluation`` for an error on a sample. The message has line and column
     where the source is wrong.
     """
@@ -104,6 +106,8 @@ def validate(
             problems.append(Problem(kind, name, "error", "invalid", str(error)))
         else:
             tried.add((kind, name))
+            if kind == template.KIND and (why := client.elsewhere(name)):
+                problems.append(Problem(kind, name, "warning", ELSEWHERE, why))
     until = time.monotonic() + TRIAL_SECONDS
     for entry in client.snapshot.entries:
         of_template = (template.KIND, entry.template.name) in tried

@@ -274,6 +274,7 @@ def test_a_check_knows_declared_targets_and_what_is_wrong_with_policies_for_them
     worse = waddle("check", "-f", ".", cwd=tmp_path)
 
     assert good.returncode == 0, good.stdout + good.stderr
+    assert "enforces nothing here: it is for compose.example.com alone" in good.stdout
     assert bad.returncode == 1
     assert "compose.example.com matches by images" in bad.stdout
     assert worse.returncode == 1

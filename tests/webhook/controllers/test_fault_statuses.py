@@ -19,6 +19,8 @@ from webhook.api import timestamp
 from webhook.constraint.breaker import BreakerView
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import ANNOTATION
+from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
+from webhook.constraint.targets.terraform import TerraformTarget
 from webhook.controllers.crd_waits import WAIT_SECONDS, CrdWaits
 from webhook.controllers.retries import FIRST_SECONDS, MAX_SECONDS, Retries
 from webhook.rego.write.generate import compile_parts
@@ -276,3 +278,28 @@ def test_a_template_without_its_engine_says_so_and_so_do_its_constraints(wait_fo
     assert "K8sNativeValidation (CEL)" in theirs["errors"][0]["message"]
     assert CRD in bench.controller.crds
     assert bench.tracker.satisfied
+
+
+def test_a_template_for_plans_alone_says_that_a_cluster_enforces_nothing_of_it():
+    bench = Bench(targets=TARGETS, asked=ADMISSION_ALONE)
+    document = template()
+    document["spec"]["targets"][0]["target"] = TerraformTarget.name
+    bench.apply([document], [constraint()])
+
+    found, theirs = bench.status(TEMPLATE_STATUS), bench.status(CONSTRAINT_STATUS)
+    why = f"enforces nothing here: it is for {TerraformTarget.name} alone"
+    assert found["errors"] == [{"code": "other_target", "message": why}]
+    assert found["activeGeneration"] == 0
+    assert theirs["errors"] == [{"code": "other_target", "message": f"its template {why}"}]
+    assert theirs["enforced"] is False
+    assert theirs["activeGeneration"] == 0
+
+
+def test_a_template_for_plans_and_clusters_has_no_fault():
+    bench = Bench(targets=TARGETS, asked=ADMISSION_ALONE)
+    document = template()
+    document["spec"]["targets"].append({"target": TerraformTarget.name, "rego": REGO})
+    bench.apply([document], [constraint()])
+
+    assert "errors" not in bench.status(TEMPLATE_STATUS)
+    assert bench.status(CONSTRAINT_STATUS)["enforced"] is True

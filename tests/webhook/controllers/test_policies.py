@@ -52,9 +52,10 @@ def constraint(generation=1, uid="c", action="deny"):
 class Bench:
     """A controller with all it works on, and a clock that counts its readings."""
 
-    def __init__(self, drivers=(), **options):
+    def __init__(self, drivers=(), targets=(), asked=None, **options):
         drivers = drivers or (RegoDriver(),)
-        self.client = Client(targets=(AdmissionTarget(),), drivers=drivers)
+        targets = targets or (AdmissionTarget(),)
+        self.client = Client(targets=targets, drivers=drivers, asked=asked)
         self.tracker = Tracker(lambda: 0.0)
         self.tracker.track("ConstraintTemplate")
         self.time = 0
