@@ -3,12 +3,14 @@
 import copy
 import json
 import re
+from base64 import b64decode
 from typing import Any
 
 from tests.conformance.mutation import nodes_of
 from tests.differential.mutators.questions import Question
 from tests.differential.oracle import Oracle
 from tests.json_patch import apply_patch
+from webhook.api.encoding import decode
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation.annotations import annotated
@@ -117,6 +119,10 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
         patch = make_patch(obj, after)
         assert are_same(apply_patch(obj, patch), after), (patch, obj, after)
         assert bool(patch) is not are_same(obj, after)
+        if mutated.patch:  # Written on the way, as it is answered.
+            assert are_same(
+                apply_patch(obj, decode(b64decode(mutated.patch.base64))), mutated.object
+            )
     assert are_same(before, obj), "what went in was changed"
 
 
