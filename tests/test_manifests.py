@@ -37,9 +37,13 @@ ADDITIONS = {
     "configs": {"activeGeneration", "since"},
     "constraintpodstatuses": {
         *("since", "enforcementAction", "lastViolation", "fault", "breaker", "audit"),
+        "expressionWarnings",
         *ACTIVE,
     },
-    "constrainttemplatepodstatuses": {"since", "missingData", "fault", *ACTIVE},
+    "constrainttemplatepodstatuses": {
+        *("since", "missingData", "fault", "expressionWarnings"),
+        *ACTIVE,
+    },
     "constrainttemplates": {"conditions", "additionalPrinterColumns"},
     "syncsets": set(),
     **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATOR),

@@ -183,13 +183,15 @@ def every_field() -> list[Object]:
         "rolledBackTo": "6",
         "since": "2026-01-01T00:00:00Z",
     }
+    warned = {"expressionWarnings": [{"fieldRef": "f", "warning": "w"}]}
     template = pod_status.pod_status(
         POD,
         pod_status.template_subject({"metadata": {"name": "fields", **SUBJECT}}),
         errors=[error],
         additions=additions
         | {"missingData": [{"group": "", "version": "v1", "kind": "Service"}]}
-        | {"vapGenerationStatus": {"state": "error", "observedGeneration": 1, "warning": "w"}},
+        | {"vapGenerationStatus": {"state": "error", "observedGeneration": 1, "warning": "w"}}
+        | warned,
     )
     point = {"enforcementPoint": "p", "state": "s", "message": "m", "observedGeneration": 1}
     constraint = pod_status.pod_status(
@@ -199,7 +201,8 @@ def every_field() -> list[Object]:
         enforced=True,
         additions=additions
         | {"enforcementPointsStatus": [point]}
-        | {"enforcementAction": "warn", "lastViolation": "2026-01-01T00:00:00Z"},
+        | {"enforcementAction": "warn", "lastViolation": "2026-01-01T00:00:00Z"}
+        | warned,
     )
     config = pod_status.pod_status(
         POD,

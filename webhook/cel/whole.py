@@ -245,6 +245,8 @@ class _PolicyWriter(Writer):
             return _KNOWN[name]
         if name in self.computed:
             return self.locals[name]
+        if name not in self.parts:
+            raise UnwrittenError  # referential data: it is not among what the function is given
         if name in self.prepared:
             self.line(f"if {self.locals[name].source} is NOTHING:")
             self.line("    failed()")

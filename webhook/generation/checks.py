@@ -28,6 +28,30 @@ def fault_of_conditions(source: CelSource) -> str:
     return ""
 
 
+def fault_of_inventory(source: CelSource) -> str:
+    """Expressions that read referential data, which no policy is given; or an empty text.
+
+    What has been taken compiles with it, so what does not compile without it reads it.
+    """
+    if not source.has_inventory:
+        return ""
+    types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+    try:
+        for variable in source.variables:
+            found = checked_expression(variable.expression, admission(types, params=True))
+            types[variable.name] = found.type
+        declared = admission(types, params=False)
+        for condition in source.match_conditions:
+            checked_expression(condition.expression, declared)
+        for one in source.validations:
+            checked_expression(one.expression, declared)
+            if one.message_expression:
+                checked_expression(one.message_expression, declared)
+    except CompileError:
+        return "its expressions read variables.inventory, which the API server does not have"
+    return ""
+
+
 def fault_of_variables(source: CelSource) -> str:
     """Variables that read the constraint, which only a resource of parameters is; or an empty text."""
     types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}

@@ -15,7 +15,7 @@ from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,7 @@ def _cost(of: Sequence[Checked], entries: int) -> int:
 
 
 def _checked(source: CelSource) -> list[tuple[str, Checked]]:
-    types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+    types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN, INVENTORY: DYN}
     found: list[tuple[str, Checked]] = []
 
     def check(field: str, expression: str, *, params: bool = False) -> Checked | None:

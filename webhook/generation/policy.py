@@ -17,7 +17,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import constraint as constraints
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS, read_source
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
 from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
 from webhook.generation import conditions
@@ -194,11 +194,15 @@ def _check_conditions(all_conditions: list[Json]) -> None:
 
 def _check(code: PolicyCode, *, alone: bool) -> None:
     """Refuse expressions that mean something in the webhook and nothing in a policy."""
-    if code.source.match_conditions or alone:
+    # Before anything is compiled: hardly a template reads it.
+    reads = INVENTORY in repr(code.source)
+    if code.source.match_conditions or alone or reads:
         # Here and not above: who has no template in CEL shall not pay for the engine.
         from webhook.generation import checks  # noqa: PLC0415
 
-        fault = checks.fault_of_conditions(code.source)
+        fault = checks.fault_of_inventory(code.source) if reads else ""
+        if not fault:
+            fault = checks.fault_of_conditions(code.source)
         if not fault and alone:
             fault = checks.fault_of_variables(code.source)
         if fault:

@@ -14,7 +14,7 @@ from webhook.cel.check.types import DYN
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ class _Check:
 
     def __init__(self, source: CelSource, of: ObjectType) -> None:
         self._of = of
-        self._types: dict[str, Type] = {PARAMS: DYN}
+        self._types: dict[str, Type] = {PARAMS: DYN, INVENTORY: DYN}
         for one in source.variables:
             try:
                 checked = checked_expression(one.expression, self._environment(params=True))

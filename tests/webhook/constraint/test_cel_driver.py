@@ -242,3 +242,33 @@ def test_a_variable_that_errs_is_computed_once_and_absorbed_wherever_it_is_read(
         '"worse" fails to evaluate: composited variable "bad" fails to evaluate: '
         "no such key: missing"
     )
+
+
+def test_referential_data_is_a_variable_unless_the_template_has_one_of_its_name():
+    source = {
+        "variables": [
+            {"name": "pods", "expression": "variables.inventory.?namespace.?d.?v1.?Pod.orValue({})"}
+        ],
+        "validations": [
+            {
+                "expression": "!variables.pods.exists(name, name != object.metadata.name "
+                "&& variables.pods[name].spec.host == object.spec.host)",
+                "messageExpression": "'taken: ' + string(size(variables.pods))",
+            }
+        ],
+    }
+    subject = client(source)
+
+    def told(**spec):
+        return [one.msg for one in subject.snapshot.review(AugmentedObject(pod(**spec))).results]
+
+    assert told(host="a") == []
+    other = pod(host="a")
+    other["metadata"] = {"name": "other", "namespace": "d"}
+    assert subject.add_data(other)
+    assert told(host="a") == ["taken: 1"]
+    assert told(host="b") == []
+    own = [{"name": "inventory", "expression": "object.spec.n + 1"}]
+    assert found({**one("variables.inventory == 3"), "variables": own})[0] == [
+        "failed expression: variables.inventory == 3"
+    ]

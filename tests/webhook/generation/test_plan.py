@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from webhook.generation.plan import NO_ENGINE, Enforced, Options, Planner
 from webhook.generation.policy import constraint_name
 from webhook.generation.scope import PolicyScope, exempted_patterns, scope_of
@@ -171,6 +173,31 @@ def test_what_a_policy_of_one_constraint_cannot_say_is_told():
     made = plan_of(template(**source), constraint(), options=Options(alone=True))
     assert made.policies == made.bindings == {}
     assert "v reads the constraint as params" in made.constraints["Named", "one"].error
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"validations": [{"expression": "'a' in variables.inventory.cluster"}]},
+        {"validations": [{"expression": "false", "messageExpression": "variables.inventory.x"}]},
+        {"variables": [{"name": "v", "expression": "variables.inventory.namespace"}]},
+        {"matchCondition": [{"name": "m", "expression": "variables.inventory != null"}]},
+    ],
+)
+def test_referential_data_is_told_to_be_in_no_policy_and_none_is_generated(source):
+    for alone in (False, True):
+        made = plan_of(template(**source), constraint(), options=Options(alone=alone))
+        assert made.policies == made.bindings == {}
+        assert "read variables.inventory" in made.constraints["Named", "one"].error
+
+
+def test_a_template_s_own_variable_may_have_the_name_of_referential_data():
+    source = {
+        "variables": [{"name": "inventory", "expression": "object.data"}],
+        "validations": [{"expression": "variables.inventory != null"}],
+    }
+    made = plan_of(template(**source), constraint())
+    assert len(made.policies) == len(made.bindings) == 1
 
 
 def test_match_conditions_that_read_variables_are_told_and_not_generated():

@@ -21,7 +21,7 @@ from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, whole_form
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 from webhook.constraint.errors import CompileError, PolicyError
 from webhook.values import dataclass
 
@@ -60,8 +60,10 @@ class CompiledValidation:
 class _Compiler:
     """Compiles the expressions of a source, with what is wrong with each under its place."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, inventory: bool) -> None:
         self.types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+        if inventory:
+            self.types[INVENTORY] = DYN
         self.parts: dict[Expression, Part] = {}
         self.faults: list[str] = []
 
@@ -103,7 +105,7 @@ class CelEvaluator:
 
     def __init__(self, source: CelSource) -> None:
         """Raises :class:`~webhook.constraint.errors.CompileError`."""
-        compiler = _Compiler()
+        compiler = _Compiler(inventory=source.has_inventory)
         variables: dict[str, Expression] = {}
         for index, variable in enumerate(source.variables):
             at = f"variables[{index}].expression"
@@ -137,8 +139,7 @@ class CelEvaluator:
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
         """What evaluations share: the variables of the review, made when they are asked for first."""
-        del inventory  # there is none in CEL
-        return _Shared(limits)
+        return _Shared(limits, inventory)
 
     def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """What one constraint finds, in the order of the template's validations."""
@@ -148,7 +149,7 @@ class CelEvaluator:
             if self._whole is not None:
                 found = self._at_once(self._whole, parameters, review, state, look)
             if found is None:
-                found = self._evaluate(state.variables(review), parameters, look)
+                found = self._evaluate(state, state.variables(review), parameters, look)
         except TimeUpError as error:
             raise PolicyError(error.text, overrun=True) from None
         return found
@@ -216,9 +217,11 @@ class CelEvaluator:
         return found
 
     def _evaluate(
-        self, given: dict[str, Any], parameters: Any, look: Callable[[], None]
+        self, state: _Shared, given: dict[str, Any], parameters: Any, look: Callable[[], None]
     ) -> list[DriverViolation]:
         known = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+        if INVENTORY not in self._variables:
+            known[INVENTORY] = state.inventory
         # Nothing of the constraint but its parameters: equal ones are evaluated once.
         params = {"spec": {"parameters": parameters}}
         composed = Composed(self._variables, given, params, known)
@@ -366,10 +369,11 @@ _last: tuple[Any, dict[str, Any]] = (None, {})
 class _Shared:
     """What the evaluations of one template for one review share."""
 
-    __slots__ = ("_variables", "limits")
+    __slots__ = ("_variables", "inventory", "limits")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, inventory: Mapping[str, Any]) -> None:
         self.limits = limits
+        self.inventory = inventory
         self._variables: dict[str, Any] | None = None
 
     def variables(self, review: dict[str, Any]) -> dict[str, Any]:

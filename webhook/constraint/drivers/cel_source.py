@@ -10,6 +10,8 @@ from webhook.values import dataclass
 RESERVED_PREFIX: Final = "gatekeeper_internal_"
 PARAMS: Final = "params"
 ANY_OBJECT: Final = "anyObject"
+INVENTORY: Final = "inventory"
+"""Referential data, unless a template has a variable of its own of that name, as in Gatekeeper it may."""
 
 _KEYS: Final = frozenset(
     {"validations", "variables", "matchCondition", "failurePolicy", "generateVAP"}
@@ -46,6 +48,11 @@ class CelSource:
     match_conditions: tuple[Named, ...]
     fails: bool
     generate_vap: bool | None
+
+    @property
+    def has_inventory(self) -> bool:
+        """Whether ``variables.inventory`` is referential data."""
+        return all(one.name != INVENTORY for one in self.variables)
 
 
 def read_source(source: Any) -> CelSource:
