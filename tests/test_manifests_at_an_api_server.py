@@ -178,9 +178,7 @@ def every_field() -> list[Object]:
     error = StatusError("ingest_error", "message", "location")
     additions = {
         "activeGeneration": 6,
-        "activeDigest": "0123456789abcdef",
-        "activeRevision": "fields-6-0123456789abcdef",
-        "rolledBackTo": "6",
+        **dict.fromkeys(("activeDigest", "activeRevision", "rolledBackTo"), "6"),
         "since": "2026-01-01T00:00:00Z",
     }
     warned = {"expressionWarnings": [{"fieldRef": "f", "warning": "w"}]}
