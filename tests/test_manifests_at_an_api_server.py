@@ -187,9 +187,8 @@ def every_field() -> list[Object]:
         pod_status.template_subject({"metadata": {"name": "fields", **SUBJECT}}),
         errors=[error],
         additions=additions
-        | {"missingData": [{"group": "", "version": "v1", "kind": "Service"}]}
-        | {"vapGenerationStatus": {"state": "error", "observedGeneration": 1, "warning": "w"}}
-        | warned,
+        | {"missingData": [{"group": "", "version": "v1", "kind": "Service"}], **warned}
+        | {"vapGenerationStatus": {"state": "error", "observedGeneration": 1, "warning": "w"}},
     )
     point = {"enforcementPoint": "p", "state": "s", "message": "m", "observedGeneration": 1}
     constraint = pod_status.pod_status(
