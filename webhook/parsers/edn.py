@@ -120,6 +120,8 @@ class _Reader:
         if match is None:
             raise self._fault("no value")
         word = match[0]
+        if word == ":" or word.startswith("::"):
+            raise self._fault("a keyword has no name")
         self._at = match.end()
         if word == "nil":
             return "<nil>"

@@ -96,6 +96,7 @@ def test_none_can():
     [
         (["missing_data"], "DataMissing"),
         (["suspended"], "Suspended"),
+        (["other_target"], "OtherTarget"),
         (["missing_data", "suspended"], "NotEnforceable"),
         (["missing_data", "ingest_error"], "NotEnforceable"),
         ([""], "NotEnforceable"),

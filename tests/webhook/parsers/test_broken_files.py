@@ -33,6 +33,8 @@ BROKEN = [
     ("hcl1", "a = 1\nb = [\n", 3),
     ("edn", "{:a 1\n :b}", 1),
     ("edn", "[1\n2", 1),
+    ("edn", "{:a\n:}", 2),
+    ("edn", "::a", 1),
     ("dockerfile", "FROM a\nZORK b\n", 2),
     ("dockerfile", "FROM a\nRUN <<E\nx\n", 2),
     ("dockerfile", "", 1),
