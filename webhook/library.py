@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -26,6 +27,7 @@ from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
 from webhook.policies.directory import PolicyDirectory
@@ -79,6 +81,12 @@ class Policies:
     def __init__(self, client: Client, targets: Mapping[str, DocumentTarget]) -> None:
         self._snapshot = client.snapshot
         self._targets = targets
+        self._about = frozenset(
+            target.name
+            for entry in self._snapshot.entries
+            if entry.constraints
+            for target in entry.targets
+        )
 
     @classmethod
     def load(cls, *paths: str | PathLike[str], targets: Sequence[DocumentTarget] = ()) -> Self:
@@ -118,7 +126,8 @@ class Policies:
         it the one of its name among the policies' files, and an object of a namespaced kind that
         names none is in a Namespace without name and labels.
         ``operation`` plays a request (CREATE, UPDATE, DELETE). Raises TypeError and ValueError for
-        what is no object of Kubernetes, :class:`NoVerdictError`.
+        what is no object of Kubernetes, a list of them, or no JSON, and where no constraint is for
+        admission; :class:`NoVerdictError`.
         """
         if not isinstance(obj, Mapping):
             raise TypeError(f"expected an object of Kubernetes, got {type(obj).__name__}")
@@ -128,9 +137,14 @@ class Policies:
                 f"expected an object of Kubernetes, which this is not: no {' and no '.join(missing)}; "
                 "review_document takes any JSON value"
             )
+        found = _plain(obj, "")
+        if _is_list(found):
+            raise ValueError(f"a {found['kind']} holds objects: review each of its items")
+        self._check_asked(admission.NAME)
+        namespace = None if namespace is None else _plain(namespace, "namespace")
         if namespace is None:
-            namespace = namespace_for(obj, self._snapshot.namespaces)
-        return self._found(AugmentedObject(dict(obj), namespace, operation), seconds)
+            namespace = namespace_for(found, self._snapshot.namespaces)
+        return self._found(AugmentedObject(found, namespace, operation), seconds)
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
@@ -138,16 +152,25 @@ class Policies:
         """What any JSON value violates, by constraints of templates for a target of documents.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
-        or asset, is reviewed. Raises ValueError where there is no such target, and for a value
-        that is nothing of its kind; :class:`NoVerdictError`.
+        or asset, is reviewed. Raises ValueError where there is no such target or no constraint for
+        it, and for a value that is nothing of its kind; TypeError for what is no JSON;
+        :class:`NoVerdictError`.
         """
         if target not in self._targets:
             raise ValueError(f"no target {target}; there are {', '.join(self._targets)}")
         try:
-            documents = list(self._targets[target].documents(value, name))
+            documents = list(self._targets[target].documents(_plain(value, ""), name))
         except ReviewError as error:
             raise ValueError(str(error)) from None
+        # An asset may be an object of a cluster, for policies of admission.
+        self._check_asked(self._targets[target].name, *(one.target for one in documents))
         return [found for one in documents for found in self._found(one, seconds)]
+
+    def _check_asked(self, *targets: str) -> None:
+        if self._about.isdisjoint(targets):
+            raise ValueError(
+                f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
+            )
 
     def _found(self, value: Any, seconds: float) -> list[Violation]:
         limits = Limits(deadline=time.monotonic() + seconds)
@@ -159,6 +182,48 @@ class Policies:
             )
             for result in responses.results
         ]
+
+
+def _plain(value: Any, place: str) -> Any:
+    """The value as JSON has it; raises TypeError and ValueError for what JSON has not.
+
+    Policies know values by their types: of any other they would find nothing.
+    """
+    try:
+        return _converted(value, place)
+    except RecursionError:
+        raise ValueError(f"{place or 'the value'} is nested too deeply") from None
+
+
+def _converted(value: Any, place: str) -> Any:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError(f"{place or 'the value'}: {value} is no number of JSON")
+        return float(value)
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise TypeError(f"{place or 'the value'}: JSON has no name {name!r}")
+        return {
+            str.__str__(name): _converted(inner, f"{place}.{name}" if place else name)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_converted(inner, f"{place}[{at}]") for at, inner in enumerate(value)]
+    raise TypeError(f"{place or 'the value'}: {type(value).__name__} is no type of JSON")
+
+
+def _is_list(value: Mapping[str, Any]) -> bool:
+    """Whether this is what holds objects, as ``kubectl get -o json`` prints it."""
+    metadata = value.get("metadata")
+    named = isinstance(metadata, dict) and ("name" in metadata or "generateName" in metadata)
+    return value["kind"].endswith("List") and isinstance(value.get("items"), list) and not named
 
 
 def _refuse_without_verdict(responses: Responses) -> None:
@@ -206,8 +271,10 @@ class Rego:
     ) -> list[Answer]:
         """Every way in which a query holds, in JSON's terms; none where it is undefined.
 
-        Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``.
+        Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``, TypeError
+        and ValueError for input and data that are no JSON.
         """
+        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
         if query not in self._queries:
             self._queries[query] = ResultQuery(self._program, query, version=self._version)
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
@@ -216,7 +283,7 @@ class Rego:
                 tuple(to_json(one.value) for one in solution.expressions),
                 {name: to_json(value) for name, value in solution.bindings.items()},
             )
-            for solution in self._queries[query](input, dict(data or {}), context)
+            for solution in self._queries[query](given, _plain(data or {}, "data"), context)
         ]
 
     def value(
@@ -230,8 +297,10 @@ class Rego:
     ) -> Any:
         """The document at a path such as ``data.p.allow``; ``default`` where it is undefined.
 
-        Raises KeyError where no rule or package has this path, ``webhook.rego.EvaluationError``.
+        Raises KeyError where no rule or package has this path, ``webhook.rego.EvaluationError``,
+        TypeError and ValueError for input and data that are no JSON.
         """
+        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
-        found = self._program.rule(path)(input, dict(data or {}), context)
+        found = self._program.rule(path)(given, _plain(data or {}, "data"), context)
         return default if found is UNDEFINED else to_json(found)

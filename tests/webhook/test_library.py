@@ -1,9 +1,13 @@
 """The doors for programs of others: what they take, give and refuse."""
 
+import datetime as dt
 import doctest
 import os
 import subprocess
 import sys
+from collections import OrderedDict, UserDict
+from decimal import Decimal
+from types import MappingProxyType
 
 import pytest
 import yaml
@@ -46,6 +50,50 @@ def test_a_dictionary_that_is_no_object_is_refused_and_never_passes(policies, va
 def test_what_is_no_dictionary_is_refused_and_never_passes(policies, value):
     with pytest.raises(TypeError, match="expected an object of Kubernetes"):
         policies.review(value)
+
+
+@pytest.mark.parametrize("made", [OrderedDict, UserDict, MappingProxyType])
+def test_what_is_like_a_dictionary_or_a_list_is_taken_for_one(policies, made):
+    rego = Rego.compile("package p\nx contains k if some k in input.a")
+
+    assert policies.review(made(pod()))
+    assert rego.value("data.p.x", made({"a": (1, 2)})) == [1, 2]
+    assert rego.query("data.d.a[_]", data=made({"d": made({"a": [1]})}))[0].values == (1,)
+
+
+@pytest.mark.parametrize(
+    "value", [{1}, b"a", dt.date(2026, 1, 1), Decimal(1), object(), {1: 2}, float("nan")]
+)
+def test_what_json_has_not_is_refused_with_its_place_and_never_passes(policies, value):
+    refused = pytest.raises((TypeError, ValueError), match=r"^(input\.)?a\.b\[0\]: ")
+    rego = Rego.compile("package p\nx contains k if some k in input.a")
+
+    with refused:
+        policies.review({**pod(), "a": {"b": [value]}})
+    with refused:
+        rego.value("data.p.x", {"a": {"b": [value]}})
+    with refused:
+        rego.query("input.a", {"a": {"b": [value]}})
+
+
+def test_what_holds_itself_is_refused():
+    holding = []
+    holding.append(holding)
+
+    with pytest.raises(ValueError, match="input is nested too deeply"):
+        Rego.compile("package p\nx := input").value("data.p.x", holding)
+
+
+def test_a_list_of_objects_is_refused_and_never_passes(policies):
+    with pytest.raises(ValueError, match="a List holds objects: review each of its items"):
+        policies.review({"apiVersion": "v1", "kind": "List", "items": [pod()]})
+
+
+def test_a_document_that_no_constraint_is_about_is_refused_and_never_passes(policies):
+    with pytest.raises(
+        ValueError, match=r"no constraint is for json; there are some for admission"
+    ):
+        policies.review_document({"a": 1})
 
 
 def test_files_that_cannot_be_used_are_all_told(tmp_path):
