@@ -69,10 +69,12 @@ test-all: test test-programs ## those, and the tests against the real API server
 
 test-programs: setup .venv-load/.done ## the latter alone
 	-$(BIN)/python -m tests.programs
+	-$(BIN)/python -m tests.browser
 	$(TIER) -m programs
 
-test-browser: setup ## the console's pages in Chromium (apt install chromium chromium-driver), 1 minute
-	WADDLE_BROWSER=1 $(PYTEST) tests/behaviour/test_the_console_in_a_browser.py
+test-browser: setup ## the console's pages in Chromium alone, installed by apt where it may be, 1 minute
+	-$(BIN)/python -m tests.browser
+	$(PYTEST) tests/behaviour/test_the_console_in_a_browser.py
 
 screenshots: setup ## the pictures of the console in docs/, made in Chromium
 	$(BIN)/python -m tests.screenshots

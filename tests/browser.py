@@ -1,7 +1,7 @@
 """A real browser for tests of pages: Chromium by its driver, in the W3C's WebDriver protocol.
 
-Debian has both (`apt install chromium chromium-driver`). The protocol is JSON by HTTP, and of it
-a few commands are needed.
+Debian has both (`apt install chromium chromium-driver`), and ``python -m tests.browser`` installs
+them where it may. The protocol is JSON by HTTP, and of it a few commands are needed.
 """
 
 import base64
@@ -11,16 +11,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
+from tests import programs
 from tests.patience import PATIENCE_SECONDS
 
-WANTED = "WADDLE_BROWSER"
-"""Set by `make test-browser` and `make screenshots`: nobody else waits for a browser."""
+PACKAGES = ("chromium", "chromium-driver")
+DOWNLOAD_SECONDS = 240
+"""Some 100 MB. What is ended then is a download, which harms nothing."""
+
+INSTALL_SECONDS = 600
+MISSING = f"no Chromium with its driver: apt install {' '.join(PACKAGES)}"
 
 ARGUMENTS = (
     "--headless=new",
@@ -39,14 +45,44 @@ class BrowserError(Exception):
 
 
 def required() -> tuple[str, str]:
-    """Chromium and its driver; skips the test, with the reason, where it is not to have them."""
-    if not os.environ.get(WANTED):
-        pytest.skip("pages in a browser are seen by `make test-browser`")
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if browser is None or driver is None:
-        pytest.skip("no Chromium with its driver: apt install chromium chromium-driver")
-    return browser, driver
+    """Chromium and its driver; skips the test, with the reason, where they are not there."""
+    for name in ("chromium", "google-chrome"):
+        if found := programs.of_the_system(name, "chromedriver"):
+            return str(found[0]), str(found[1])
+    pytest.skip(MISSING)
+
+
+def install() -> str:
+    """Have them where root may install Debian's packages; otherwise why they are not there."""
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        return ""
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid() != 0:
+        return f"{MISSING} (by root, on Debian)"
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    get = [apt, "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=30", "install"]
+    for command, seconds in (
+        ([apt, "update"], DOWNLOAD_SECONDS),
+        ([*get, "--download-only", *PACKAGES], DOWNLOAD_SECONDS),
+        ([*get, "--no-download", *PACKAGES], INSTALL_SECONDS),
+    ):
+        try:
+            ended = subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{MISSING} ({' '.join(command[:2])} took more than {seconds} s)"
+        if ended.returncode:
+            last = (ended.stdout.strip() or "no reason").splitlines()[-1]
+            return f"{MISSING} ({last})"
+    return ""
 
 
 class Browser:
@@ -175,3 +211,9 @@ class Browser:
         while not self.run(script, *arguments):
             assert time.monotonic() < end, f"never so: {script}; {self.texts('main')}"
             time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    if missing := install():
+        print(f"tests of pages in a browser will be skipped: {missing}", file=sys.stderr)
+    sys.exit(1 if missing else 0)

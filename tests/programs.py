@@ -165,6 +165,13 @@ def _ask(name: str) -> None:
     _asked += 1
 
 
+def of_the_system(*names: str) -> list[Path] | None:
+    """Programs that are not built but installed; None where one is missing. Asked for as others are."""
+    _ask(" and ".join(names))
+    found = [shutil.which(name) for name in names]
+    return [Path(one) for one in found if one] if all(found) else None
+
+
 def gatekeeper_sources() -> Path:
     """The folder of Gatekeeper's Go module, which holds its CRDs. Raises ProgramUnavailableError."""
     _ask("Gatekeeper's sources")

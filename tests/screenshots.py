@@ -1,7 +1,6 @@
 """``python -m tests.screenshots``: the pictures of the console in docs/pictures, made in a browser."""
 
 import contextlib
-import os
 import shutil
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.browser import WANTED, Browser, required
+from tests.browser import Browser, required
 from tests.programs import ROOT
 from tests.webhook.console.running import RunningConsole
 
@@ -48,7 +47,6 @@ def manifests() -> list[dict[str, Any]]:
 
 def main() -> int:
     """Make them; what is missing is said."""
-    os.environ[WANTED] = "1"
     try:
         programs = required()
     except pytest.skip.Exception as missing:

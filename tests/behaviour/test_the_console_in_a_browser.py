@@ -45,9 +45,8 @@ DESKTOP, TELEPHONE = (1280, 900), (390, 844)
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    programs = required()
-    with Browser(*programs, tmp_path_factory.mktemp("profile")) as running:
+def browser(program: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(*required(), tmp_path_factory.mktemp("profile")) as running:
         running.go("about:blank")
         running.resize(*DESKTOP)
         yield running
