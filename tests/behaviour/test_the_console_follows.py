@@ -57,7 +57,7 @@ def test_policies_replicas_and_reports_come_and_go(listing: Listing, console: Ru
     listing.put(PODS, in_namespace(pod("a")))
     listing.put(status_resource(pod_status.CONSTRAINT), said("a", policy()))
     until(lambda: console.json(path)["policy"]["state"] == "active", "a replica enforces it")
-    assert console.json("/")["replicas"] == {"total": 1, "ready": 1, "terminating": 0}
+    assert console.json("/")["replicas"] == {"total": 1, "ready": 1, "terminating": 0, "differ": 0}
     reports = [
         report(text, {"result": "fail", "message": text, "properties": {"action": "deny"}})
         for text in HOSTILE

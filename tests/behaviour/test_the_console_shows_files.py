@@ -153,6 +153,8 @@ def test_a_decision_is_found_by_the_uid_of_its_request(console: RunningConsole):
     assert everything["unreadable"] == 1
     assert everything["denialsPerMinute"][-3:] == [1, 0, 1]
     assert console.json("/decisions?verdict=allow")["matching"] == 1
+    assert console.json("/")["denialsPerMinute"][-3:] == [1, 0, 1]
+    assert b"Denials a minute" in console.get("/").body
 
 
 def test_the_playground_decides_by_the_policies_in_force(console: RunningConsole):

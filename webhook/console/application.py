@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl
 
@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of
 from webhook.console import decisions, pages, violations
+from webhook.console.answers import as_file, as_json, ok, static
 from webhook.console.drawing import Drawing
 from webhook.console.entrance import VISITOR, Entrance
 from webhook.console.gate import LOOPBACK
@@ -30,6 +30,7 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -49,6 +50,10 @@ FORM_SECONDS: Final = 30.0
 EVENTS_MAX: Final = 64
 """Browsers that follow at once; another one is told to look again by itself."""
 
+DENIALS_SECONDS: Final = 30.0
+DENIALS_MAX: Final = 100
+"""People for whom denials are remembered, each with 60 numbers."""
+
 EVENT_SECONDS: Final = 15.0
 """Between two signs of life."""
 
@@ -59,12 +64,6 @@ NOBODYS: Final = Picture("", "", "", "")
 """What is shown of a cluster to somebody of whom it is not known what they may see."""
 
 _HIDDEN_FAULT: Final = "a policy could not decide"
-_STATIC: Final = Path(__file__).parent / "static"
-_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 
 
 class Objects(Protocol):
@@ -112,11 +111,12 @@ class Console:
     playground: Playground = field(default_factory=Playground)
     streams: int = 0
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    denials: dict[Visitor | None, tuple[float, list[int]]] = field(default_factory=dict)
+    """By who asks, and when they were counted."""
 
     def application(self) -> ASGIApp:
         """The ASGI application."""
         simple = {
-            "/": ("overview", self._overview),
             "/policies": ("policies", pages.policies),
             "/policy": ("policy", pages.policy),
             "/rollouts": ("rollouts", pages.rollouts),
@@ -124,14 +124,15 @@ class Console:
         }
         routes = [
             *(Route(path, self._page(path, *how)) for path, how in simple.items()),
+            Route("/", self._overview),
             Route("/violations", self._violations),
             Route("/resource", self._resource),
             Route("/decisions", self._decisions),
             Route("/playground", self._playground, methods=["GET", "POST"]),
             Route("/events", self._events),
-            Route("/healthz", _ok),
+            Route("/healthz", ok),
             Route("/readyz", self._ready),
-            Route("/static/{name}", _static),
+            Route("/static/{name}", static),
         ]
         if self.options.login is not None:
             routes += [
@@ -163,9 +164,31 @@ class Console:
 
     # --- pages --------------------------------------------------------------------------------
 
-    def _overview(self, picture: Picture, query: pages.Query) -> pages.Document:
-        document = pages.overview(picture, query)
-        return {**document, "decisionLog": self.options.decisions is not None}
+    async def _overview(self, request: Request) -> Response:
+        picture = await self._seen(request)
+        document = pages.overview(picture, _query(request))
+        document["decisionLog"] = self.options.decisions is not None
+        document["denialsPerMinute"] = await self._denials(request)
+        return self._answer(request, picture, "overview", "/", document)
+
+    async def _denials(self, request: Request) -> list[int]:
+        """Denials a minute over the last hour of the log; looked for twice a minute at most."""
+        if self.options.decisions is None:
+            return []
+        visitor, now = _visitor(request), time.monotonic()
+        async with self.looking:
+            known = self.denials.get(visitor)
+            if known is None or now - known[0] > DENIALS_SECONDS:
+                found = await asyncio.to_thread(
+                    decisions.look,
+                    self.options.decisions,
+                    decisions.DecisionSearch(),
+                    self._record_reader(request),
+                )
+                if len(self.denials) >= DENIALS_MAX:
+                    self.denials.clear()
+                known = self.denials[visitor] = now, found.get("denialsPerMinute", [])
+            return known[1]
 
     def _page(
         self, path: str, name: str, view: Callable[[Picture, pages.Query], pages.Document]
@@ -185,11 +208,11 @@ class Console:
         form = query.get("format", "")
         if form == "csv":
             text = "".join(violations.as_csv(pages.found_violations(picture, query)))
-            return _file(text, "text/csv; charset=utf-8", "violations.csv")
+            return as_file(text, "text/csv; charset=utf-8", "violations.csv")
         if form == "sarif" and self.options.as_sarif is not None:
             found = pages.found_violations(picture, query)
             text = await asyncio.to_thread(self.options.as_sarif, found)
-            return _file(text, "application/sarif+json", "violations.sarif")
+            return as_file(text, "application/sarif+json", "violations.sarif")
         document = pages.violation_page(picture, query)
         return self._answer(request, picture, "violations", "/violations", document)
 
@@ -305,7 +328,7 @@ class Console:
     ) -> Response:
         around = self._around(request, picture, follows=follows)
         if _wants_json(request):
-            return _json({"shown": around["shown"], **document}, status)
+            return as_json({"shown": around["shown"], **document}, status)
         text = self.drawing.page(name, path, around, document)
         return Response(
             text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8"
@@ -320,6 +343,7 @@ class Console:
             "number": self.shown.number,
             "sarif": self.options.as_sarif is not None,
             "live": follows and request.method == "GET",
+            "is_page": request.method == "GET" and bool(picture.version),
             "visitor": visitor,
             "login": self.options.login is not None,
         }
@@ -361,7 +385,7 @@ class Console:
         self.log.fault("bug in a page", error)
         document = {"status": 500, "error": f"a fault of the console's: {type(error).__name__}"}
         if _wants_json(request):
-            return _json(document, 500)
+            return as_json(document, 500)
         return PlainTextResponse(document["error"], 500)
 
     # --- what moves ---------------------------------------------------------------------------
@@ -422,23 +446,6 @@ def _wants_json(request: Request) -> bool:
     return "application/json" in accepted and "text/html" not in accepted
 
 
-def _json(document: Any, status: int = 200) -> Response:
-    try:
-        body = encode(document, indent=True)
-    except (TypeError, ValueError):
-        # A lone surrogate, which no UTF-8 has: written out.
-        body = json.dumps(document, indent=2).encode()
-    return Response(body, status, media_type="application/json")
-
-
-def _file(text: str, media_type: str, name: str) -> Response:
-    return Response(
-        text.encode("utf-8", "replace"),
-        media_type=media_type,
-        headers={"content-disposition": f'attachment; filename="{name}"'},
-    )
-
-
 async def _form(request: Request) -> dict[str, str]:
     """The fields of a form, as browsers send it; or of a JSON object of texts."""
     body = bytearray()
@@ -462,16 +469,3 @@ async def _form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=20, errors="strict"))
     except (ValueError, RecursionError):
         raise HTTPException(400, "the form cannot be read") from None
-
-
-async def _ok(request: Request) -> Response:
-    del request
-    return PlainTextResponse("ok")
-
-
-async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    found = {path.name: path for path in _STATIC.iterdir()}.get(name)
-    if found is None or found.suffix not in _TYPES:
-        raise HTTPException(404, "no such file")
-    return Response(found.read_bytes(), media_type=_TYPES[found.suffix])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.gvk import GroupVersionKind, name_of
 from webhook.api.revision import GROUP, KIND, VERSION
+from webhook.api.shapes import objects_of
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError, UnreachableError
@@ -22,7 +23,7 @@ from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
 from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
-from webhook.constraint import constraint, template
+from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import kind_of
 from webhook.controllers import extension_kinds
@@ -55,9 +56,6 @@ FIXED: Final = (
     *(TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES),
     *(PODS.gvk, NAMESPACE, CONFIGURATIONS),
 )
-LABELS: Final = "app.kubernetes.io/name=waddle"
-"""Of webhook configurations that are Waddle's own."""
-
 PLURALS: Final = {
     TEMPLATES: "constrainttemplates",
     REVISIONS: "policyrevisions",
@@ -141,7 +139,6 @@ class ClusterSource:
         async with ClusterClient(self._credentials, log=self._log) as client:
             selections = {gvk: ObjectSelection(self._namespace) for gvk in STATUSES} | {
                 PODS.gvk: ObjectSelection(self._namespace, labels=WEBHOOK_PODS),
-                CONFIGURATIONS: ObjectSelection(labels=LABELS),
             }
             self.server = client
             discovery = Discovery(client)
@@ -214,7 +211,15 @@ class ClusterSource:
         """See what the webhook shows to whoever connects to it."""
         while True:
             known = list(self._objects.get(CONFIGURATIONS, {}).values())
-            found = [one for item in known if (one := await serving_certificate.seen(item))]
+            own = [
+                item
+                for item in known
+                if any(
+                    one.get("name") == enforcement.WEBHOOK
+                    for one in objects_of(item.get("webhooks"))
+                )
+            ]
+            found = [one for item in own if (one := await serving_certificate.seen(item))]
             if found != self._certificates:
                 self._certificates = found
                 self._changed.set()

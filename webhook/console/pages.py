@@ -90,6 +90,10 @@ def _replicas(picture: Picture) -> Document | None:
         "total": len(picture.pods),
         "ready": sum(item.ready and not item.terminating for item in picture.pods),
         "terminating": sum(item.terminating for item in picture.pods),
+        "differ": sum(
+            len({(one.state, one.generation) for one in item.standings}) > 1
+            for item in picture.policies
+        ),
     }
 
 

@@ -48,6 +48,7 @@ def around(shown: Picture) -> dict[str, Any]:
         "number": 1,
         "sarif": True,
         "live": True,
+        "is_page": True,
         "visitor": VISITOR,
         "login": True,
     }
@@ -83,7 +84,10 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
     shown = hostile_picture()
     query = dict.fromkeys(("q", "policy", "namespace", "action", "kind", "category", "state"), "")
     found = [
-        ("overview", {**pages.overview(shown, {}), "decisionLog": True}),
+        (
+            "overview",
+            {**pages.overview(shown, {}), "decisionLog": True, "denialsPerMinute": [0, 1]},
+        ),
         ("policies", pages.policies(shown, query)),
         ("policies", pages.policies(shown, {"q": SCRIPT})),
         ("violations", pages.violation_page(shown, {})),
@@ -210,9 +214,9 @@ def test_each_page_is_drawn_where_there_is_nothing(over: str, known: bool):
         assert "<h1>" in DRAWING.page(name, "", around(shown), view(shown, {}))
     resource = {**pages.resource(shown, {}), "live": {"error": "no object is named"}}
     assert "<h1>" in DRAWING.page("resource", "", around(shown), resource)
-    document = {**pages.overview(shown, {}), "decisionLog": False}
+    document = {**pages.overview(shown, {}), "decisionLog": False, "denialsPerMinute": []}
     assert "There is no policy yet" in draw("overview", shown, document).text
-    document = {**pages.overview(EMPTY, {}), "decisionLog": False}
+    document = {**pages.overview(EMPTY, {}), "decisionLog": False, "denialsPerMinute": []}
     assert "nothing was read yet" in draw("overview", EMPTY, document).text
 
 

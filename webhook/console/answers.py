@@ -1,0 +1,56 @@
+"""Answers that are no pages: JSON, files to keep, style and script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+
+from webhook.api.encoding import encode
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_STATIC: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+def as_json(document: Any, status: int = 200) -> Response:
+    """A document."""
+    try:
+        body = encode(document, indent=True)
+    except (TypeError, ValueError):
+        # A lone surrogate, which no UTF-8 has: written out.
+        body = json.dumps(document, indent=2).encode()
+    return Response(body, status, media_type="application/json")
+
+
+def as_file(text: str, media_type: str, name: str) -> Response:
+    """A file that a browser keeps."""
+    return Response(
+        text.encode("utf-8", "replace"),
+        media_type=media_type,
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
+
+
+async def ok(request: Request) -> Response:
+    """The process lives."""
+    del request
+    return PlainTextResponse("ok")
+
+
+async def static(request: Request) -> Response:
+    """Style, script and icon; nothing else of the folder."""
+    name = request.path_params["name"]
+    found = {path.name: path for path in _STATIC.iterdir()}.get(name)
+    if found is None or found.suffix not in _TYPES:
+        raise HTTPException(404, "no such file")
+    return Response(found.read_bytes(), media_type=_TYPES[found.suffix])
