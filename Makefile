@@ -48,12 +48,12 @@ image: ## build the container image, and dist/sbom.cdx.json of it; ENGINE=podman
 PORT ?= 8443
 HEALTH_PORT ?= 9090
 METRICS_PORT ?= 8888
-run: setup ## serve policies/ over HTTPS on 127.0.0.1; PORT=8443 HEALTH_PORT=9090 METRICS_PORT=8888
+run: .venv/.done ## serve policies/ over HTTPS on 127.0.0.1; PORT=8443 HEALTH_PORT=9090 METRICS_PORT=8888
 	@$(BIN)/waddle serve --policies policies --host 127.0.0.1 --port $(PORT) --health-addr 127.0.0.1:$(HEALTH_PORT) \
 	  --prometheus-host 127.0.0.1 --prometheus-port $(METRICS_PORT) --shutdown-delay 0
 
 CONSOLE_PORT ?= 8090
-demo: setup ## a control plane, three replicas, traffic, a bad policy and the console, until Control-C; CONSOLE_PORT=8090
+demo: .venv/.done ## a control plane, three replicas, traffic, a bad policy and the console, until Control-C; CONSOLE_PORT=8090
 	@$(BIN)/python -m tests.programs testcluster
 	@exec $(BIN)/waddle demo --port $(CONSOLE_PORT) --api-server "$$($(BIN)/python -c 'from tests.programs import build; print(build("testcluster"))')"
 

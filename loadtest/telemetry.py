@@ -2,13 +2,21 @@
 
 One process answers the same review (12 policies, from the body to the answer's bytes, without TLS
 and HTTP, so that the shares are larger than a replica's) without tracing, with 1 in 100 sampled and
-with all, in turn, and sends what is sampled to a collector of another process; processor time is counted. ``--plain`` answers without tracing alone and says how many
-seconds each slice took: run beside another checkout it compares the two.
+with all, in turn, and sends what is sampled to a collector of another process; processor time is counted. A share is
+the median of many short slices, each beside one without tracing, and is told with the interval that
+holds it in 95 of 100 runs: by ranks alone, whatever else the machine does. ``--against CHECKOUT``
+compares this code without tracing with another's (one from before there was any), two processes that
+take turns; ``--plain`` is one of them.
 """
 
+import argparse
+import math
+import os
 import statistics
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.constraint.client import Client
@@ -24,8 +32,12 @@ from webhook.server.endpoint import ReviewEndpoint
 from webhook.serving.revision import Serving
 
 ROOT = Path(__file__).parent
-REQUESTS = 200
-"""In a slice: some hundredths of a second, so that what else the machine does meets all alike."""
+REQUESTS = 20
+"""In a slice: some thousandths of a second, so that what else the machine does meets all alike, and
+there are many."""
+
+ROUNDS = 1500
+"""With the noise of a busy machine, a tenth for a slice, the interval is half a hundredth wide."""
 
 HEADERS = [
     (b"host", b"waddle-webhook-service.waddle-system.svc:443"),
@@ -70,6 +82,56 @@ def slice_seconds(endpoint: ReviewEndpoint, body: bytes, count: int = REQUESTS) 
         assert answer is not None
         assert answer[0] == 200
     return time.process_time() - began
+
+
+def interval(shares: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and the bounds between which it lies with a probability of 95 %.
+
+    By order statistics: of n values, the binomial's normal approximation (ranks n/2 ± 0.98 √n).
+    """
+    ranked = sorted(shares)
+    reach = 0.98 * math.sqrt(len(ranked))
+    first = max(0, math.floor(len(ranked) / 2 - reach))
+    last = min(len(ranked) - 1, math.ceil(len(ranked) / 2 + reach))
+    return ranked[first], statistics.median(ranked), ranked[last]
+
+
+def told(shares: Sequence[float]) -> str:
+    """For people."""
+    first, middle, last = interval(shares)
+    return f"{middle:+.2%} (95 %: {first:+.2%} to {last:+.2%}; {len(shares)} slices)"
+
+
+def against(checkout: Path, rounds: int) -> None:
+    """This code beside another's, both without tracing."""
+
+    def start(folder: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, Path(__file__).resolve(), "--plain", str(2 * rounds + 2)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(process: subprocess.Popen[str]) -> float:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    ours, same, other = (start(folder) for folder in (ROOT.parent, ROOT.parent, checkout))
+    found: dict[str, list[float]] = {"this code": [], "the same code again": []}
+    for _ in range(rounds):
+        before, taken, again, after = ask(other), ask(ours), ask(same), ask(other)
+        found["this code"].append(2 * taken / (before + after) - 1)
+        found["the same code again"].append(2 * again / (before + after) - 1)
+    for process in (ours, same, other):
+        process.communicate()
+    for name, shares in found.items():
+        print(f"{name}, beside {checkout}: {told(shares)}")
 
 
 def plain(rounds: int) -> None:
@@ -143,16 +205,23 @@ def main(rounds: int) -> None:
         f"without tracing: {base * 1e6:.1f} µs a request; to send a trace: {sending * 1e6:.1f} µs"
     )
     for name, found in shares.items():
-        first, middle, last = statistics.quantiles(found, n=4)
-        print(f"{name}: {middle:+.2%} (quartiles {first:+.2%} {last:+.2%}), before it is sent")
-    none, every = (statistics.median(shares[name]) for name in ("none sampled", "all"))
-    print(f"1 in 100, by its parts and sent: {none + (every + sending / base) / 100:+.2%}")
+        print(f"{name}: {told(found)}, before it is sent")
+    none, every = interval(shares["none sampled"]), interval(shares["all"])
+    first, middle, last = (
+        free + (whole + sending / base) / 100 for free, whole in zip(none, every, strict=True)
+    )
+    print(f"1 in 100, by its parts and sent: {middle:+.2%} (95 %: {first:+.2%} to {last:+.2%})")
 
 
 if __name__ == "__main__":
-    arguments = [item for item in sys.argv[1:] if item != "--plain"]
-    wanted = int(arguments[0]) if arguments else 300
-    if "--plain" in sys.argv:
-        plain(wanted)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    arguments = parser.parse_args()
+    if arguments.plain:
+        plain(arguments.rounds)
+    elif arguments.against:
+        against(arguments.against.resolve(), arguments.rounds)
     else:
-        main(wanted)
+        main(arguments.rounds)

@@ -12,6 +12,7 @@ from webhook.cli.documents import PAGES
 
 PAGE = (ROOT / "docs" / "first-policy.md").read_text()
 FILES = dict(re.findall(r"`(first/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
+FENCE = r"^ *```(\w*)\n(.*?)^ *```"
 TYPED = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
 
 
@@ -52,12 +53,15 @@ def test_every_waddle_command_of_a_page_is_a_command_with_those_flags() -> None:
     known = PAGES["command-line.md"]() + PAGES["flags.md"]()
     headings = set(re.findall(r"^## waddle ([\w ]+)$", known, re.MULTILINE)) | {"serve"}
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "policies/README.md"]
-    wrong = []
+    wrong, tried = [], 0
     for page in pages:
-        for block in re.findall(r"```(?:console|sh|bash)\n(.*?)```", page.read_text(), re.DOTALL):
+        for language, block in re.findall(FENCE, page.read_text(), re.DOTALL | re.MULTILINE):
+            if language not in ("", "console", "sh", "bash"):
+                continue
             for line in re.findall(
                 r"^(?:\$ )?(?:\.venv/bin/)?waddle ([^|>#\n]*)", block, re.MULTILINE
             ):
+                tried += 1
                 words = line.split()
                 name = next(
                     (" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in headings), ""
@@ -66,3 +70,4 @@ def test_every_waddle_command_of_a_page_is_a_command_with_those_flags() -> None:
                 if not name or [flag for flag in flags if f"{flag}" not in known]:
                     wrong.append(f"{page.name}: waddle {line}")
     assert wrong == []
+    assert tried > 30

@@ -1,7 +1,9 @@
-"""``waddle decisions``: the decision log read by people: tail, stats, replay."""
+"""``waddle decisions``: the decision log read by people: tail, stats, compare, replay."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,15 @@ SOURCE is a file of records, a sidecar's queue directory, or - for standard inpu
 
 _STATS = """Count decisions by verdict and namespace, and violations by policy."""
 
+_COMPARE = """Compare violations at admission with those that Gatekeeper logged, beside which this runs.
+
+\b
+  kubectl logs -n gatekeeper-system deploy/gatekeeper-controller-manager > gatekeeper.log
+  waddle decisions compare decisions.jsonl --gatekeeper-log gatekeeper.log
+
+Gatekeeper logs them with --log-denies. Its lines name no request: a violation is known by constraint,
+action, object, user and message, and counted. Let both begin and end with the same requests."""
+
 _REPLAY = """Try recorded reviews on other policies and print the verdicts that change.
 
 Only records with their object can be replayed (includeObjects)."""
@@ -41,7 +52,7 @@ class _NoAnswer(click.ClickException):
     exit_code = exit_codes.UNKNOWN
 
 
-@click.group("decisions", help="Read, count and replay the decision log.")
+@click.group("decisions", help="Read, count, compare and replay the decision log.")
 def command() -> None:
     """See the subcommands."""
 
@@ -134,6 +145,53 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
     if not found.replayed:
         return exit_codes.UNKNOWN
     return exit_codes.NO if found.changes else 0
+
+
+@command.command("compare", help=_COMPARE + exit_codes.paragraph("decisions compare"))
+@_SOURCE
+@click.option(
+    "--gatekeeper-log",
+    "logs",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What a Pod of Gatekeeper's has logged; repeatable.",
+)
+@output_option(*words.SHORT)
+def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
+    """Count both and print what differs."""
+    from webhook.cli.formats.document import as_json  # noqa: PLC0415  # tail starts without it
+    from webhook.decisions.comparison import compare as run  # noqa: PLC0415  # likewise
+
+    records = _open(source)
+    try:
+        with contextlib.ExitStack() as stack:
+            opened = [
+                stack.enter_context(log.open(encoding="utf-8", errors="replace")) for log in logs
+            ]
+            found = run(records, itertools.chain.from_iterable(opened))
+    except OSError as error:
+        raise _NoAnswer(f"{error.filename or source}: {error.strerror}") from None
+    document = found.document()
+    if output == "json":
+        write(as_json(document))
+    else:
+        write(f"{found.agreed} violations that both told")
+        for title, name in (("only Waddle", "onlyWaddle"), ("only Gatekeeper", "onlyGatekeeper")):
+            for item in document[name]:
+                where = f"{item['namespace']}/{item['name']}" if item["namespace"] else item["name"]
+                write(
+                    _one_line(
+                        f"{title}: {item['count']} x {item['constraintKind']}/{item['constraintName']}"
+                        f" {item['action']} {item['kind']} {where} by {item['username']}:"
+                        f" {item['message']}"
+                    )
+                )
+    _complain_of_unreadable(records)
+    if not found.ours and not found.theirs:
+        raise _NoAnswer("neither has a violation: nothing was compared")
+    return exit_codes.NO if document["onlyWaddle"] or document["onlyGatekeeper"] else exit_codes.OK
 
 
 def describe(record: Mapping[str, Any]) -> list[str]:

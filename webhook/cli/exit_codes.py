@@ -65,6 +65,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "some failed; or, as with conftest, the tests could not be made",
     },
     "console": {OK: "told to stop", NO: _NOT_STARTED},
+    "decisions compare": {
+        OK: "both told the same",
+        NO: "one told what the other did not",
+        UNKNOWN: "nothing was compared: a source that cannot be read, or no violation in either",
+    },
     "decisions replay": {
         OK: "no verdict changed",
         NO: "one did",

@@ -24,7 +24,7 @@ _COMMANDS: Final = {
     "completion": ("webhook.cli.completion", "Print a script that completes commands in a shell."),
     "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
     "console": ("webhook.cli.console", "Serve pages that show policies and what they find."),
-    "decisions": ("webhook.cli.decisions", "Read, count and replay the decision log."),
+    "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
     "demo": ("webhook.cli.demo", "Show all of it at once on this machine."),
     "expand": ("webhook.cli.expand", "Print what resources would make."),
     "krm": ("webhook.cli.krm", "Validate a ResourceList, as a function of kustomize and kpt."),

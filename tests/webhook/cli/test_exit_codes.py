@@ -36,6 +36,27 @@ RECORD = {
     "constraintsEvaluated": 1,
 }
 
+TOLD = RECORD | {
+    "enforcementPoint": "validation.gatekeeper.sh",
+    "sequence": 1,
+    "results": [
+        {
+            "constraint": {"kind": "K", "name": "c"},
+            "enforcementAction": "deny",
+            "message": "no: not this one",
+        }
+    ],
+}
+
+LOGGED = {
+    "event_type": "violation",
+    "process": "admission",
+    "constraint_kind": "K",
+    "constraint_name": "c",
+    "constraint_action": "deny",
+    "msg": "denied admission: no: not this one",
+}
+
 
 def commands() -> list[tuple[str, click.Command]]:
     """Every subcommand that does something, by its words."""
@@ -89,6 +110,8 @@ def folder(tmp_path):
     (tmp_path / "nothing.yaml").write_text("# nothing")
     (tmp_path / "records").write_text(json.dumps(RECORD) + "\n")
     (tmp_path / "empty").write_text("")
+    (tmp_path / "told").write_text(json.dumps(TOLD) + "\n")
+    (tmp_path / "logged").write_text(json.dumps(LOGGED) + "\n")
     (tmp_path / "passes.rego").write_text("package p\ntest_x if true")
     (tmp_path / "fails.rego").write_text("package p\ntest_x if false")
     (tmp_path / "broken.rego").write_text("package p\nx := y")
@@ -136,6 +159,9 @@ ENDS = [
     ("decisions replay", 2, ["none", "--policies", "denies.yaml"]),
     ("decisions stats", 0, ["records"]),
     ("decisions stats", 2, ["none"]),
+    ("decisions compare", 0, ["told", "--gatekeeper-log", "logged"]),
+    ("decisions compare", 1, ["told", "--gatekeeper-log", "empty"]),
+    ("decisions compare", 2, ["empty", "--gatekeeper-log", "empty"]),
     ("decisions tail", 0, ["records"]),
     ("decisions tail", 2, ["none"]),
     ("expand", 0, ["-f", "pod.yaml"]),

@@ -1,0 +1,130 @@
+"""What two webhooks said of the same requests: our records beside the log of Gatekeeper's denials."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_DENIED: Final = "denied admission: "
+"""How Gatekeeper begins the line of a violation (``--log-denies``), before the policy's message."""
+
+_LOGGED: Final = (
+    "constraint_kind",
+    "constraint_name",
+    "constraint_action",
+    "resource_group",
+    "resource_kind",
+    "resource_namespace",
+    "resource_name",
+    "request_username",
+)
+"""What its line has of a violation, in the order of the fields below."""
+
+ADMISSION: Final = "validation.gatekeeper.sh"
+
+FIELDS: Final = (
+    "constraintKind",
+    "constraintName",
+    "action",
+    "group",
+    "kind",
+    "namespace",
+    "name",
+    "username",
+    "message",
+)
+"""What a violation is known by: Gatekeeper's log names no request."""
+
+Violation = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class LogComparison:
+    """Violations by how often each of both told them."""
+
+    ours: Counter[Violation] = field(default_factory=Counter)
+    theirs: Counter[Violation] = field(default_factory=Counter)
+
+    @property
+    def agreed(self) -> int:
+        """How many both told."""
+        return (self.ours & self.theirs).total()
+
+    @property
+    def only_ours(self) -> Counter[Violation]:
+        """What the other did not tell, or not as often."""
+        return self.ours - self.theirs
+
+    @property
+    def only_theirs(self) -> Counter[Violation]:
+        """What we did not tell, or not as often."""
+        return self.theirs - self.ours
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, in the order of their fields."""
+        return {
+            "agreed": self.agreed,
+            "onlyWaddle": _listed(self.only_ours),
+            "onlyGatekeeper": _listed(self.only_theirs),
+        }
+
+
+def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogComparison:
+    """Count what records of admissions have, and what a log of Gatekeeper's has.
+
+    A record that was delivered twice counts once; lines of anything else are passed over.
+    """
+    return LogComparison(Counter(_of_records(records)), Counter(_of_log(lines)))
+
+
+def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Violation]:
+    seen: set[tuple[Any, ...]] = set()
+    for record in records:
+        if record.get("eventType") != "decision" or record.get("enforcementPoint") != ADMISSION:
+            continue
+        key = (record.get("podUID"), record.get("process"), record.get("sequence"))
+        if key in seen:
+            continue
+        seen.add(key)
+        for result in record.get("results", ()):
+            constraint = result.get("constraint", {})
+            yield (
+                str(constraint.get("kind", "")),
+                str(constraint.get("name", "")),
+                str(result.get("enforcementAction", "")),
+                str(record.get("resourceGroup", "")),
+                str(record.get("resourceKind", "")),
+                str(record.get("resourceNamespace", "")),
+                str(record.get("resourceName", "")),
+                str(record.get("requestUsername", "")),
+                str(result.get("message", "")),
+            )
+
+
+def _of_log(lines: Iterable[str]) -> Iterator[Violation]:
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(event, dict) or event.get("event_type") != "violation":
+            continue
+        message = str(event.get("msg", ""))
+        if event.get("process") != "admission" or not message.startswith(_DENIED):
+            continue
+        known = (str(event.get(name, "")) for name in _LOGGED)
+        yield (*known, message.removeprefix(_DENIED))
+
+
+def _listed(violations: Counter[Violation]) -> list[dict[str, Any]]:
+    return [
+        {**dict(zip(FIELDS, violation, strict=True)), "count": count}
+        for violation, count in sorted(violations.items())
+    ]
