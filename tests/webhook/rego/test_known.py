@@ -1,7 +1,10 @@
 """What parameters alone decide is computed before the first evaluation, and nothing else is."""
 
+import datetime as dt
+
 import pytest
 
+from webhook.certificates.pairs import self_signed
 from webhook.rego import known
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.engine import (
@@ -200,3 +203,15 @@ def test_a_built_in_of_a_caller_s_own_is_asked_in_each_evaluation():
     rule = own_code("p := own.next(1)", builtins={"own.next": own})
     first = rule({}, {}, EvaluationContext())
     assert rule({}, {}, EvaluationContext()) == first + 1
+
+
+def test_what_the_time_of_an_evaluation_decides_is_not_known_while_code_is_written():
+    """Certificates are constants, and valid when their policy is compiled, but not for ever."""
+    now = dt.datetime.now(tz=dt.UTC)
+    pem = self_signed(["localhost"], now).certificate.decode()
+    rule = prepared(f"p := crypto.x509.parse_and_verify_certificates(`{pem}{pem}`)[0]")
+    given = {"parameters": PARAMETERS}
+    for later, valid in ((0, True), (100 * 365, False), (0, True)):
+        at = now + dt.timedelta(days=later, minutes=1)
+        context = EvaluationContext(now_ns=int(at.timestamp()) * 1_000_000_000)
+        assert answer(rule, given, context) is valid
