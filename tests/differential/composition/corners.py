@@ -246,7 +246,16 @@ RULES: Final = (
     "@ contains [i, x, y] if { EACH; [[x, v], 1] = [y, x] }",
     "@ contains [i, x] if { EACH; k := input.review.k; {k: v} = {k: x} }",
     "@ contains [i, x, y] if { EACH; {1: x, `a`: v, null: 2} = {1: v, `a`: y, null: 2} }",
-    "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, 1] = [w, 1]; b := is_array(w) }",
+    "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, x] = [w, 1]; b := is_array(w) }",
+    "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, x] = [w, 1]; is_string(w) }",
+    "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; upper(v, w); b := is_array(w) }",
+    "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; w = upper(v); is_string(w) }",
+    # A text beyond those that are written in place is one, too.
+    (
+        "@ contains [i, is_array(x5), x5] if { EACH; "
+        + "; ".join(f"x{n} := sprintf(`{n}%v%v`, [v, i])" for n in range(6))
+        + " }"
+    ),
     # Numbers that floats do not give exactly.
     "@ contains x if { some v in [1.1, 2.3]; x := v - input.review.one }",
     "@ contains [i, x] if { EACH; is_number(v); w := v + 0.1; x := w - input.review.one }",
