@@ -5,13 +5,13 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-import yaml
 
 from loadtest.console import report as load_report
-from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing, write_policies
+from tests.behaviour.serving import constraint
 from tests.behaviour.test_the_console_follows import template
 from tests.browser import Browser, required
 from tests.patience import until
+from tests.webhook.console.folder import console_over, write_folder
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
@@ -76,24 +76,14 @@ def widest(browser: Browser) -> object:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("console")
-    write_policies(
-        folder / "policies",
-        REQUIRED_LABELS,
-        constraint("needs-owner", "owner"),
-        constraint("needs-team", f"'{SCRIPT}'", action="warn"),
-        constraint("wide-" + "m" * 40, "wide", action="warn"),
-    )
-    objects = [pod(), thing("Pod", LONG), thing("Pod", RIGHT_TO_LEFT), thing("Pod", SCRIPT)]
-    (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects, allow_unicode=True))
-    return folder
+    wide = constraint("wide-" + "m" * 40, "wide", action="warn")
+    return write_folder(tmp_path_factory.mktemp("console"), wide)
 
 
 @pytest.fixture(scope="module")
 def console(browser: Browser, folder: Path) -> Iterator[RunningConsole]:
-    arguments = [f"--policies={folder / 'policies'}", f"--manifests={folder / 'objects.yaml'}"]
-    with RunningConsole(*arguments) as running:
-        yield running.ready()
+    with console_over(folder) as running:
+        yield running
 
 
 @pytest.mark.parametrize("heading", PAGES)

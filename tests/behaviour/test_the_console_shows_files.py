@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-import yaml
 
-from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing, write_policies
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, write_policies
 from tests.patience import PATIENCE_SECONDS, until
+from tests.webhook.console.folder import console_over, write_folder
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from webhook.console.application import FORM_BYTES_MAX
@@ -58,18 +58,12 @@ RECORDS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("console")
-    write_policies(
-        folder / "policies",
-        REQUIRED_LABELS,
-        constraint("needs-owner", "owner"),
-        constraint("needs-team", f"'{SCRIPT}'", action="warn"),
+    broken = (
         REQUIRED_LABELS.replace("requiredlabel", "broken")
         .replace("RequiredLabel", "Broken")
-        .replace("msg := sprintf", "msg := sprint"),
+        .replace("msg := sprintf", "msg := sprint")
     )
-    objects = [pod(), thing("Pod", LONG), thing("Pod", RIGHT_TO_LEFT), thing("Pod", SCRIPT)]
-    (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects, allow_unicode=True))
+    folder = write_folder(tmp_path_factory.mktemp("console"), broken)
     lines = [json.dumps(record) for record in RECORDS]
     (folder / "decisions.jsonl").write_text("\n".join([*lines, "{no record"]) + "\n")
     return folder
@@ -77,12 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def console(folder: Path) -> Iterator[RunningConsole]:
-    with RunningConsole(
-        f"--policies={folder / 'policies'}",
-        f"--manifests={folder / 'objects.yaml'}",
-        f"--decisions={folder / 'decisions.jsonl'}",
-    ) as running:
-        yield running.ready()
+    with console_over(folder, f"--decisions={folder / 'decisions.jsonl'}") as running:
+        yield running
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -1,0 +1,33 @@
+"""Policies and objects in files, some with hostile names, for consoles over them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing, write_policies
+from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
+from tests.webhook.console.running import RunningConsole
+
+
+def write_folder(folder: Path, *more: str) -> Path:
+    """Two constraints, and ``more`` policies, that four objects violate."""
+    write_policies(
+        folder / "policies",
+        REQUIRED_LABELS,
+        constraint("needs-owner", "owner"),
+        constraint("needs-team", f"'{SCRIPT}'", action="warn"),
+        *more,
+    )
+    objects = [pod(), thing("Pod", LONG), thing("Pod", RIGHT_TO_LEFT), thing("Pod", SCRIPT)]
+    (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects, allow_unicode=True))
+    return folder
+
+
+@contextmanager
+def console_over(folder: Path, *more: str) -> Iterator[RunningConsole]:
+    """A console over such a folder, once it has something to show."""
+    given = (f"--policies={folder / 'policies'}", f"--manifests={folder / 'objects.yaml'}")
+    with RunningConsole(*given, *more) as running:
+        yield running.ready()
