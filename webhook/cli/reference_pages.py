@@ -25,7 +25,9 @@ def command_line_page(made_by: str) -> str:
         "What `--help` says of each; `waddle man` prints the same as manual pages. What commands exit"
         " with stands in [commands](commands.md), flags of `waddle serve` in [flags](flags.md)."
     )
-    for words, context in _commands(click.Context(waddle, info_name="waddle"), "waddle"):
+    # With its settings: click keeps the option of help as the first context asks for it.
+    root = click.Context(waddle, info_name="waddle", **waddle.context_settings)
+    for words, context in _commands(root, "waddle"):
         if isinstance(context.command, ServeCommand):
             continue
         context.terminal_width = context.max_content_width = _WIDTH
