@@ -136,7 +136,7 @@ def test_external_data_in_a_place_where_it_cannot_be_is_refused(
         assert message in verdict["status"]["message"]
 
 
-def test_what_is_below_a_value_of_a_provider_conflicts_with_it_on_every_replica(
+def test_what_is_below_a_value_of_a_provider_conflicts_with_it_until_it_is_gone(
     plane: Plane, replicas: list[Replica]
 ) -> None:
     asking = provided("Assign", "b-assign-image", "spec.containers[name: *].image")
@@ -158,6 +158,16 @@ def test_what_is_below_a_value_of_a_provider_conflicts_with_it_on_every_replica(
                 "[Assign.mutations.gatekeeper.sh /b-assign-image,"
                 "Assign.mutations.gatekeeper.sh /schema-conflict]",
             }
+    plane.api.request("DELETE", place_of(below))
+
+    def all_apply_it() -> bool:
+        entries = {entry["id"]: entry for entry in plane.by_pod(place_of(asking))}
+        return all(
+            entries[replica.name]["enforced"] and not entries[replica.name].get("errors")
+            for replica in replicas
+        )
+
+    until(all_apply_it, "the conflict is taken back by all")
 
 
 @pytest.fixture
