@@ -12,9 +12,11 @@ from tests.behaviour.test_the_console_follows import template
 from tests.browser import Browser, required
 from tests.patience import until
 from tests.webhook.console.folder import console_over, write_folder
+from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
+from tests.webhook.console.signing import signing
 from tests.webhook.console.test_assembly import KIND, policy
 from webhook.cli.cluster_access import TEMPLATES, constraints_of
 from webhook.reports.report_api import WGPOLICY
@@ -218,3 +220,33 @@ def test_500_policies_and_20_000_violations_are_shown_a_page_at_a_time(browser, 
                 browser.go(console.address + path)
                 assert browser.texts("h1") == [heading]
                 assert "cannot be asked" in " ".join(browser.texts("[role=alert]"))
+
+
+def test_one_signs_in_at_the_provider_and_out_again(browser, tmp_path):
+    with Listing(tmp_path, KIND) as listing, RunningProvider(ada={}) as provider:
+        listing.put(TEMPLATES, template())
+        user = f"{provider.issuer}#ada"
+        listing.granted = {(user, "templates.gatekeeper.sh", "constrainttemplates", "")}
+        with signing(tmp_path, provider, [f"--kubeconfig={listing.kubeconfig}"]) as console:
+            browser.go(f"{console.address}/policies")
+            assert browser.texts("h1") == ["Who are you?"]
+            browser.write("input[name=user]", "ada")
+            browser.click("button")
+            browser.until("return document.querySelector('h1')?.innerText === 'Policies'")
+            until(lambda: look_at(browser, console, "requiredlabel"), "the template")
+            assert browser.texts(".visitor span") == ["ada"]
+            for size in (TELEPHONE, DESKTOP):
+                browser.resize(*size)
+                assert browser.run(FITS), widest(browser)
+            assert browser.complaints(console.address) == []
+            browser.click(".visitor button")
+            browser.until("return document.querySelector('h1')?.innerText === 'Signed out'")
+            assert browser.complaints(console.address) == []
+            browser.go(console.address)
+            assert browser.texts("h1") == ["Who are you?"]
+
+
+def look_at(browser: Browser, console: RunningConsole, text: str) -> bool:
+    """Whether the list of policies has it."""
+    browser.go(f"{console.address}/policies")
+    return text in browser.texts("main")[0]
