@@ -273,3 +273,18 @@ def test_rules_of_every_shape_are_counted_as_the_real_one_counts_them(prepared, 
         a, b = (asked(folder, *arguments, stdin=given) for folder in (theirs, ours))
         assert b.returncode == a.returncode, (body, a.stderr, b.stderr)
         assert comparable(b.stdout, "json") == comparable(a.stdout, "json"), body
+
+
+@pytest.mark.parametrize("message", ["a\n", "\na", "a\n \n\nb", "a\n  b", " a ", "\n"])
+def test_a_message_of_several_lines_is_in_a_table_as_in_the_real_ones(prepared, message):
+    for folder in prepared:
+        (folder / "lines.rego").write_text(
+            f"package main\n\ndeny contains {json.dumps(message)} if true\n"
+        )
+
+    theirs, ours = (
+        asked(folder, "test", "-p", "lines.rego", "-o", "table", "-", stdin="{}").stdout
+        for folder in reversed(prepared)
+    )
+
+    assert ours == theirs

@@ -19,7 +19,7 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
     rows = [row for result in results for row in _rows(result)]
     if not rows:
         return ""
-    cells = [[cell.split("\n") for cell in row] for row in rows]
+    cells = [[_lines(cell) for cell in row] for row in rows]
     widths = [
         max([_width(title), *(_width(line) for row in cells for line in row[column])])
         for column, title in enumerate(_HEADER)
@@ -46,6 +46,11 @@ def _rows(result: CheckResult) -> Iterator[tuple[str, str, str, str]]:
     ):
         for one in findings:
             yield kind, result.file, result.namespace, one.message
+
+
+def _lines(cell: str) -> list[str]:
+    """As conftest's table breaks a cell: blanks around it, and blank lines, are not shown."""
+    return [line for line in cell.strip().split("\n") if line.strip()] or [""]
 
 
 def _ruler(marks: tuple[str, str, str], widths: Sequence[int]) -> str:
