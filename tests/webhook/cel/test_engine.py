@@ -156,6 +156,10 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("quantity('100m').sub(quantity('100m')).isInteger()", False),
         ("quantity('0m').add(1).isInteger()", True),
         ("dyn({1.0: 'a'})[1]", "no such key: 1"),
+        (
+            "timestamp(0).getDayOfYear(strings.quote('02:30'))",
+            r'strconv.Atoi: parsing "\"02": invalid syntax',
+        ),
         ("dyn({1.0: 'a'})[1.0] + dyn({1: 'b'})[1.0]", "ab"),
         ("1 in dyn({1.0: 'a'}) || !(1.0 in dyn({1: 'a'}))", False),
         ("dyn({1.0: 'a'}) == dyn({1: 'a'}) && dyn({1: 'a'}) != dyn({1.0: 'a'})", True),

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
 from webhook.duration import InvalidDuration, parse_duration
+from webhook.rego.go.strings import quote
 from webhook.rego.go.time import parse_time
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _numeric_offset(zone: str) -> int:
     hours, _, minutes = zone.partition(":")
     for part in (hours, minutes):
         if not re.fullmatch(r"[+-]?[0-9]{1,9}", part, re.ASCII):
-            raise EvaluationError(f'strconv.Atoi: parsing "{part}": invalid syntax')
+            raise EvaluationError(f"strconv.Atoi: parsing {quote(part)}: invalid syntax")
     size = int(hours) * 60
     return (size - int(minutes) if zone[0] == "-" else size + int(minutes)) * 60
 
