@@ -114,7 +114,11 @@ class Browser:
             "goog:loggingPrefs": {"browser": "ALL"},
             "timeouts": {"pageLoad": patience, "script": patience},
         }
-        made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        try:
+            made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        except BrowserError as error:
+            self.__exit__()
+            pytest.skip(f"Chromium does not start on this machine: {error}")
         self._session = f"/session/{made['sessionId']}"
         return self
 

@@ -44,7 +44,7 @@ _SIDECAR: Final = "webhook.decisions.sidecar."
 
 FAULTS: Final[dict[str, Fault]] = {
     "a write that is not synced": Fault(
-        "log", _SIDECAR + "log", "SegmentLog.append", "self._file.sync()", "pass", found_by=67
+        "log", _SIDECAR + "log", "SegmentLog.append", "self._file.sync()", "pass", found_by=89
     ),
     "a new segment whose name is not synced": Fault(
         "log",
@@ -55,7 +55,7 @@ FAULTS: Final[dict[str, Fault]] = {
         found_by=67,
     ),
     "writing on behind a sync that failed": Fault(
-        "log", _SIDECAR + "log", "SegmentLog.append", "self._abandon(active)", "pass", found_by=27
+        "log", _SIDECAR + "log", "SegmentLog.append", "self._abandon(active)", "pass", found_by=94
     ),
     "a cursor saved before the sink has answered": Fault(
         "log",
@@ -65,7 +65,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "before, lines_before = self.reader.cursor, self.reader._lines[:]; "
         "self.reader.advance(len(part)); self._save(at_once=True); "
         "self.reader.cursor, self.reader._lines = before, lines_before; self._attempt(part)",
-        found_by=2,
+        found_by=32,
     ),
     "an acknowledgement of what was only received": Fault(
         "log",
@@ -73,7 +73,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Streams.receive",
         "mark.received = sequence",
         "mark.received = mark.durable = sequence",
-        found_by=3,
+        found_by=25,
     ),
     "records taken twice": Fault(
         "log", _SIDECAR + "streams", "Streams.receive", "return False", "return True", found_by=14
@@ -84,7 +84,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._deliver",
         "parts += [part[middle:], part[:middle]]",
         "parts += [part[:middle], part[middle:]]",
-        found_by=74,
+        found_by=111,
     ),
     "a sender that is not woken after it has lost a connection": Fault(
         "log",
@@ -92,10 +92,10 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter._converse",
         "self._wake.set()",
         "pass",
-        found_by=10,
+        found_by=27,
     ),
     "a lock that is kept after an adoption that failed": Fault(
-        "log", _SIDECAR + "adoption", "Adopter._end", "self._lock.release()", "pass", found_by=283
+        "log", _SIDECAR + "adoption", "Adopter._end", "self._lock.release()", "pass", found_by=1649
     ),
     "a list that is not made anew after 410": Fault(
         "cluster",
