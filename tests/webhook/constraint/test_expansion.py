@@ -65,6 +65,40 @@ def test_what_is_implied_may_imply_more_and_comes_after_it():
     ]
 
 
+def chain(length):
+    """Templates of which each makes what the next one expands, and an object for the first."""
+    templates = [
+        expands(
+            f"level-{level}",
+            "spec.template",
+            {"group": "levels", "version": "v1", "kind": f"L{level + 1}"},
+            {"groups": ["levels"], "versions": ["v1"], "kinds": [f"L{level}"]},
+        )
+        for level in range(length)
+    ]
+    content = {}
+    for _ in range(length):
+        content = {"spec": {"template": content}}
+    return templates, {
+        "apiVersion": "levels/v1",
+        "kind": "L0",
+        "metadata": {"name": "l"},
+        **content,
+    }
+
+
+def test_what_is_implied_by_30_levels_is_refused_and_by_29_expanded():
+    """As Gatekeeper's `maxRecursionDepth`."""
+    templates, thing = chain(29)
+    assert [item.object["kind"] for item in expansion(*templates).expand(thing)] == [
+        f"L{level}" for level in range(29, 0, -1)
+    ]
+
+    templates, thing = chain(30)
+    with pytest.raises(InvalidExpansion, match="maximum recursion depth of 30 reached"):
+        expansion(*templates).expand(thing)
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
