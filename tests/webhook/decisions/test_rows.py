@@ -16,9 +16,10 @@ from webhook.api.admission import AdmissionResponse, read_request
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import Fault, Responses, Result, Undecided
 from webhook.decisions.configuration import parse
-from webhook.decisions.exporter.exporter import ROWS, Exporter
+from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
+from webhook.decisions.exporter.rows import ROWS
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.sidecar.session import Session
 from webhook.decisions.wire import rows
@@ -232,7 +233,17 @@ def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
     assert queued(exporter) == []
     assert exporter.counters.dropped == {"bug": 3}
     assert balanced(exporter)
-    assert b"decisions were not recorded" in said[-1]
+    assert b"a decision was not recorded" in said[-1]
+
+
+def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:
+    exporter = exporter_of()
+    decide(exporter, 5)
+    decide(exporter, 1, Responses(results=(object(),), evaluated=1))  # type: ignore[arg-type]
+    decide(exporter, 3)
+    assert [record["sequence"] for record in queued(exporter)] == [*range(1, 9)]
+    assert exporter.counters.dropped == {"bug": 1}
+    assert balanced(exporter)
 
 
 class Taken:

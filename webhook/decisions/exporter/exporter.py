@@ -21,7 +21,7 @@ from webhook.decisions.exporter.bounding import encode_bounded
 from webhook.decisions.exporter.counters import Counters
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.record import SPEC_VERSION
-from webhook.decisions.exporter.rows import RowWriter
+from webhook.decisions.exporter.rows import ROWS, ROWS_RECORD_BYTES_MIN, RowWriter
 from webhook.decisions.wire.framing import (
     ROWS_PROTOCOL,
     Ack,
@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
 SEND_BYTES: Final = 256 * 1024
 """Sent at a time at most: well below a grpc message's 4 MiB."""
-
-ROWS: Final = 32
-"""Decisions that are written together. More would win little, and delay one request by it."""
-
-ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
-"""Where records must be shorter, each is looked at by itself: some 32 of them are as long."""
 
 RECORD_BYTES_MIN: Final = 512
 """Of a review: the names of its fields alone take as many."""
@@ -199,12 +193,8 @@ class Exporter:
     def settle(self) -> None:
         """Write the rows that were queued."""
         rows, self._rows = self._rows, []
-        try:
-            if rows:
-                self._queue_rows(rows)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
-            self.counters.drop("bug", len(rows))
-            self._logger.fault("bug: decisions were not recorded", bug)
+        if rows:
+            self._queue_rows(rows)
 
     def refuse(self) -> bool:
         """Count a record that has no room before it is made; False where it is to be offered.
@@ -336,6 +326,19 @@ class Exporter:
 
     def _queue_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Queue rows on one line if they may be; else half of them on each of two."""
+        try:
+            if self._are_queued(rows):
+                return
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
+            if len(rows) == 1:  # it keeps no other from being recorded
+                self.counters.drop("bug")
+                self._logger.fault("bug: a decision was not recorded", bug)
+                return
+        self._queue_rows(rows[: len(rows) // 2])
+        self._queue_rows(rows[len(rows) // 2 :])
+
+    def _are_queued(self, rows: Sequence[tuple[Any, ...]]) -> bool:
+        """Queue these together, or count a single one as dropped; False where they must be fewer."""
         policies, count = self._row_policies, len(rows)
         assert policies is not None
         frame = self._row_writer.frame(self._sequence + 1, policies, rows)
@@ -344,14 +347,14 @@ class Exporter:
             self._sequence += count
             self.outbox.add(self._sequence, line, count)
         elif count > 1:
-            self._queue_rows(rows[: count // 2])
-            self._queue_rows(rows[count // 2 :])
+            return False
         elif line:
             self._queue(self._sequence + 1, line)
         else:
             body = self._encode_bounded(self._row_writer.record(frame, policies))
             if body is not None:
                 self._add(body)
+        return True
 
     def _queue(self, sequence: int, line: bytes) -> bool:
         """Queue the record of the next number if there is room."""

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result
     from webhook.decisions.exporter.admission import RecordedPolicies
 
+ROWS: Final = 32
+"""Decisions that are written together. More would win little, and delay one request by it."""
+
+ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
+"""Where records must be shorter, each is looked at by itself: some 32 of them are as long."""
+
 MORE: Final = 1
 """Where a row has what few records have: until it is written, its :class:`Reasons`, or None."""
 
