@@ -46,6 +46,11 @@ VERSIONS: Final = ("v1", "v1beta1")
 RETRY_SECONDS_MAX: Final = 300.0
 """What the API server refuses it will refuse again, until the template changes."""
 
+GRACE_SECONDS: Final = 5.0
+"""How long an object must not be wanted before it is deleted. Another replica may have made it for a
+change that this one has not seen: watches are behind one another by milliseconds, under load by a
+second or two."""
+
 COMPARE_SECONDS: Final = 60.0
 """How often all is compared again: what somebody else writes otherwise is left alone for a while."""
 
@@ -163,6 +168,7 @@ class GenerationKeeper:
             stale=self._is_stale,
             failed=failed,
             retry_seconds_max=RETRY_SECONDS_MAX,
+            grace_seconds=GRACE_SECONDS,
         )
 
     async def _settle_forever(self) -> None:
@@ -271,12 +277,14 @@ class GenerationKeeper:
         return waits
 
     def _is_stale(self, document: Json) -> bool:
-        """Whether an object that is not wanted is of a template or constraint that we know whole."""
-        if self._templates is None or document["metadata"]["name"] in self._waiting:
-            return False  # A binding that another replica made, which has seen more than this one.
-        uids = {one["metadata"].get("uid") for one in self._templates.values()}
-        uids |= {one.document["metadata"].get("uid") for one in self._constraints.values()}
-        return is_owned_by(document, uids - {None})
+        """Whether an object that is not wanted is of a template or constraint of the plan.
+
+        Of one that came since, it is what another replica made, which has seen more than this one;
+        so is a binding that still waits here.
+        """
+        if document["metadata"]["name"] in self._waiting:
+            return False
+        return is_owned_by(document, self._plan.owners)
 
 
 def _established_at(crd: Json | None) -> float | None:

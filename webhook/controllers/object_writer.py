@@ -9,6 +9,7 @@ first write wins, and the rest find that nothing differs.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.backoff import Backoff
@@ -102,12 +103,14 @@ class ObjectWriter:
         stale: Callable[[Json], bool] = every,
         failed: Callable[[str, str], None] | None = None,
         retry_seconds_max: float = RETRY_SECONDS_MAX,
+        grace_seconds: float = 0.0,
     ) -> None:
         """``selection`` says which objects of the kind are ours to keep.
 
         ``listener`` is told what changed at the API server. ``spoiled`` takes what an
         object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
-        may be deleted; ``failed`` is told a name and why it was not written, or an empty text.
+        may be deleted, once they have not been wanted for ``grace_seconds``; ``failed`` is told a
+        name and why it was not written, or an empty text.
         """
         self._spoiled = spoiled or Spoiled(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
@@ -119,6 +122,8 @@ class ObjectWriter:
         self._listener = listener
         self._stale = stale
         self._failed = failed
+        self._grace_seconds = grace_seconds
+        self._unwanted_at: dict[str, float] = {}
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
         self._queue: WorkQueue[str] = WorkQueue(
@@ -188,7 +193,9 @@ class ObjectWriter:
         write, written = None, True
         with self._spoiled.object(self._follower, self._resource.gvk.kind, name):
             write = self._difference(name)
-        if write is not None:
+        if (left := self._grace_left(name, write)) > 0:
+            self._queue.add(name, left)
+        elif write is not None:
             written = False
             with self._spoiled.object(self._follower, "write", name):
                 written = await self._write(write)
@@ -202,6 +209,14 @@ class ObjectWriter:
         return difference(
             name, wanted, current, self._overlay, prune=self._prune, stale=self._stale
         )
+
+    def _grace_left(self, name: str, write: Write | None) -> float:
+        """For how many seconds more an object is to be left alone that nobody wants."""
+        if write is None or write.action != "delete":
+            self._unwanted_at.pop(name, None)
+            return 0.0
+        now = time.monotonic()
+        return self._unwanted_at.setdefault(name, now) + self._grace_seconds - now
 
     async def _write(self, write: Write) -> bool:
         self.writes += 1

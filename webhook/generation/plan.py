@@ -68,7 +68,8 @@ class GenerationPlan:
     """The objects that there should be, by name, and what became of whom.
 
     Bindings that are ``waiting`` are not made yet; one that is there, made by whoever need not wait
-    any more, stays.
+    any more, stays. ``owners`` are the UIDs of the templates and constraints that it was made from:
+    of no other can be said that an object of theirs is not wanted.
     """
 
     policies: dict[str, Json] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class GenerationPlan:
     waiting: set[str] = field(default_factory=set)
     templates: dict[str, Made] = field(default_factory=dict)
     constraints: dict[tuple[str, str], Made] = field(default_factory=dict)
+    owners: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class Planner:
             for key, given in constraints.items()
             if (known := self._templates.get(key[0].lower())) is not None
         }
-        found = GenerationPlan()
+        found = GenerationPlan(owners=_uids(templates, constraints))
         for name, template in self._templates.items():
             if template.made is not None:
                 found.templates[name] = template.made
@@ -227,3 +229,10 @@ class Planner:
             warning=warning,
         )
         return _Constraint(given, template, policy, bound, made)
+
+
+def _uids(
+    templates: Mapping[str, Mapping[str, Any]], constraints: Mapping[tuple[str, str], Enforced]
+) -> set[str]:
+    documents = [*templates.values(), *(one.document for one in constraints.values())]
+    return {uid for one in documents if (uid := one["metadata"].get("uid"))}

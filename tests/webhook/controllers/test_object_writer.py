@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cluster.fault_server import event, obj, scripted
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
@@ -16,6 +17,7 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
+from webhook.cluster.reflector import ObjectSelection
 from webhook.controllers.object_writer import ObjectWriter, changed_names, difference
 from webhook.controllers.statuses import overlay_status, own_statuses
 from webhook.log import open_log
@@ -216,3 +218,48 @@ def test_a_deleted_pod_takes_its_statuses_along(cluster, namespace):
             await until(gone)
 
     event_loop.run(run())
+
+
+CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
+
+
+@pytest.mark.parametrize(
+    ("grace_seconds", "written"),
+    [(3600.0, [""]), (0.05, ["", "/made"])],
+    ids=["within its grace", "after it"],
+)
+def test_what_nobody_wants_is_deleted_once_it_has_not_been_wanted_for_a_while(
+    tmp_path, grace_seconds, written
+):
+    """Another replica may have made it for a change that this one has not seen yet."""
+    ended = {"annotations": {"k8s.io/initial-events-end": "true"}}
+    there = [event("ADDED", "made", 1), event("BOOKMARK", "", 5, **ended)]
+
+    async def run():
+        async with (
+            # What comes after the watch is noted, and waits for an answer.
+            scripted(tmp_path, (200, there, "hang")) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            writer = ObjectWriter(
+                client,
+                CONFIG_MAP,
+                ObjectSelection(namespace="default"),
+                lambda wanted, current: None,
+                open_log(str(tmp_path / "log")).logger("generation"),
+                grace_seconds=grace_seconds,
+            )
+            # Compared in this order: when the second is created, the first has been looked at.
+            writer.want({"new": obj("new", 2)}, prune=True)
+
+            async def all_written():
+                return len(server.requests) == 1 + len(written)
+
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(writer.run())
+                await until(all_written)
+                running.cancel()
+            return [path for path, _ in server.requests]
+
+    collection = "/api/v1/namespaces/default/configmaps"
+    assert event_loop.run(run())[1:] == [f"{collection}{one}" for one in written]

@@ -326,6 +326,14 @@ def test_what_did_not_change_is_the_same_object_in_the_next_plan():
     assert plan(of=other).policies["gatekeeper-named"] != first.policies["gatekeeper-named"]
 
 
+def test_a_plan_tells_whose_objects_it_may_say_are_not_wanted():
+    """What another replica made for a template that came after the plan is none of its matters."""
+    unasked = {"named": template(generateVAP=False)}
+    made = Planner(Options(), "v1").plan(unasked, {}, PolicyScope(), lambda _: "")
+    assert made.policies == {}
+    assert made.owners == {"t-uid"}
+
+
 def test_a_name_that_is_too_long_is_cut_and_told_apart_by_a_digest():
     assert constraint_name("K8sThing", "a") == "gatekeeper-k8sthing-a"
     one, other = (constraint_name("K8sThing", "a" * 250 + end) for end in "xy")
