@@ -82,14 +82,44 @@ def counted(turns: Turns, body: Run) -> Run:
 
 
 def listed(turns: Turns, test: Run | None, body: Run) -> Run:
+    """``map``, ``filter`` and ``transformList``."""
+
+    def add(found: Any, _env: dict[Any, Value], value: Value) -> None:
+        found.append(value)
+
+    return _gathered(turns, test, body, list, add)
+
+
+def mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
+    """``transformMap``, by the variable that has the key, and ``transformMapEntry``."""
+
+    def add(found: Any, env: dict[Any, Value], value: Value) -> None:
+        if key is not None:
+            access.inserted(found, env[key], value)
+            return
+        if type(value) is not dict:
+            raise EvaluationError("no such overload: cel.@mapInsert")
+        for at, of in value.items():
+            access.inserted(found, from_key(at), of)
+
+    return _gathered(turns, test, body, dict, add)
+
+
+def _gathered(
+    turns: Turns,
+    test: Run | None,
+    body: Run,
+    begin: Callable[[], Any],
+    add: Callable[[Any, dict[Any, Value], Value], None],
+) -> Run:
     """Of several errors CEL tells the last of the tests', else the first of the results'.
 
-    Its macro is ``test ? accumulator + [result] : accumulator``: an error takes the place of the
-    accumulator, and what is added to an error is that error.
+    These macros are ``test ? accumulator with the result : accumulator``: an error takes the place
+    of the accumulator, and what is added to an error is that error.
     """
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
-        found: list[Value] = []
+        found = begin()
         fault: EvaluationError | None = None
         for _ in turns(env, meter):
             try:
@@ -103,35 +133,13 @@ def listed(turns: Turns, test: Run | None, body: Run) -> Run:
             if fault is None:
                 meter.charge(1)
                 try:
-                    found.append(body(env, meter))
+                    add(found, env, body(env, meter))
                 except LimitError:
                     raise
                 except EvaluationError as error:
                     fault = error
         if fault is not None:
             raise fault
-        return found
-
-    return evaluated
-
-
-def mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
-    """``transformMap``, by the variable that has the key, and ``transformMapEntry``."""
-
-    def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
-        found: dict[Value, Value] = {}
-        for _ in turns(env, meter):
-            if test is not None and not access.condition(test(env, meter)):
-                continue
-            meter.charge(1)
-            value = body(env, meter)
-            if key is not None:
-                access.inserted(found, env[key], value)
-                continue
-            if type(value) is not dict:
-                raise EvaluationError("no such overload: cel.@mapInsert")
-            for at, of in value.items():
-                access.inserted(found, from_key(at), of)
         return found
 
     return evaluated

@@ -109,6 +109,15 @@ def test_values_over_plain_json(source, value):
         ("[1, 2].exists_one(x, x == 1 ? object.a : object.b)", "no such key: b"),
         ("[1, 2].map(x, x == 1 ? object.a : object.b)", "no such key: a"),
         ("[1, 2].map(x, x == 1 ? object.a : object.b, x)", "no such key: b"),
+        ("[1, 2].transformMap(i, x, x == 1 ? object.a : object.b, x)", "no such key: b"),
+        ("[1, 2].transformMap(i, x, x == 2 || object.a, object.b)", "no such key: a"),
+        ("[1, 2].transformMap(i, x, x == 1 ? object.a : object.b)", "no such key: a"),
+        ("[1, 2].transformMapEntry(i, x, x == 1 ? object.a : object.b, {})", "no such key: b"),
+        (
+            "[1, 2, 3].transformMapEntry(i, x, x < 3 || object.a, {0: i})",
+            "no such key: a",
+        ),
+        ("[1, 2].transformMapEntry(i, x, {0: i})", "insert failed: key 0 already exists"),
         ("object.n.all(x, true)", "got 'types.Int', expected iterable type"),
         ("object.n + 'a'", "no such overload"),
         ("object.m.k.matches('a(' + object.m.k)", "error parsing regexp: missing closing ): `a(v`"),
@@ -212,6 +221,16 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
         ("'%'.format([])", "unexpected end of string"),
         ("[type(1)].exists(t, t == int)", "reference to undefined type: t"),
         ("optional.of(type(1)).optMap(t, 1)", "reference to undefined type: t"),
+        # What cel-go computes ahead, however deep: conversions, types, lists and maps of these.
+        ("object.x[duration(duration('5s'))]", "invalid qualifier type: types.Duration"),
+        ("object.x[?timestamp(int('5'))]", "invalid qualifier type: types.Timestamp"),
+        ("object.x[dyn(bytes('a'))]", "invalid qualifier type: types.Bytes"),
+        ("object.x[type(1)]", r"invalid qualifier type: \*types.Type"),
+        ("object.x[int]", r"invalid qualifier type: \*types.Type"),
+        ("object.x[[duration(duration('5s'))]]", r"invalid qualifier type: \*types.baseList"),
+        ("object.x[{dyn([1]): int}]", r"invalid qualifier type: \*types.baseMap"),
+        ("true ? 1 : int(dyn([1]))", r"instantiation failed: no such overload: int\(list\)"),
+        ("true ? dyn(1) : dyn(string(dyn(int)))", r"no such overload: string\(type\)"),
     ],
 )
 def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told):

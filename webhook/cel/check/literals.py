@@ -11,12 +11,12 @@ from webhook.cel.library.all import invoke
 from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.meter import Meter
-from webhook.cel.run.values import NOTHING
+from webhook.cel.run.values import NOTHING, TypeValue
 from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Name, OptMap, children
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
@@ -100,60 +100,45 @@ def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
             yield entry.value.at, _mismatch(value, of_value)
 
 
-def _fault_of_index(node: Expr) -> str | None:
+def _fault_of_index(node: Expr, checked: Checked) -> str | None:
     """Why a constant is the key of no map and the index of no list, however it is said to be dyn."""
-    while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
-        node = node.args[0]
-    if not _is_constant(node):
+    value = _constant(node, checked)
+    if value is NOTHING:
         return None
-    match node:
-        case Constant():
-            of = go_type(node.value)
-        case ListOf():
-            of = "*types.baseList"
-        case MapOf():
-            of = "*types.baseMap"
-        case Call():
-            of = {"duration": "types.Duration", "timestamp": "types.Timestamp"}.get(
-                node.function, ""
-            )
-        case _:
-            of = ""
-    if not of or of in {"types.Bool", "types.Double", "types.Int", "types.String", "types.Uint"}:
+    of = go_type(value)
+    if of in {"types.Bool", "types.Double", "types.Int", "types.String", "types.Uint"}:
         return None
     return f"invalid qualifier type: {of}"
 
 
-def _converted(node: Expr) -> Value:
-    """The value of conversions of a constant, as cel-go computes it ahead; NOTHING for all else."""
-    if isinstance(node, Constant):
-        return node.value
-    if not isinstance(node, Call) or node.target is not None or len(node.args) != 1:
-        return NOTHING
-    if node.function != "dyn" and node.function not in CONVERSIONS:
-        return NOTHING
-    found = _converted(node.args[0])
-    return (
-        found if found is NOTHING or node.function == "dyn" else CONVERSIONS[node.function](found)
-    )
+def _constant(node: Expr, checked: Checked) -> Value:
+    """What cel-go knows of a value before anything is evaluated; NOTHING where it does not.
 
-
-def _is_constant(node: Expr) -> bool:
-    """Whether cel-go knows a value before anything is evaluated."""
+    Of lists and maps no more than that they are: no conversion reads what they hold. Raises
+    EvaluationError where a conversion fails.
+    """
     match node:
         case Constant():
-            return True
+            return node.value
+        case Name():
+            meaning = checked.names.get(node, node.name)
+            return TypeValue(meaning[1:]) if meaning.startswith(":") else NOTHING
         case ListOf():
-            return not node.optional and all(map(_is_constant, node.items))
+            return NOTHING if node.optional else _of_parts([], node.items, checked)
         case MapOf():
-            return all(
-                not one.optional and _is_constant(one.key) and _is_constant(one.value)
-                for one in node.entries
-            )
-        case Call():
-            converts = node.function in CONVERSIONS and node.target is None
-            return converts and len(node.args) == 1 and isinstance(node.args[0], Constant)
-    return False
+            parts = [part for one in node.entries for part in (one.key, one.value)]
+            if any(one.optional for one in node.entries):
+                return NOTHING
+            return _of_parts({}, parts, checked)
+        case Call(target=None, args=[of]) if node.function in CONVERSIONS:
+            value = _constant(of, checked)
+            return value if value is NOTHING else CONVERSIONS[node.function](value)
+    return NOTHING
+
+
+def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
+    known = all(_constant(one, checked) is not NOTHING for one in parts)
+    return empty if known else NOTHING
 
 
 def _is_lost(node: Name | OptMap, checked: Checked) -> bool:
@@ -178,9 +163,9 @@ def fault_of_constants(checked: Checked) -> str | None:
             continue
         try:
             if node.target is None and len(node.args) == 1 and node.function in CONVERSIONS:
-                _converted(node)
+                _constant(node, checked)
             elif node.function in {"_[_]", "_[?_]"}:
-                if fault := _fault_of_index(node.args[1]):
+                if fault := _fault_of_index(node.args[1], checked):
                     return fault
             elif node.function in {"find", "findAll", "matches"}:
                 pattern = node.args[0 if node.target is not None else -1]
