@@ -3,7 +3,8 @@
 import pytest
 
 from tests.differential.oracle import Oracle
-from webhook.rego.engine import EvaluationContext, compile_modules
+from webhook.rego.check.compatibility import GATEKEEPER, LATEST
+from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.syntax.parser import parse_module
 
@@ -58,17 +59,39 @@ INPUTS = {
 @pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
 @pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
 def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, opa: Oracle):
+    mine, real = told(value, input_value, opa, LATEST)
+    assert mine == real
+
+
+@pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
+@pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
+def test_a_conflict_is_told_in_gatekeeper_s_words_and_where_it_tells_it(
+    value: str, input_value: dict, older_opa: Oracle
+):
+    mine, real = told(value, input_value, older_opa, GATEKEEPER)
+    assert mine == real
+
+
+def told(
+    value: str, input_value: dict, oracle: Oracle, level: str
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Code, place and message of the conflict, without the values that newer ones list below."""
     source = f"{BY_NAME}q := {value}\n"
-    real = opa.ask(
+    real = oracle.ask(
         op="eval", modules=[source], version="v1", query="data.t.q = x", input=input_value
     )
-    program = compile_modules([parse_module(source, "t.rego", "v1")])
-    found = []
+    options = CompileOptions(level=level)
+    program = compile_modules([parse_module(source, "t.rego", "v1")], options=options)
+    found: list[tuple[str, ...]] = []
     try:
         program.rule("data.t.q")(input_value, {}, EvaluationContext())
     except EvaluationError as error:
-        found = [(error.code, str(error.location.row), str(error.location.col))]
-    assert found == [(one["code"], one["row"], one["col"]) for one in real.get("errors", [])]
+        place = str(error.location.row), str(error.location.col)
+        found = [(error.code, *place, error.message)]
+    return found, [
+        (one["code"], one["row"], one["col"], one["message"].partition(":\n")[0])
+        for one in real.get("errors", [])
+    ]
 
 
 UNSAFE = (

@@ -376,6 +376,8 @@ GROUPED: Final = (
             f"[v | {_OTHERS}; w == v; j == i]",
             f"[v | {_OTHERS}; j != 3]",
             f"[j | {_OTHERS}; w == v; every z in [j] {{ z != v }}]",
+            f"[j | {_OTHERS}; w == v; every z in [j, w] {{ z != 7 }}]",
+            f"[j | {_OTHERS}; w == v; not {{j == 3; w != 7}}]",
             f"[j | {_OTHERS}; w == v; z := [1 | j != v]; z == [1]]",
             f"[[j, [1 | v == w]] | {_OTHERS}; w == v]",
             f"[j | {_OTHERS}; w == v; print(w)]",

@@ -281,9 +281,16 @@ class _Emitter(Emitter):
         return False
 
     def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
-        """As go-yaml, which lets a tab stand in a block but nowhere else unquoted."""
+        """As go-yaml: a tab may stand in a block but nowhere else unquoted.
+
+        What lies beyond the basic plane is escaped.
+        """
         if "\t" not in scalar:
-            return super().analyze_scalar(scalar)
+            analysis = super().analyze_scalar(scalar)
+            if not scalar.isascii() and max(scalar) > "\uffff":
+                analysis.allow_flow_plain = analysis.allow_block_plain = False
+                analysis.allow_single_quoted = analysis.allow_block = False
+            return analysis
         analysis = super().analyze_scalar(scalar.replace("\t", "x"))
         analysis.scalar = scalar
         analysis.allow_flow_plain = analysis.allow_block_plain = False
@@ -310,6 +317,25 @@ def _style(text: str) -> str | None:
     return None if plain else '"'
 
 
+_REFUSED: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_BREAKS: Final = re.compile(r" *\x85[ \x85]*")
+
+
+def _reread(text: str) -> str:
+    """A text as go-yaml reads it from JSON, of which OPA makes YAML: NEL breaks a line there."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    if _REFUSED.search(text):
+        raise _fault("control characters are not allowed")
+    return _BREAKS.sub(lambda found: "\n" * (found[0].count("\x85") - 1) or " ", text)
+
+
+def _name(text: str) -> str:
+    if "\x85" in text:
+        raise _fault("line 1: did not find expected ',' or '}'")
+    return _reread(text)
+
+
 def _events(value: Value) -> Iterator[Any]:
     kind = type(value)
     if kind is RegoSet:
@@ -322,10 +348,11 @@ def _events(value: Value) -> Iterator[Any]:
     elif kind is dict or kind is RegoObject:
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=not len(value))
         for name, item in sorted(json_items(value), key=_natural):
-            yield from _events(name)
+            yield from _events(_name(name))
             yield from _events(item)
         yield yaml.MappingEndEvent()
     elif kind is str:
+        value = _reread(value)
         style = _style(value)
         yield yaml.ScalarEvent(None, None, (style is None, True), value, style=style)
     else:

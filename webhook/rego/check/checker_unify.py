@@ -7,29 +7,13 @@ from typing import TYPE_CHECKING
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.names import ROOTS
-from webhook.rego.run.values import RegoObject, RegoSet, equal
-from webhook.rego.run.weight import SCALARS
+from webhook.rego.check.variables import expand
+from webhook.rego.run.values import equal
 from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 
 if TYPE_CHECKING:
     from webhook.rego.check.checker_scope import Scope
     from webhook.rego.types import Type
-
-
-def expand(term: ir.Term) -> ir.Term:
-    """A constant collection as a collection of constants."""
-    if not isinstance(term, ir.Const):
-        return term
-    value = term.value
-    if type(value) in SCALARS:  # most are
-        return term
-    if isinstance(value, list):
-        return ir.Array([ir.Const(item) for item in value])
-    if isinstance(value, (dict, RegoObject)):
-        return ir.Object([(ir.Const(name), ir.Const(item)) for name, item in value.items()])
-    if isinstance(value, RegoSet):
-        return ir.Set([ir.Const(item) for item in value])
-    return term
 
 
 def unify_type(scope: Scope, term: ir.Term, type_: Type | None, *, widen: bool = False) -> bool:

@@ -26,6 +26,8 @@ from webhook.rego.check.ir import (
     Test,
     Var,
 )
+from webhook.rego.run.values import RegoObject, RegoSet, equal
+from webhook.rego.run.weight import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -355,21 +357,16 @@ class Unifier:
             self._composites(a, b)
 
     def _composites(self, a: Term, b: Term) -> None:
-        # A constant collection is a Const here: matching it binds as matching a value does.
+        a, b = expand(a), expand(b)
         if isinstance(a, Array) and isinstance(b, Array):
             if len(a.items) == len(b.items):
                 for x, y in zip(a.items, b.items, strict=True):
                     self._unify(x, y)
-        elif isinstance(a, Object) and isinstance(b, Object):
-            if len(a.items) == len(b.items):
-                for name, value in a.items:
-                    other = lookup(b, name)
-                    if other is not None:
-                        self._unify(value, other)
-        elif isinstance(a, (Array, Object)):
-            self._mark_all(a)
-        elif isinstance(b, (Array, Object)):
-            self._mark_all(b)
+        elif isinstance(a, Object) and isinstance(b, Object) and len(a.items) == len(b.items):
+            for name, value in a.items:
+                other = lookup(b, name)
+                if other is not None:
+                    self._unify(value, other)
 
     def _variable(self, name: str, b: Term) -> None:
         if isinstance(b, Var):
@@ -413,10 +410,24 @@ class Unifier:
                     self._mark(other)
 
 
+def expand(term: Term) -> Term:
+    """A constant collection as a collection of constants."""
+    if not isinstance(term, Const):
+        return term
+    value = term.value
+    if type(value) in SCALARS:  # most are
+        return term
+    if isinstance(value, list):
+        return Array([Const(item) for item in value])
+    if isinstance(value, (dict, RegoObject)):
+        return Object([(Const(name), Const(item)) for name, item in value.items()])
+    if isinstance(value, RegoSet):
+        return Set([Const(item) for item in value])
+    return term
+
+
 def lookup(term: Object, name: Term) -> Term | None:
     """The value under the same key: an equal constant or the same variable."""
-    from webhook.rego.run.values import equal  # noqa: PLC0415
-
     for other, value in term.items:
         if isinstance(name, Const) and isinstance(other, Const) and equal(name.value, other.value):
             return value

@@ -118,7 +118,7 @@ def number(text: str) -> int | float:
     if len(text) > bigfloat.MAX_DIGITS:
         raise number_too_large()
     if not ("." in text or "e" in text or "E" in text):
-        return int_from_text(text)
+        return int_from_text(text) if text != "-0" else Numeral(text)
     if ("e" in text or "E" in text) and (fault := fault_of_number(text)):
         raise ValueError(f"invalid number: {fault}")
     plain = float(text)

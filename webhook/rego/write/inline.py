@@ -301,6 +301,8 @@ def _replace(function: FunctionBuilder, lit: ir.Call) -> bool:
         if not isinstance(term, ir.Const) or type(term.value) is not str or len(term.value) > 64:
             return False
     text, old, new = operands = _operands(function, lit)
+    if old.value == "":  # found between bytes, which are no characters
+        return False
     tests = [*_are([text], Kind.STRING), compare(call("len", text), "<", str(MAX_REPLACED))]
     slow = _slow(function, lit, operands).of_kind(Kind.STRING)
     fast = method(text, "replace", old, new, kind=Kind.STRING)

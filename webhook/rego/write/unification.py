@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
 from webhook.rego.run.values import equal, key
@@ -19,6 +20,7 @@ from webhook.rego.write.expression import (
     is_of,
     item,
     name,
+    negation,
 )
 
 if TYPE_CHECKING:
@@ -199,22 +201,39 @@ class Unification:
     def _unify_objects(
         self, x: ir.Object, y: ir.Object, waiting: list[tuple[ir.Term, ir.Term]], i: int
     ) -> bool:
-        """Objects with unbound variables on both sides: key by key, the keys being constant."""
-        sides = []
-        for term in (x, y):
-            keys = {}
-            for at, value in term.items:
-                if not isinstance(at, ir.Const):
-                    return False
-                keys[key(at.value)] = value
-            sides.append(keys)
-        waiting.pop(i)
-        if sides[0].keys() != sides[1].keys():
+        """Objects with unbound variables on both sides: name by name, as they are written.
+
+        A name is a constant or a variable that is bound, the same on both sides; those that turn
+        out equal to another are no names of one object.
+        """
+        terms = self._function.terms
+        names = [at for at, _ in (*x.items, *y.items)]
+        variables = [at for at in names if not isinstance(at, ir.Const)]
+        if not all(isinstance(at, ir.Var) and terms.bound(at) for at in variables):
+            return False
+        here, there = _by_name(x), _by_name(y)
+        if here.keys() != there.keys():
+            if variables:
+                return False
             waiting.clear()
             self._function.condition(FALSE)
-        else:
-            waiting.extend((value, sides[1][at]) for at, value in sides[0].items())
+            return True
+        waiting.pop(i)
+        for one, other in itertools.combinations([at for at, _ in x.items], 2):
+            if not (isinstance(one, ir.Const) and isinstance(other, ir.Const)):
+                same = self.equality(terms.operand(one), terms.operand(other))
+                self._function.condition(negation(same))
+        waiting.extend((value, there[at]) for at, value in here.items())
         return True
+
+
+def _by_name(term: ir.Object) -> dict[tuple[bool, Any], ir.Term]:
+    """An object's values by names that are constants or variables."""
+    return {
+        (True, at.name) if isinstance(at, ir.Var) else (False, key(at.value)): value
+        for at, value in term.items
+        if isinstance(at, (ir.Var, ir.Const))
+    }
 
 
 def _is_scalar(value: Expression) -> bool:

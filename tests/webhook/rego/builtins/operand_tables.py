@@ -562,6 +562,20 @@ docs = [
     "--- a",
     "a\n\nb",
     "  \n a",
+    "a\U0001f600",
+    "a\tb\U0001f600",
+    "x\n\U0001f600\ny",
+    {"\U0001f600": ["\U0001f600"]},
+    "a \x85 b",
+    "\x85\x85a",
+    "a\x85 \x85b\x85",
+    {"a\x85b": 1},
+    " \x85x",
+    "a\n\x85 b",
+    "\x7f",
+    "\ufffe",
+    "a\x80",
+    {"\x9f": 1},
 ]
 table("yaml.marshal", docs)
 table("json.marshal", docs)
