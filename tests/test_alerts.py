@@ -50,7 +50,7 @@ def test_alerts_are_about_metrics_that_the_server_has(alert):
 
 
 def test_every_alert_has_its_row_for_the_reader_at_night():
-    text = (MANIFESTS.parent / "docs" / "operating.md").read_text()
+    text = (MANIFESTS.parent / "docs" / "troubleshooting.md").read_text()
     assert [alert["alert"] for alert in alerts() if f"| `{alert['alert']}` |" not in text] == []
 
 

@@ -1,0 +1,1 @@
+"""What the pages tell a reader to type, and what comes of it."""

@@ -1,0 +1,180 @@
+"""The folders that the pages' commands are typed in: whatever their words name is there."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint
+from tests.programs import ROOT
+from tests.webhook.policies.test_config_validator import LIBRARY
+from tests.webhook.policies.test_config_validator import constraint as old_constraint
+from tests.webhook.policies.test_config_validator import template as old_template
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {containers: [{name: app, image: "app:v1"}]}
+"""
+BUCKET = {
+    "address": "aws_s3_bucket_acl.logs",
+    "mode": "managed",
+    "type": "aws_s3_bucket_acl",
+    "name": "logs",
+    "provider_name": "registry.terraform.io/hashicorp/aws",
+    "change": {"actions": ["create"], "before": None, "after": {"acl": "public-read"}},
+}
+PLAN = {"format_version": "1.2", "terraform_version": "1.9.0", "resource_changes": [BUCKET]}
+ASSET = {"name": "//a/one", "asset_type": "t", "ancestry_path": "organizations/1", "resource": {}}
+GCP = """
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: everyasset}
+spec:
+  crd: {spec: {names: {kind: EveryAsset}}}
+  targets:
+    - target: validation.gcp.forsetisecurity.org
+      rego: |
+        package everyasset
+        violation[{"msg": msg}] { msg := sprintf("%v is an asset", [input.review.name]) }
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: EveryAsset
+metadata: {name: every}
+spec: {}
+"""
+CONFTEST = """package main
+import rego.v1
+deny contains "containers must not run as root" if {
+    input.kind == "Deployment"
+    not input.spec.template.spec.securityContext.runAsNonRoot
+}
+deny contains "use a tag" if { some line in input; line.Cmd == "from"; endswith(line.Value[0], "latest") }
+deny contains "a public bucket" if input.resource_changes[_].change.after.acl == "public-read"
+test_denies if deny with input as {"kind": "Deployment"}
+"""
+RECORD = {
+    "eventType": "decision",
+    "enforcementPoint": "validation.gatekeeper.sh",
+    "sequence": 1,
+    "verdict": "deny",
+    "operation": "CREATE",
+    "resourceKind": "Pod",
+    "resourceNamespace": "shop",
+    "resourceName": "web",
+    "object": yaml.safe_load(POD),
+    "constraintsEvaluated": 1,
+    "results": [
+        {
+            "constraint": {"kind": "RequiredLabel", "name": "needs-owner"},
+            "enforcementAction": "deny",
+            "message": "label <owner> is missing",
+        }
+    ],
+}
+LOGGED = {
+    "event_type": "violation",
+    "process": "admission",
+    "constraint_kind": "RequiredLabel",
+    "constraint_name": "needs-owner",
+    "constraint_action": "deny",
+    "msg": "denied admission: label <owner> is missing",
+    "request_operation": "CREATE",
+    "resource_kind": "Pod",
+    "resource_namespace": "shop",
+    "resource_name": "web",
+}
+
+
+def write(folder: Path, **files: str) -> None:
+    """Files by their paths."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def nothing(folder: Path) -> None:
+    """A command that names no file."""
+    del folder
+
+
+def checkout(folder: Path) -> None:
+    """What the pages name of the repository itself."""
+    for name in ("policies", "manifests", "docs", "loadtest"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+    (folder / "Dockerfile").write_text("FROM debian:latest\nCMD true\n")
+
+
+def cel(folder: Path) -> None:
+    """An object, and templates that have policies of the API server's own."""
+    write(folder, **{"pod.yaml": POD})
+    for name in ("required-labels", "replicas"):
+        shutil.copytree(ROOT / "policies" / "general" / name, folder / "policies" / name)
+
+
+def conftest(folder: Path) -> None:
+    """A policy about several formats, and files of them."""
+    write(
+        folder,
+        **{
+            "policy/main.rego": CONFTEST,
+            "deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+            "Dockerfile": "FROM debian:latest\n",
+            "main.tf": 'resource "aws_s3_bucket" "logs" { bucket = "logs" }\n',
+            "plan.json": json.dumps(PLAN),
+        },
+    )
+
+
+def rego(folder: Path) -> None:
+    """A package with a test, and an input."""
+    source = 'package k8s\n\nviolation contains "no owner" if not input.owner\n\n'
+    test = "test_violation if violation with input as {}\n"
+    write(folder, **{"policy/p.rego": source + test, "input.json": "{}"})
+
+
+def pipelines(folder: Path) -> None:
+    """Policies with their suites, for objects and for plans, and manifests."""
+    for name in ("general/required-labels", "terraform-aws"):
+        shutil.copytree(ROOT / "policies" / name, folder / "policies" / name)
+    sample = ROOT / "policies/general/required-labels/samples/required-labels/constraint.yaml"
+    shutil.copy(sample, folder / "policies" / "owners.yaml")
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
+    write(folder, **{"manifests/namespace.yaml": namespace, "plan.json": json.dumps(PLAN)})
+
+
+def targets(folder: Path) -> None:
+    """Policies about assets, of both forms."""
+    old = yaml.safe_dump_all([old_template(), old_constraint()])
+    write(
+        folder,
+        **{
+            "policies/every.yaml": GCP,
+            "assets.json": json.dumps([ASSET]),
+            "policy-library/lib/lib.rego": LIBRARY,
+            "policy-library/policies/old.yaml": old,
+            "plan.json": json.dumps(PLAN),
+        },
+    )
+
+
+def migrating(folder: Path) -> None:
+    """Policies of Gatekeeper's, a recorded decision, and what Gatekeeper logged of it."""
+    write(
+        folder,
+        **{
+            "policies/template.yaml": REQUIRED_LABELS,
+            "policies/constraint.yaml": constraint("needs-owner", "owner"),
+            "deployment.yaml": POD,
+            "decisions.jsonl": json.dumps(RECORD) + "\n",
+            "gatekeeper.log": json.dumps(LOGGED) + "\n",
+        },
+    )
+
+
+Scene = Callable[[Path], None]

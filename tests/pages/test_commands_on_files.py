@@ -1,0 +1,132 @@
+"""What the pages tell a reader to type on a laptop is typed there, and says what they say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pages import scenes
+from tests.pages.commands import commands
+from tests.pages.elsewhere import HELD, LEFT
+from tests.pages.walk import WALK
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import ROOT
+
+if TYPE_CHECKING:
+    from tests.pages.scenes import Scene
+
+TERRAFORM = '#!/bin/sh\n[ "$1 $2" = "show -json" ] && cat plan.json\n'
+"""In the place of Terraform: a plan that it has shown."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A command's folder, exit code, and words of what it prints."""
+
+    scene: Scene
+    code: int
+    words: str = ""
+
+
+HERE = {
+    "waddle cel check 'object.spec.replicas > 1 && 1 == \"a\"'": Typed(
+        scenes.cel, 1, "found no matching overload for '_==_' applied to '(int, string)'"
+    ),
+    "waddle cel eval --object pod.yaml 'object.spec.containers.map(c, c.image)'": Typed(
+        scenes.cel, 0, "app:v1"
+    ),
+    "waddle check -f policies/ --vap template": Typed(scenes.cel, 0),
+    "conftest test -p policy/ deployment.yaml Dockerfile main.tf": Typed(
+        scenes.conftest, 1, "containers must not run as root"
+    ),
+    "terraform show -json plan | conftest test --parser json -": Typed(
+        scenes.conftest, 1, "a public bucket"
+    ),
+    "conftest verify -p policy/ --report fails": Typed(scenes.conftest, 0),
+    "conftest parse --parser hcl2 - < main.tf": Typed(scenes.conftest, 0, "aws_s3_bucket"),
+    "waddle rego test policy/ --format json": Typed(scenes.rego, 0, "test_violation"),
+    "waddle rego eval -d policy/ -i input.json 'data.k8s.violation'": Typed(
+        scenes.rego, 0, "no owner"
+    ),
+    "waddle rego check --strict policy/": Typed(scenes.rego, 0),
+    "waddle test -f policies/ -f manifests/ -o table -o junit=waddle.xml -o sarif=waddle.sarif": (
+        Typed(scenes.pipelines, 1, "is required")
+    ),
+    "terraform show -json plan.out | waddle test --target=terraform -f policies/ -f -": Typed(
+        scenes.pipelines, 1, "aws_s3_bucket_acl.logs"
+    ),
+    "waddle verify policies/ -o junit=suites.xml": Typed(scenes.pipelines, 0),
+    "terraform show -json plan.out | waddle test --target=terraform -f policies/terraform-aws -f -": (
+        Typed(scenes.checkout, 1, "aws_s3_bucket_acl.logs")
+    ),
+    "waddle test --target=dockerfile.waddle.dev -f policies/dockerfile -f Dockerfile": Typed(
+        scenes.checkout, 1, "debian:latest"
+    ),
+    "waddle test --target=gcp -f policies/ -f assets.json -o sarif": Typed(
+        scenes.targets, 1, "//a/one is an asset"
+    ),
+    "waddle test --target=gcp --library policy-library/lib -f policy-library/policies"
+    " -f assets.json": Typed(scenes.targets, 1, "is only text"),
+    "waddle migrate gatekeeper -f policies/": Typed(scenes.migrating, 0, "as it is"),
+    "waddle test -f policies/ -f deployment.yaml": Typed(
+        scenes.migrating, 1, "label <owner> is missing"
+    ),
+    "waddle check -f policies/ --decisions decisions.jsonl": Typed(
+        scenes.migrating, 0, "1 recorded decisions, 0 would be another"
+    ),
+    "waddle decisions compare decisions.jsonl --gatekeeper-log gatekeeper.log": Typed(
+        scenes.migrating, 0, "1 violations that both told"
+    ),
+    "waddle size --rate 2000 --constraints 50 --p99 25": Typed(scenes.nothing, 0, "replicas"),
+}
+"""By what is typed."""
+
+ALIAS = "alias conftest='waddle conftest'"
+
+
+@pytest.mark.parametrize("command", HERE)
+def test_a_command_of_a_page_does_what_the_page_says(command: str, tmp_path: Path) -> None:
+    typed, folder = HERE[command], tmp_path / "folder"
+    folder.mkdir()
+    typed.scene(folder)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "terraform").write_text(TERRAFORM)
+    (programs / "terraform").chmod(0o755)
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", f"shopt -s expand_aliases\n{ALIAS}\n{command}"],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    told = done.stdout + done.stderr
+    assert done.returncode == typed.code, told
+    assert typed.words in told, told
+
+
+def test_every_command_of_every_page_is_run_or_has_a_reason_why_not() -> None:
+    """A new one is put into one of these tables, or a page has a command that nobody tried."""
+    tables = (HERE.keys(), {step.command for step in WALK}, HELD.keys(), LEFT.keys())
+    known = [command for table in tables for command in table]
+    shown = commands().keys() - {ALIAS}
+    assert sorted(shown - set(known)) == [], "shown, and in no table"
+    assert sorted(set(known) - shown) == [], "in a table, and on no page"
+    assert len(known) == len(set(known)), "in one table alone"
+    assert len(shown) > 100
+
+
+@pytest.mark.parametrize("command", HELD)
+def test_a_command_that_is_held_elsewhere_is_held_there(command: str) -> None:
+    file, words = HELD[command]
+    assert words in (ROOT / file).read_text(), f"{file} no longer speaks of it"

@@ -1,0 +1,92 @@
+"""Pages for the night name metrics, flags, alerts, messages and rights that there are."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.manifests import MANIFESTS
+from tests.programs import ROOT
+from tests.test_alerts import SUFFIXES, alerts
+from webhook.cli.documents import PAGES as GENERATED
+from webhook.metrics.catalogue import METRICS
+
+PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console")
+OF_SIDECARS = "waddle_decisions_sink_", "waddle_decisions_queue_"
+OF_OTHERS = {"--server-side", "--tail", "--prefix", "--no-hooks", "--yes", "--show-managed-fields"}
+TEXTS = {page: (ROOT / "docs" / f"{page}.md").read_text() for page in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_metrics_and_alerts_of_a_page_are_there(page: str) -> None:
+    names = {metric.name for metric in METRICS}
+    for word in re.findall(r"\b(?:waddle|gatekeeper)_[a-z_]+[a-z]", TEXTS[page]):
+        base = next((word.removesuffix(end) for end in SUFFIXES if word.endswith(end)), word)
+        assert base in names or word in names or word.startswith(OF_SIDECARS), word
+    known = {alert["alert"] for alert in alerts()} | {
+        alert["alert"]
+        for file in (MANIFESTS / "decisions" / "alerts").glob("*.yaml")
+        for document in yaml.safe_load_all(file.read_text())
+        for group in (document.get("spec") or {}).get("groups", ())
+        for alert in group["rules"]
+    }
+    named = set(re.findall(r"`(Waddle[A-Z]\w+)`", TEXTS[page]))
+    assert named <= known
+
+
+@pytest.mark.parametrize("page", ["troubleshooting", "sizing", "security"])
+def test_flags_of_a_page_are_there(page: str) -> None:
+    known = GENERATED["flags.md"]() + GENERATED["command-line.md"]()
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXTS[page])) - OF_OTHERS
+    assert {flag for flag in flags if flag not in known} == set()
+
+
+def test_refusals_are_worded_as_the_page_has_them() -> None:
+    """What a user of the API server reads is found on the page by its first words."""
+    table = TEXTS["troubleshooting"].partition("after `failed to call webhook:`")[2]
+    table = table.partition("\n\n")[0]
+    code = "".join(
+        re.sub(r'"\s*\n\s*f?"', "", path.read_text())
+        for path in sorted((ROOT / "webhook" / "server").rglob("*.py"))
+    )
+    ours = [row for row in table.splitlines() if re.search(r"\| `\w+` \|$", row)]
+    assert len(ours) > 4
+    for row in ours:
+        for message in re.findall(r"`([^`]+)`", row.split("|")[1]):
+            words = re.sub(r"not ready: policies are", "not ready: {what} are", message)
+            assert words.removesuffix(" …").removesuffix("…").removesuffix(" yet") in code, message
+
+
+def rules(file: str, name: str) -> list[Any]:
+    """The rules of every role of a name."""
+    documents = yaml.safe_load_all((MANIFESTS / file).read_text())
+    return [
+        rule
+        for document in documents
+        if document["kind"] in {"Role", "ClusterRole"} and document["metadata"]["name"] == name
+        for rule in document["rules"]
+    ]
+
+
+WRITTEN = {"create", "update", "patch", "delete"}
+
+
+def test_what_replicas_may_write_is_what_the_page_says() -> None:
+    """A right more, and this list and the page's are to be changed."""
+    written = {
+        resource
+        for rule in rules("base/rbac.yaml", "waddle")
+        for resource in rule["resources"]
+        if WRITTEN & set(rule["verbs"])
+    }
+    assert {name for name in written if "/" not in name and "podstatus" not in name} == {
+        *("customresourcedefinitions", "validatingadmissionpolicies", "policyrevisions"),
+        *("validatingadmissionpolicybindings", "validatingwebhookconfigurations"),
+        *("secrets", "events"),
+    }
+    named = [rule for rule in rules("base/rbac.yaml", "waddle") if "secrets" in rule["resources"]]
+    assert [rule["resourceNames"] for rule in named] == [["waddle-webhook-server-cert"]]
+    console = rules("components/console/rbac.yaml", "waddle-console")
+    assert not any(WRITTEN & set(rule["verbs"]) for rule in console)
+    assert not any("secrets" in rule["resources"] for rule in console)
