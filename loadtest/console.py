@@ -1,19 +1,26 @@
 """What the console takes with 500 policies and 50,000 policy reports, 20,000 of them with a violation.
 
-``python -m loadtest.console [REPORTS]`` prints its memory, and how long each page takes as a client
-on the same machine sees it; an API server that only lists and watches stands in for a cluster.
+``python -m loadtest.console [REPORTS] [--login]`` prints its memory, and how long each page takes as a
+client on the same machine sees it; an API server that only lists and watches stands in for a
+cluster. With ``--login`` the client is signed in, and may see the reports of half of the namespaces.
 """
 
-import sys
+import argparse
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.behaviour.serving import Answer
 from tests.behaviour.test_the_console_follows import template
 from tests.patience import until
+from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
+from tests.webhook.console.person import Person
 from tests.webhook.console.running import RunningConsole
+from tests.webhook.console.signing import signing
 from tests.webhook.console.test_assembly import KIND, policy
 from webhook.cli.cluster_access import TEMPLATES, constraints_of
 from webhook.reports.report_api import WGPOLICY
@@ -21,6 +28,7 @@ from webhook.reports.report_api import WGPOLICY
 POLICIES = 500
 REPORTS = 50_000
 ROUNDS = 20
+NAMESPACES = 200
 PATHS = (
     "/",
     "/policies",
@@ -34,7 +42,7 @@ PATHS = (
 
 def report(number: int) -> dict[str, Any]:
     """A Pod's report; two of five have a violation."""
-    namespace = f"team-{number % 200}"
+    namespace = f"team-{number % NAMESPACES}"
     uid = f"{number:08x}-1111-2222-3333-444455556666"
     message = (
         f"container app-{number}: spec.containers[0].securityContext.privileged must not be true"
@@ -69,29 +77,60 @@ def resident_mib(process: int) -> float:
     raise OSError("the system does not tell")
 
 
-def main() -> None:
+def granted(user: str) -> set[tuple[str, str, str, str]]:
+    """All policies and replicas, and the reports of half of the namespaces."""
+    group = constraints_of(KIND)
+    return {
+        (user, TEMPLATES.gvk.group, TEMPLATES.plural, ""),
+        (user, group.gvk.group, group.plural, ""),
+        (user, "", "pods", ""),
+        *(
+            (user, WGPOLICY.namespaced.gvk.group, WGPOLICY.namespaced.plural, f"team-{i}")
+            for i in range(0, NAMESPACES, 2)
+        ),
+    }
+
+
+def main(reports: int, *, login: bool) -> None:
     """Measure, and print."""
-    reports = int(sys.argv[1]) if len(sys.argv) > 1 else REPORTS
-    with tempfile.TemporaryDirectory() as folder, Listing(Path(folder), KIND) as listing:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        listing = stack.enter_context(Listing(folder, KIND))
         listing.put(TEMPLATES, template())
         listing.put(constraints_of(KIND), *(policy(f"rule-{i}") for i in range(POLICIES)))
         listing.put(WGPOLICY.namespaced, *map(report, range(reports)))
-        with RunningConsole("--kubeconfig", str(listing.kubeconfig)) as console:
-            console.ready()
-            until(lambda: console.json("/violations")["violations"] >= reports * 2 // 5, "all")
-            for path in PATHS:
-                took = sorted(_milliseconds(console, path) for _ in range(ROUNDS))
-                median, late = took[ROUNDS // 2], took[ROUNDS * 95 // 100]
-                print(f"{path}: median {median:.0f} ms, p95 {late:.0f} ms")
-            print(f"memory: {resident_mib(console.process.pid):.0f} MiB at most")
+        flags = ("--kubeconfig", str(listing.kubeconfig))
+        ask: Callable[[str], Answer]
+        if login:
+            provider = stack.enter_context(RunningProvider(ada={}))
+            listing.granted = granted(f"{provider.issuer}#ada")
+            console = stack.enter_context(signing(folder, provider, flags))
+            person = Person(console.address)
+            person.sign_in("ada")
+            ask = person.go
+        else:
+            console = stack.enter_context(RunningConsole(*flags))
+            ask = console.get
+        console.ready()
+        seen = reports * 2 // 5 // (2 if login else 1)
+        until(lambda: f"{seen} violations" in ask("/violations").body.decode(), "all")
+        for path in PATHS:
+            took = sorted(_milliseconds(ask, path) for _ in range(ROUNDS))
+            median, late = took[ROUNDS // 2], took[ROUNDS * 95 // 100]
+            print(f"{path}: median {median:.0f} ms, p95 {late:.0f} ms")
+        print(f"memory: {resident_mib(console.process.pid):.0f} MiB at most")
     print(f"load: {Path('/proc/loadavg').read_text().strip()}")
 
 
-def _milliseconds(console: RunningConsole, path: str) -> float:
+def _milliseconds(ask: Callable[[str], Answer], path: str) -> float:
     began = time.perf_counter()
-    assert console.get(path).status == 200
+    assert ask(path).status == 200
     return (time.perf_counter() - began) * 1000
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reports", nargs="?", type=int, default=REPORTS)
+    parser.add_argument("--login", action="store_true")
+    chosen = parser.parse_args()
+    main(chosen.reports, login=chosen.login)

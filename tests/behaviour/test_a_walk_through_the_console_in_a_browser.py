@@ -1,0 +1,65 @@
+"""A walk through the console of a cluster that lives: roll-outs, exceptions, mutators, who is behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Browser, required
+from tests.webhook.console import living
+from tests.webhook.console.listing import Listing
+from tests.webhook.console.running import RunningConsole
+
+
+@pytest.fixture(scope="module")
+def browser(program: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(*required(), tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[RunningConsole]:
+    with Listing(tmp_path, living.KIND) as listing:
+        living.fill(listing)
+        with RunningConsole(f"--kubeconfig={listing.kubeconfig}") as running:
+            yield running.ready()
+
+
+def come_to(browser: Browser, link: str, heading: str) -> str:
+    """Follow the first link of this text to a page, and read it."""
+    browser.run(
+        "[...document.querySelectorAll('a')].find(one => one.innerText.trim() === arguments[0]).click()",
+        link,
+    )
+    browser.until(f"return document.querySelector('h1')?.innerText.includes('{heading}')")
+    return browser.texts("main")[0]
+
+
+def test_a_walk_from_a_roll_out_by_its_exception_to_mutators_and_the_replica_that_is_behind(
+    browser: Browser, console: RunningConsole
+) -> None:
+    browser.go(console.address)
+    text = come_to(browser, "Roll-outs", "Roll-outs")
+    assert "deployments-have-owners" in text
+    assert browser.texts(".steps li") == [
+        "2026-11-20T08:00:00Z dryrun",
+        "2026-11-21T08:04:00Z warn",
+    ]
+    assert "the audit found 3 violations" in text
+
+    text = come_to(browser, "RequiredLabel/deployments-have-owners", "deployments-have-owners")
+    assert "legacy-billing" in text, "whom it leaves out"
+    assert "waddle.dev/rollout-pause" in text
+    assert "waddle.dev/rollout-abort" in text
+    assert browser.texts(".steps li") != []
+
+    text = come_to(browser, "Policies", "Policies")
+    assert "always-pull" in text
+    text = come_to(browser, "Assign/always-pull", "always-pull")
+    assert "imagePullPolicy" in text
+
+    text = come_to(browser, "Health", "Health")
+    assert living.FAULT in text
+    assert text.count("It enforces everything.") == len(living.REPLICAS) - 1
+    come_to(browser, "RequiredLabel/pods-have-teams", "pods-have-teams")
+    assert browser.complaints(console.address) == []

@@ -1,0 +1,108 @@
+"""A cluster with something to see: a replica that is behind, a roll-out, a mutator, an exception."""
+
+from typing import Any
+
+import yaml
+
+from tests.behaviour.serving import REQUIRED_LABELS
+from tests.webhook.console.listing import Listing
+from webhook.api import pod_status
+from webhook.api.pod_status import Pod, StatusError, StatusSubject
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, constraints_of
+from webhook.cluster.kinds import PODS
+from webhook.controllers.status_kinds import status_resource
+
+KIND = "RequiredLabel"
+NAMESPACE = "waddle-system"
+REPLICAS = ("waddle-webhook-0", "waddle-webhook-1", "waddle-webhook-2")
+SINCE = "2026-11-22T08:00:00Z"
+FAULT = "spec.parameters.label: expected a string, got 7"
+
+Object = dict[str, Any]
+
+TEMPLATE: Object = yaml.safe_load(REQUIRED_LABELS)
+EXCEPTED = {
+    "kinds": [{"apiGroups": ["apps"], "kinds": ["Deployment"]}],
+    "excludedNamespaces": ["legacy-billing"],
+}
+"""A match with an exception."""
+
+MUTATOR: Object = {
+    "apiVersion": "mutations.gatekeeper.sh/v1",
+    "kind": "Assign",
+    "spec": {
+        "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"]}],
+        "location": "spec.containers[name: *].imagePullPolicy",
+        "parameters": {"assign": {"value": "Always"}},
+    },
+}
+
+
+def constraint(name: str, **fields: Any) -> Object:
+    """A constraint of the template."""
+    found: Object = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": KIND,
+        "spec": {"parameters": {"label": "owner"}, "match": EXCEPTED},
+        **fields,
+    }
+    return found | {"metadata": named(name, **fields.pop("metadata", {}))}
+
+
+def named(name: str, **more: Any) -> Object:
+    """The metadata of an object of a first generation."""
+    return {"name": name, "uid": f"u-{name}", "generation": 1, **more}
+
+
+def rolled_out() -> Object:
+    """A constraint in the second stage of its roll-out."""
+    steps = [
+        {"action": "dryrun", "since": "2026-11-20T08:00:00Z"},
+        {"action": "warn", "since": "2026-11-21T08:04:00Z"},
+    ]
+    record = {
+        "observedGeneration": 1,
+        "state": "Progressing",
+        "action": "warn",
+        "steps": steps,
+        "auditedViolations": 3,
+        "increasedAt": "2026-11-20T17:30:00Z",
+    }
+    annotations = {"waddle.dev/rollout": "dryrun after=24h, warn quiet=24h"}
+    found = constraint("deployments-have-owners", status={"rollout": record})
+    found["metadata"]["annotations"] = annotations
+    return found
+
+
+def fill(listing: Listing) -> None:
+    """Have all of it."""
+    template = TEMPLATE | {"metadata": named("requiredlabel")}
+    constraints = [rolled_out(), constraint("pods-have-teams")]
+    mutator = MUTATOR | {"metadata": named("always-pull")}
+    listing.put(TEMPLATES, template)
+    listing.put(constraints_of(KIND), *constraints)
+    (assign,) = (one for one in EXTENSIONS if one.gvk.kind == "Assign")
+    listing.put(assign, mutator)
+    for name in REPLICAS:
+        ready = {"type": "Ready", "status": "True"}
+        labels = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+        metadata = {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "labels": labels}
+        status = {"phase": "Running", "conditions": [ready]}
+        listing.put(PODS, {"metadata": metadata, "status": status})
+        said(listing, name, pod_status.template_subject(template))
+        for item in constraints:
+            behind = name == REPLICAS[-1] and item is constraints[-1]
+            said(listing, name, pod_status.constraint_subject(item), fault=FAULT if behind else "")
+        said(listing, name, pod_status.mutator_subject(mutator))
+
+
+def said(listing: Listing, replica: str, subject: StatusSubject, *, fault: str = "") -> None:
+    """What a replica says of an object."""
+    made = pod_status.pod_status(
+        Pod(replica, NAMESPACE, f"u-{replica}", ("webhook",)),
+        subject,
+        errors=[StatusError("invalid", fault)] if fault else (),
+        enforced=None if subject.status is pod_status.TEMPLATE else not fault,
+        additions={"since": SINCE, "activeGeneration": 0 if fault else 1},
+    )
+    listing.put(status_resource(subject.status), made)
