@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -49,6 +49,20 @@ def obeying(request: Callable[[], Any]) -> Any:
                 raise
             time.sleep(error.retry_after_seconds)
     return request()
+
+
+def serves(api: "Api", crd: Mapping[str, Any]) -> bool:
+    """Whether every version of a kind is served by now, whose CRD was applied a moment ago."""
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    try:
+        for version in crd["spec"]["versions"]:
+            if version["served"]:
+                api.request("GET", f"/apis/{group}/{version['name']}/{plural}?limit=1")
+    except ApiError as error:
+        if error.status not in (404, 429):  # 429: its storage is being made
+            raise
+        return False
+    return True
 
 
 def write_kubeconfig(path: Path, server: str) -> Path:

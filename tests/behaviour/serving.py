@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -322,10 +323,9 @@ class Server:
 
 def await_true(condition: Callable[[], bool]) -> None:
     """Ask again and again until it is so; each question goes to the server, and takes its time."""
-    for _ in range(20_000):
-        if condition():
-            return
-    raise AssertionError("it never became so")
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it never became so"
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -343,8 +343,15 @@ def write_policies(folder: Path, *documents: str) -> Path:
     """A directory of policies, one file for each text."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, document in enumerate(documents):
-        (folder / f"{number}.yaml").write_text(document)
+        replace(folder / f"{number}.yaml", document)
     return folder
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file as editors do: beside it, then renamed into its place, so that none is seen half."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text)
+    beside.replace(path)
 
 
 def lines_of(texts: Sequence[str]) -> str:

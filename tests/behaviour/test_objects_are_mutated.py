@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.behaviour.serving import Server, await_true, pod, review, thing, write_policies
+from tests.behaviour.serving import (
+    Server,
+    await_true,
+    pod,
+    replace,
+    review,
+    thing,
+    write_policies,
+)
 from tests.json_patch import apply_patch
 from tests.webhook.mutation.documents import assign, image, label, modify_set
 
@@ -205,15 +213,15 @@ def test_mutators_follow_the_files_and_a_broken_one_leaves_the_last_good(tmp_pat
 
         assert owner() == "a"
         file = next(policies.iterdir())
-        file.write_text(json.dumps(label("owner", "owner", "b")))
+        replace(file, json.dumps(label("owner", "owner", "b")))
         await_true(lambda: owner() == "b")
         broken = label("owner", "owner", "c")
         broken["spec"]["location"] = "metadata..labels"
-        file.write_text(json.dumps(broken))
+        replace(file, json.dumps(broken))
         server.wait_for("policy cannot be used; what was in force before stays")
         assert owner() == "b"
         conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
-        file.write_text("\n---\n".join(map(json.dumps, conflict)))
+        replace(file, "\n---\n".join(map(json.dumps, conflict)))
         server.wait_for("mutators in force", conflicting=2)
         assert owner() == ""
 

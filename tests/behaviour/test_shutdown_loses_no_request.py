@@ -12,6 +12,7 @@ from tests.behaviour.serving import (
     REQUIRED_LABELS,
     SLOW,
     Server,
+    await_true,
     constraint,
     pod,
     read_all,
@@ -80,7 +81,8 @@ def test_no_request_is_lost_under_load(policies: Path) -> None:
 
 
 def test_readiness_goes_first_and_serving_goes_on(policies: Path) -> None:
-    with Server(policies, "--evaluation-budget=1m", "--shutdown-delay=2") as server:
+    # The end of the test is a second signal, which ends it at once.
+    with Server(policies, "--evaluation-budget=1m", "--shutdown-delay=600") as server:
         kept = server.ready().connect()
         assert "connection" not in server.post(review(pod()), connection=kept).headers
         server.process.send_signal(signal.SIGTERM)
@@ -101,10 +103,11 @@ def test_a_review_under_way_is_answered_before_the_end(policies: Path) -> None:
         server.ready()
         body = json.dumps(review(thing("ConfigMap"))).encode()
         head = (
-            b"POST /v1/admit?timeout=2s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/admit?timeout=5s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         )
         with server.raw() as connection:
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            await_true(lambda: server.metric("waddle_requests_in_flight") == 1)
             server.process.send_signal(signal.SIGTERM)
             assert read_all(connection).startswith(b"HTTP/1.1 504 ")
         assert server.process.wait(PATIENCE_SECONDS) == 0
@@ -115,7 +118,7 @@ def test_an_idle_connection_does_not_hold_up_the_end(policies: Path) -> None:
         with server.ready().raw() as idle:
             assert server.stop() == 0
             assert read_all(idle) == b""
-        assert server.events[-1]["msg"] == "stopped"
+        assert server.wait_for("stopped") == server.events[-1]
 
 
 def test_a_second_signal_ends_the_process_at_once(policies: Path) -> None:

@@ -93,20 +93,27 @@ def test_a_share_of_requests_without_a_trace_has_one_of_its_own(policies):
 
 def test_a_large_request_and_one_that_gets_no_decision_leave_traces_too(policies):
     flags = ("--enable-tracing", "--trace-samples-per-million=1000000")
-    with Collector() as collector:
-        with Server(policies, f"--otlp-endpoint={collector.grpc}", *flags) as server:
-            server.ready()
-            large = thing("Pod", annotations={"a": "x" * 200_000})
-            assert not server.admit(large)["allowed"]
-            assert server.post(review(pod()), "/v1/admit?timeout=never").status == 400
-            collector.await_spans("wait")
-        roots = [span for span in collector.spans() if span["name"] == "POST /v1/admit"]
-    codes = {span["attributes"]["http.response.status_code"]: span for span in roots}
+    with (
+        Collector() as collector,
+        Server(policies, f"--otlp-endpoint={collector.grpc}", *flags) as server,
+    ):
+        server.ready()
+        large = thing("Pod", annotations={"a": "x" * 200_000})
+        assert not server.admit(large)["allowed"]
+        assert server.post(review(pod()), "/v1/admit?timeout=never").status == 400
+        collector.await_that(lambda: len(roots(collector)) == 2)
+        collector.await_spans("wait")
+    codes = {span["attributes"]["http.response.status_code"]: span for span in roots(collector)}
     assert set(codes) == {"200", "400"}
     of_large = [s for s in collector.spans() if s["traceId"] == codes["200"]["traceId"]]
     names = {span["name"] for span in of_large}
     assert {"decode", "review", "wait", "constraint RequiredLabel", "encode"} <= names
     assert codes["400"]["status"]["code"] == "STATUS_CODE_ERROR"
+
+
+def roots(collector: Collector) -> list[dict[str, Any]]:
+    """The spans of requests."""
+    return [span for span in collector.spans() if span["name"] == "POST /v1/admit"]
 
 
 def test_metrics_are_sent_too_and_name_traces_as_exemplars(policies):

@@ -70,7 +70,7 @@ class Sidecar:
 
     def get(self, path: str) -> tuple[int, str]:
         """An answer of the metrics port; 0 where there is none."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, PATIENCE_SECONDS)
         try:
             connection.request("GET", path)
             response = connection.getresponse()

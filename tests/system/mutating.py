@@ -12,7 +12,15 @@ import pytest
 from tests.cluster import ApiError
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.proxy import Proxy
-from tests.system.replicas import PATIENT_SECONDS, WEBHOOKS, Plane, Replica, try_request, until
+from tests.system.replicas import (
+    CRD_PATH,
+    PATIENT_SECONDS,
+    WEBHOOKS,
+    Plane,
+    Replica,
+    try_request,
+    until,
+)
 
 MUTATORS = "/apis/mutations.gatekeeper.sh/v1"
 IMAGES = "/apis/mutations.gatekeeper.sh/v1alpha1/assignimage"
@@ -87,11 +95,12 @@ def three(plane: Plane) -> Iterator[tuple[list[Replica], Proxy]]:
                 },
             )
             stack.callback(try_request, plane.api, "DELETE", f"{path}/{NAME}")
+            plane.await_configurations(path)
         yield started, proxy
 
 
-def clean(plane: Plane) -> None:
-    """Take back what a test applied."""
+def clean(plane: Plane, replicas: list[Replica]) -> None:
+    """Take back what a test applied, and wait until no replica goes by it any more."""
     for kind in ("assign", "assignmetadata", "modifyset"):
         plane.api.request("DELETE", f"{MUTATORS}/{kind}")
     for path in (IMAGES, EXPANSIONS, DEPLOYMENTS, REPLICA_SETS, CRON_JOBS):
@@ -100,6 +109,8 @@ def clean(plane: Plane) -> None:
         for item in plane.api.request("GET", f"{OBJECTS}/{kind}")["items"]:
             try_request(plane.api, "DELETE", f"{OBJECTS}/{kind}/{item['metadata']['name']}")
     until(lambda: not plane.api.request("GET", EXPANSIONS)["items"], "ExpansionTemplates are gone")
+    until(lambda: not any(map(active, replicas)), "no replica has a mutator")
+    until(lambda: not any(map(expanding, replicas)), "no replica has an ExpansionTemplate")
 
 
 def place_of(document: dict[str, Any]) -> str:
@@ -111,14 +122,14 @@ def place_of(document: dict[str, Any]) -> str:
 def enforced(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -> None:
     """Apply a mutator, and wait until every replica says that it is enforced as it is now."""
     made = plane.api.apply(place_of(document), document)
-    generation = made["metadata"]["generation"]
+    now = (made["metadata"]["uid"], made["metadata"]["generation"])
     names = {replica.name for replica in replicas}
 
     def all_say_so() -> bool:
         said = {
             entry["id"]
             for entry in plane.by_pod(place_of(document))
-            if entry["enforced"] and entry["observedGeneration"] == generation
+            if entry["enforced"] and (entry["mutatorUID"], entry["observedGeneration"]) == now
         }
         return names <= said
 
@@ -138,6 +149,23 @@ def retracted(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -
 def active(replica: Replica) -> float:
     """How many mutators a replica has in force."""
     return replica.metric('gatekeeper_mutators{status="active"}') or 0
+
+
+def expanding(replica: Replica) -> float:
+    """How many ExpansionTemplates a replica knows, of whatever use they are."""
+    return sum(
+        replica.metric(f'gatekeeper_expansion_templates{{status="{status}"}}') or 0
+        for status in ("active", "error")
+    )
+
+
+def allowed_by_all(replicas: list[Replica], document: dict[str, Any]) -> None:
+    """Wait until no replica denies an object of the scenarios' namespace."""
+    document = {**document, "metadata": {**document["metadata"], "namespace": PLACE}}
+    until(
+        lambda: all(replica.admit(document)["allowed"] for replica in replicas),
+        f"every replica allows {document['kind']} {document['metadata']['name']}",
+    )
 
 
 def post(plane: Plane, kind: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -188,6 +216,13 @@ REQUIRED = {
 }
 
 
+def delete_required(plane: Plane) -> None:
+    """Delete that template, and wait for its CRD to go: another test makes both anew."""
+    plane.delete_template("k8srequiredlabels")
+    crd = f"{CRD_PATH}/k8srequiredlabels.constraints.gatekeeper.sh"
+    until(lambda: try_request(plane.api, "GET", crd) is None, "its CRD is collected")
+
+
 def required(name: str, kind: str, key: str, **match: Any) -> dict[str, Any]:
     """A constraint that asks objects of a kind for a label."""
     return {
@@ -233,7 +268,7 @@ def expansion(name: str, of: list[str], source: str, makes: tuple[str, str], **s
 
 
 def expanded(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -> None:
-    """Apply an ExpansionTemplate, and wait until every replica says something of it as it is."""
+    """Apply an ExpansionTemplate, and wait until every replica says that it is well as it is."""
     path = f"{EXPANSIONS}/{document['metadata']['name']}"
     made = plane.api.apply(path, document)
     now = (made["metadata"]["uid"], made["metadata"]["generation"])
@@ -244,6 +279,7 @@ def expanded(plane: Plane, document: dict[str, Any], replicas: list[Replica]) ->
             entry["id"]
             for entry in plane.by_pod(path)
             if (entry["templateUID"], entry["observedGeneration"]) == now
+            and not entry.get("errors")
         }
         return names <= said
 

@@ -7,6 +7,7 @@ import base64
 import datetime as dt
 import json
 import os
+import secrets
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from typing import Any, Self
 import yaml
 
 from tests.behaviour.serving import Server, review
-from tests.cluster import Api, ApiError, Cluster
+from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import until
 from webhook.certificates.pairs import self_signed
 
@@ -39,6 +40,9 @@ STATUSES = f"/apis/status.gatekeeper.sh/v1beta1/namespaces/{NAMESPACE}"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+FENCED = "/api/v1/namespaces/default/configmaps"
+"""What no webhook of these tests is about."""
+
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -198,13 +202,16 @@ class Plane:
         self.audit_log = folder / "audit.log"
 
     def install(self) -> None:
-        """Waddle's CRDs, and the namespaces."""
+        """Waddle's CRDs, each of which is served then, and the namespaces."""
+        crds: list[dict[str, Any]] = []
         for file in CRDS.glob("*.yaml"):
             manifest = yaml.safe_load(file.read_text())
             if manifest["kind"] == "CustomResourceDefinition":
                 self.api.apply(f"{CRD_PATH}/{manifest['metadata']['name']}", manifest)
+                crds.append(manifest)
         self.make_namespaces()
-        until(lambda: try_request(self.api, "GET", TEMPLATES) is not None, "templates are served")
+        for crd in crds:
+            until(lambda crd=crd: serves(self.api, crd), f"{crd['metadata']['name']} is served")
 
     def make_namespaces(self) -> None:
         """That of the replicas, and that whose ConfigMaps are reviewed."""
@@ -303,10 +310,58 @@ class Plane:
             "webhooks": [webhook],
         }
         self.api.apply(f"{WEBHOOKS}/{name}", body)
+        self.await_configurations()
 
     def unregister(self, name: str = "waddle-system-tests") -> None:
-        """Review nothing any more."""
+        """Review nothing any more: whoever was asked may end now."""
         try_request(self.api, "DELETE", f"{WEBHOOKS}/{name}")
+        self.await_configurations()
+
+    def await_configurations(self, path: str = WEBHOOKS) -> None:
+        """Wait until the API server goes by the webhook configurations as they are now.
+
+        It follows them by a watch, hence in their order: once it goes by one that was made after
+        all others, it goes by these. That one is about nothing but the object which asks for it.
+        """
+        name = f"fence-{secrets.token_hex(4)}"
+        webhook = {
+            "name": f"{name}.example.com",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/", "caBundle": self.bundle},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 1,
+            "objectSelector": {"matchLabels": {"fence": name}},
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["configmaps"],
+                }
+            ],
+        }
+        kind = "Mutating" if "/mutating" in path else "Validating"
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": f"{kind}WebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        }
+        body = {"metadata": {"name": name, "labels": {"fence": name}}}
+
+        def is_fenced() -> bool:
+            try:
+                self.api.request("POST", f"{FENCED}?dryRun=All", body)
+            except ApiError as error:
+                return f"{name}.example.com" in error.body
+            return False
+
+        self.api.request("POST", path, configuration)
+        try:
+            until(is_fenced, "the API server goes by the webhook configurations")
+        finally:
+            self.api.request("DELETE", f"{path}/{name}")
 
     # --- policies --------------------------------------------------------------------------------
 

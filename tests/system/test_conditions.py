@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import ApiError
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
@@ -22,6 +23,8 @@ from webhook.app.fault_injection import VARIABLE
 EVENTS = "/api/v1/namespaces/default/events"
 QUIET_SECONDS = 3.0
 """How long nobody writes when all rest: a contest writes some hundred times a second."""
+
+CONFLICT = 409
 
 CRDS_WRITTEN = " customresourcedefinitions/ "
 
@@ -148,14 +151,16 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
         until(lambda: holds(plane, path, "Active", "Enforced"), "it is repaired")
         plane.put_constraint(constraint("words", "hopeless", "Hopeless"))
         constraint_path = f"{CONSTRAINTS}/hopeless/words"
-        until(lambda: holds(plane, constraint_path, "Active", "Enforced"), "so is its constraint")
-        document = plane.api.request("GET", constraint_path)
-        document["status"] |= {"totalViolations": 3, "conditions": [FOREIGN]}
-        plane.api.request("PUT", f"{constraint_path}/status", document)
+        all_three = "3/3 replicas at generation 1"
+        until(lambda: says(plane, constraint_path, "Active", all_three), "so is its constraint")
+        assert holds(plane, constraint_path, "Active", "Enforced")
+        until(lambda: is_overwritten(plane, constraint_path), "another has written the status")
         until(lambda: len(conditions(plane, constraint_path)) == 5, "ours are put right")
         assert conditions(plane, constraint_path)["Foreign"] == FOREIGN
         assert plane.api.request("GET", constraint_path)["status"]["totalViolations"] == 3
-        assert set(events(plane, uid)) == {"Error", "Active"}
+        until(lambda: "Active" in events(plane, uid), "an Event says so")
+        # A machine so busy that one replica is seconds behind the others has that told, too.
+        assert set(events(plane, uid)) - {"Degraded"} == {"Error", "Active"}
 
         plane.put_template(template("Hopeless", BROKEN))
         for replica in trio:
@@ -172,6 +177,19 @@ def told(replica: Replica, name: str) -> list[str]:
     """What a replica's log says of the faults of a template, in order."""
     begins = f"ConstraintTemplate {name}: "
     return [event["msg"] for event in replica.events if event.get("fault", "").startswith(begins)]
+
+
+def is_overwritten(plane: Plane, path: str) -> bool:
+    """Whether an object has a total and a condition of another now, and none of ours."""
+    document = plane.api.request("GET", path)
+    document["status"] |= {"totalViolations": 3, "conditions": [FOREIGN]}
+    try:
+        plane.api.request("PUT", f"{path}/status", document)
+    except ApiError as error:
+        if error.status != CONFLICT:
+            raise
+        return False  # a replica has written meanwhile
+    return True
 
 
 FOREIGN = {
@@ -224,9 +242,8 @@ def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
     plane.put_template(document)
     path = f"{CRD_PATH}/contested.constraints.gatekeeper.sh"
     try:
-        until(
-            lambda: holds(plane, f"{TEMPLATES}/contested", "Active", "Enforced"), "all enforce it"
-        )
+        all_four = "4/4 replicas at generation 1"
+        until(lambda: says(plane, f"{TEMPLATES}/contested", "Enforced", all_four), "all enforce it")
         newer = template("Contested", "package contested\nviolation[{}] { count(input) == 0 }")
         schema = newer["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
         schema["properties"]["new"] = {"type": "string"}

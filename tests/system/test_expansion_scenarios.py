@@ -13,7 +13,9 @@ from tests.system.mutating import (
     OBJECTS,
     REPLICA_SETS,
     REQUIRED,
+    allowed_by_all,
     clean,
+    delete_required,
     deployment,
     enforce_constraint,
     enforced,
@@ -30,6 +32,7 @@ from tests.webhook.mutation.documents import label
 
 TRIAL = f"{DEPLOYMENTS}?dryRun=All"
 ENV = "loadbalancers-must-have-env"
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "n", "image": "nginx"}]}}
 IMPLIED = "[Implied by expand-deployments] you must provide labels"
 
 
@@ -39,7 +42,7 @@ def replicas(plane: Plane) -> Iterator[list[Replica]]:
     with three(plane) as (started, _):
         plane.put_template(REQUIRED)
         yield started
-        plane.delete_template("k8srequiredlabels")
+        delete_required(plane)
 
 
 @pytest.fixture(autouse=True)
@@ -47,10 +50,11 @@ def cleaned(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
     """What a test applies goes with it."""
     assert replicas
     yield
-    clean(plane)
+    clean(plane, replicas)
     for name in (ENV, f"{ENV}-gen"):
         if try_request(plane.api, "GET", f"{LABELLED}/{name}"):
             plane.delete_constraint(name, "K8sRequiredLabels")
+    allowed_by_all(replicas, {"apiVersion": "v1", "kind": "Pod", **POD})
 
 
 def of_deployments(**spec: Any) -> Any:
@@ -151,9 +155,8 @@ def test_a_constraint_about_generated_objects_leaves_original_ones_alone(
     generated = required(f"{ENV}-gen", "Pod", "env", source="Generated")
     enforce_constraint(plane, generated, replicas)
     assert IMPLIED in refused(plane, TRIAL, deployment())
-    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "n", "image": "nginx"}]}}
     until(lambda: try_request(plane.api, "GET", f"{OBJECTS}/serviceaccounts/default"), "accounts")
-    assert post(plane, "pods?dryRun=All", pod)
+    assert post(plane, "pods?dryRun=All", POD)
 
 
 def follow_cron_jobs(plane: Plane, replicas: list[Replica]) -> None:

@@ -149,9 +149,14 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
 
 
 def _all_broken(matrix: Matrix) -> bool:
-    """Whether each replica's statuses of the constraints speak of the fault."""
+    """Whether each replica's statuses of templates and constraints speak of the fault."""
+    templates = matrix.statuses("constrainttemplatepodstatuses")
     found = matrix.statuses("constraintpodstatuses")
     return all(
+        templates.get((replica.name, kind.lower(), ""), {}).get("observedGeneration") == 2
+        for replica in matrix.replicas
+        for kind in (*BROKEN, *LASTING)
+    ) and all(
         found.get((replica.name, one.kind.lower(), one.name), {}).get("fault", {}).get("cause")
         == one.cause
         for replica in matrix.replicas
@@ -331,10 +336,14 @@ def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
             assert [error["code"] for error in status["errors"]] == ["suspended"], one
             series = f'constraint_kind="Overruns",constraint_name="{one.name}"'
             assert replica.metric(f"waddle_constraint_suspended{{{series}}}") == 1, one
-        suspended = [event for event in replica.events if event.get("breaker") == "open"]
-        assert {event["constraint_name"] for event in suspended} == {
-            one.name for one in SUSPENDED_TRIES
-        }
+        until(lambda replica=replica: len(named_by(replica)) >= len(SUSPENDED_TRIES), "the log")
+        assert named_by(replica) == {one.name for one in SUSPENDED_TRIES}
+
+
+def named_by(replica: Replica) -> set[str]:
+    """The constraints that a replica's log says are suspended."""
+    suspended = [event for event in list(replica.events) if event.get("breaker") == "open"]
+    return {event["constraint_name"] for event in suspended}
 
 
 def test_a_user_reads_which_policy_could_not_decide(matrix: Matrix) -> None:

@@ -9,7 +9,9 @@ from tests.system.mutating import (
     OBJECTS,
     PLACE,
     REQUIRED,
+    allowed_by_all,
     clean,
+    delete_required,
     enforce_constraint,
     enforced,
     place_of,
@@ -31,10 +33,10 @@ def replicas(plane: Plane) -> Iterator[list[Replica]]:
 
 
 @pytest.fixture(autouse=True)
-def cleaned(plane: Plane) -> Iterator[None]:
+def cleaned(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
     """What a test applies goes with it."""
     yield
-    clean(plane)
+    clean(plane, replicas)
 
 
 def test_an_owner_label_is_added_with_annotations_of_who_did_it(
@@ -176,7 +178,9 @@ def labels_required(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
     assert replicas
     plane.put_template(REQUIRED)
     yield
-    plane.delete_template("k8srequiredlabels")
+    delete_required(plane)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "without"}}
+    allowed_by_all(replicas, body)
 
 
 @pytest.mark.usefixtures("labels_required")

@@ -34,10 +34,10 @@ def behind(plane: Plane) -> Iterator[tuple[list[Replica], Proxy]]:
 
 
 @pytest.fixture(autouse=True)
-def cleaned(plane: Plane) -> Iterator[None]:
+def cleaned(plane: Plane, behind: tuple[list[Replica], Proxy]) -> Iterator[None]:
     """What a test applies goes with it."""
     yield
-    clean(plane)
+    clean(plane, behind[0])
 
 
 def fields(number: int) -> dict[str, Any]:
@@ -101,6 +101,7 @@ def test_while_a_mutator_changes_under_load_no_request_is_half_mutated(
     enforced(plane, fields(0), replicas)
     load = Load(plane)
     with load.running():
+        load.meets(0)
         for number in range(1, 6):
             plane.api.apply(place_of(fields(number)), fields(number))
             load.meets(number)

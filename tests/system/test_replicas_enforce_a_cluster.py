@@ -78,7 +78,7 @@ def test_what_is_applied_is_enforced_by_all_and_shown_by_pod(
     all_allow(trio, "one")
     until(lambda: enforced(plane, path), "the update is shown")
     assert {entry["observedGeneration"] for entry in plane.by_pod(path)} == {2}
-    assert len({replica.digest for replica in trio}) == 1
+    until(lambda: len({replica.digest for replica in trio}) == 1, "the digests are one")
 
     plane.delete_constraint("words", "Applied")
     all_allow(trio, "two")
@@ -97,11 +97,14 @@ def test_a_status_object_is_gatekeeper_s_to_the_field(plane: Plane, trio: list[R
     made = plane.put_template(template("Fields"))
     put = plane.put_constraint(constraint("with-dash", "fields", "Fields"))
     all_deny(trio, "fields")
-    name = "waddle--0-fields-with--dash"
-    until(
-        lambda: try_request(plane.api, "GET", f"{STATUSES}/constraintpodstatuses/{name}"), "status"
-    )
-    status = plane.api.request("GET", f"{STATUSES}/constraintpodstatuses/{name}")
+    path = f"{STATUSES}/constraintpodstatuses/waddle--0-fields-with--dash"
+
+    def is_said() -> bool:
+        found = try_request(plane.api, "GET", path)
+        return found is not None and found["status"]["enforced"]  # false as long as it is tried
+
+    until(is_said, "the status says that it is enforced")
+    status = plane.api.request("GET", path)
     assert status["metadata"]["labels"] == {
         "internal.gatekeeper.sh/pod": "waddle-0",
         "internal.gatekeeper.sh/constraint-name": "with-dash",

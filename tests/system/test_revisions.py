@@ -116,9 +116,14 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
         verdict = first_verdict(replica, "kept")
         assert verdict["allowed"] is False
         assert verdict["status"]["message"] == "[words] denied by kept"
-    until(lambda: len(plane.by_pod(template_path)) == 3, "the new ones say so")
+    names = {replica.name for replica in replicas}
     wanted = "0/3 replicas at generation 2; 3/3 enforce generation 1 ("
     for where, document in ((template_path, made), (path, constraint("words", "kept", "Kept"))):
+        # Until they have, byPod may still be of those that were there before.
+        until(
+            lambda where=where: {entry["id"] for entry in plane.by_pod(where)} == names,
+            "the new ones say so",
+        )
         until(lambda where=where: "Error" in states(plane, where, 2), "conditions say so")
         for entry in plane.by_pod(where):
             assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
@@ -267,7 +272,12 @@ def test_a_template_made_anew_has_no_last_good_revision_of_the_old_one(
     kill([replica])
     replica = start("anew-again", *ALL_OPERATIONS).wait_ready()
     until(lambda: "Error" in states(plane, f"{TEMPLATES}/reborn", 1), "nothing is enforced")
-    (entry,) = plane.by_pod(f"{TEMPLATES}/reborn")
+    path = f"{TEMPLATES}/reborn"
+    until(
+        lambda: [entry["id"] for entry in plane.by_pod(path)] == ["anew-again"],
+        "it alone speaks of it",
+    )
+    (entry,) = plane.by_pod(path)
     assert entry["activeGeneration"] == 0
     assert "activeRevision" not in entry
     plane.delete_template("reborn")
