@@ -1,0 +1,119 @@
+"""``waddle check --vap --decisions``: what a server recorded, asked of policies of the API server's."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.behaviour.serving import Server, pod, write_policies
+from tests.conformance.gatekeeper import waddle
+from tests.decisions.process import Sidecar
+from tests.decisions.receiver import Receiver
+from tests.patience import PATIENCE_SECONDS
+
+LABEL = {"label": {"type": "string"}}
+
+
+def template(**source: Any) -> str:
+    """A template in CEL, as YAML."""
+    code = [{"engine": "K8sNativeValidation", "source": source}]
+    document = {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "recorded"},
+        "spec": {
+            "crd": {
+                "spec": {
+                    "names": {"kind": "Recorded"},
+                    "validation": {"openAPIV3Schema": {"type": "object", "properties": LABEL}},
+                }
+            },
+            "targets": [{"target": "admission.k8s.gatekeeper.sh", "code": code}],
+        },
+    }
+    return yaml.safe_dump(document)
+
+
+CONSTRAINT = """
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Recorded
+metadata: {name: one}
+spec:
+  match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}
+  parameters: {label: owner}
+"""
+
+MISSING = {
+    "expression": "variables.params.label in variables.anyObject.metadata.?labels.orValue({})",
+    "messageExpression": "request.operation + ' by ' + request.userInfo.username",
+}
+"""Says who did what to an object without a label, one that is deleted among them."""
+
+OF_ALICE = {"expression": "request.userInfo.username != 'carol' || variables.named == 'other'"}
+"""Fails of requests of carol alone, of which no sample is."""
+
+
+def recorded(folder: Path, policies: Path) -> Path:
+    """What a server that enforces the policies tells of six requests, one record a line."""
+    requests: list[dict[str, Any]] = [
+        {"obj": pod()},
+        {"obj": pod(owner="me")},
+        {"obj": pod(), "userInfo": {"username": "carol", "groups": ["dev"]}},
+        {"obj": pod(owner="me"), "oldObject": pod(), "operation": "UPDATE"},
+        {"obj": pod(), "oldObject": pod(owner="me"), "operation": "UPDATE"},
+        {"obj": None, "oldObject": pod(), "operation": "DELETE"},
+    ]
+    with Receiver() as receiver:
+        sink = {"name": "http", "type": "http", "settings": {"url": receiver.url}}
+        with Sidecar(folder / "sidecar", [sink]) as sidecar:
+            config = folder / "decisions.yaml"
+            settings = {"sidecarURL": sidecar.url, "flushSeconds": 0.01, "includeObjects": True}
+            config.write_text(json.dumps(settings))
+            environment = {**os.environ, "POD_UID": "uid-1", "POD_NAME": "waddle-0"}
+            flags = (f"--decision-log-config={config}", "--evaluation-budget=1m")
+            with Server(policies, *flags, environment=environment) as server:
+                server.ready()
+                answers = [
+                    server.admit(one.pop("obj"), **{"name": "web", **one}) for one in requests
+                ]
+                with receiver.changed:
+                    assert receiver.changed.wait_for(
+                        lambda: len(decisions(receiver)) == len(requests), PATIENCE_SECONDS
+                    )
+    denied = [answer["allowed"] for answer in answers]
+    assert denied == [False, True, False, True, False, False]
+    file = folder / "records.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in decisions(receiver)))
+    return file
+
+
+def decisions(receiver: Receiver) -> list[dict[str, Any]]:
+    """Those that arrived."""
+    return [one for one in list(receiver.records) if one["eventType"] == "decision"]
+
+
+def test_what_a_server_recorded_is_compared_request_by_request(tmp_path: Path) -> None:
+    """Alike in both modes; a policy that says otherwise of one recorded request is a no."""
+    same = write_policies(tmp_path / "same", template(validations=[MISSING]), CONSTRAINT)
+    records = recorded(tmp_path, same)
+    for mode in ("template", "constraint"):
+        check = ("check", "-f", same, "--vap", mode, "-o", "json")
+        samples = json.loads(waddle(*check).stdout)["generated"]["compared"]
+        run = waddle(*check, "--decisions", records)
+        found = json.loads(run.stdout)["generated"]
+        assert run.returncode == 0, run.stderr
+        assert found["compared"] == samples + 6
+        assert (found["differences"], found["leftToTheWebhook"]) == ([], 0)
+
+    named = {"name": "named", "expression": "params.metadata.name"}
+    other = {**OF_ALICE, "messageExpression": "'named ' + variables.named"}
+    changed = template(variables=[named], validations=[other])
+    differs = write_policies(tmp_path / "differs", changed, CONSTRAINT)
+    other_check = ("check", "-f", differs, "--vap", "template")
+    assert waddle(*other_check).returncode == 0, "no sample is carol's"
+    run = waddle(*other_check, "--decisions", records)
+    assert run.returncode == 1, run.stdout
+    assert "1 differ" in run.stdout
+    assert "Recorded/one: CREATE Pod default/web" in run.stdout
