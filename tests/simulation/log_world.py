@@ -224,9 +224,13 @@ class LogWorld:
 
     def _decide(self, exporter: Exporter, text: str) -> None:
         """What a recorder does with a decision."""
-        if exporter.refuse():
-            return
-        exporter.decide(NO_POLICIES, (1.5, None, exporter.decision_id(), text, *NAMES[2:]))
+        noted = exporter.noted
+        if len(noted.rows) >= noted.limit:
+            if exporter.refuse():
+                return
+            exporter.open_rows(NO_POLICIES)
+        noted.rows.append((1.5, None, exporter.decision_id(), text, *NAMES[2:]))
+        exporter.counters.offered += 1
 
     async def _misfortune(self) -> None:
         chance, loop = self.loop.random, self.loop

@@ -150,9 +150,14 @@ def test_a_row_s_record_is_the_one_that_is_made_at_once(
     assert told[0] == told[1]
 
 
-def decide(exporter: Exporter, count: int, responses: Responses | None = None) -> None:
+def decide(
+    exporter: Exporter,
+    count: int,
+    responses: Responses | None = None,
+    recorder: AdmissionRecorder | None = None,
+) -> None:
     """Answer so many requests."""
-    recorder = AdmissionRecorder(exporter)
+    recorder = recorder or AdmissionRecorder(exporter)
     for _ in range(count):
         request = read_request({"uid": "u", "object": {"metadata": {"name": "n"}}})
         recorder.answered(
@@ -193,6 +198,33 @@ def test_rows_that_no_queue_has_room_for_are_counted_one_by_one() -> None:
     assert exporter.counters.offered == 9
     assert exporter.counters.dropped == {"queue_full": 4}
     assert [record["sequence"] for record in queued(exporter)] == [5, 6, 7, 8, 9]
+    assert balanced(exporter)
+
+
+def test_rows_leave_the_queue_s_bound_whole_where_records_come_between_them() -> None:
+    exporter = exporter_of(b"queue: {maxRecords: 40}")
+    recorder = AdmissionRecorder(exporter)
+    for turn in range(60):
+        decide(exporter, 1, recorder=recorder)
+        if turn % 3 == 0:
+            exporter.offer({"id": str(turn)})
+        assert exporter.queued <= 40
+        assert balanced(exporter)
+    assert exporter.counters.dropped == {"queue_full": 40}
+    assert len(queued(exporter)) == 40
+
+
+def test_rows_of_a_process_that_ends_are_counted_as_such() -> None:
+    async def end() -> Exporter:
+        exporter = exporter_of()
+        recorder = AdmissionRecorder(exporter)
+        decide(exporter, 3, recorder=recorder)
+        await exporter.drain(0)
+        decide(exporter, 2, recorder=recorder)
+        return exporter
+
+    exporter = asyncio.run(end())
+    assert exporter.counters.dropped == {"shutdown": 5}
     assert balanced(exporter)
 
 

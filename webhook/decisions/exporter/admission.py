@@ -153,7 +153,9 @@ def admission_record(
         record["allowed"] = allowed
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
-    judge(record, responses, outcome, outcome.policies.result)
+    judge(
+        record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies.result
+    )
     if include_objects:
         record["object"] = request.object
         record["oldObject"] = request.old_object
@@ -207,7 +209,9 @@ def audit_record(
         record["auditID"] = audit_id
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
-    judge(record, responses, outcome, outcome.policies.result)
+    judge(
+        record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies.result
+    )
     if include_objects:
         record["object"] = obj
     return record
@@ -215,6 +219,8 @@ def audit_record(
 
 def verdict_of(results: Sequence[Result]) -> Verdict:
     """The gravest action among results: deny, then warn, then dryrun; allow without any."""
+    if results and results[0].enforcement_action == "deny":  # the gravest, and they come first
+        return "deny"
     actions = {result.enforcement_action for result in results}
     if "scoped" in actions:
         actions = {action for result in results for action in result.actions}
@@ -227,15 +233,19 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
 def judge(
     record: dict[str, Any],
     responses: Responses | None,
-    outcome: ReviewOutcome,
+    allowed: bool | None,
+    error: str,
+    refusal: str,
     written: Callable[[Result], Any],
 ) -> None:
-    """Say what was found, each result as ``written`` has it, and the verdict that comes of it."""
-    error = outcome.error
+    """Say what was found, each result as ``written`` has it, and the verdict that comes of it.
+
+    The others are as :class:`ReviewOutcome` has them.
+    """
     faults: list[str] = []
     if responses is not None:
         if responses.results:
-            record["results"] = list(map(written, responses.results))
+            record["results"] = [written(result) for result in responses.results]
             record["verdict"] = verdict_of(responses.results)
         if responses.undecided:
             record["undecided"] = [_undecided(item) for item in responses.undecided]
@@ -247,9 +257,9 @@ def judge(
         faults.append(error)
     if faults and ("results" not in record or error):
         record["verdict"] = "error"
-    if outcome.allowed is False and outcome.refusal and record["verdict"] == "allow":
+    if allowed is False and refusal and record["verdict"] == "allow":
         record["verdict"] = "deny"
-        faults.append(outcome.refusal)
+        faults.append(refusal)
     if faults:
         record["errors"] = faults
 

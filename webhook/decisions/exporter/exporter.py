@@ -9,19 +9,19 @@ record is durable.
 from __future__ import annotations
 
 import asyncio
-import math
+import itertools
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.backoff import Backoff
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.bounding import encode_bounded
 from webhook.decisions.exporter.counters import Counters
 from webhook.decisions.exporter.outbox import Outbox
+from webhook.decisions.exporter.pauses import Pauses
 from webhook.decisions.exporter.record import SPEC_VERSION
-from webhook.decisions.exporter.rows import ROWS, ROWS_RECORD_BYTES_MIN, RowWriter
+from webhook.decisions.exporter.rows import ROWS, ROWS_RECORD_BYTES_MIN, NotedRows, RowWriter
 from webhook.decisions.wire.framing import (
     ROWS_PROTOCOL,
     Ack,
@@ -64,19 +64,17 @@ class Exporter:
         self._logger = logger
         self._sequence = 0
         self._acknowledged = 0
-        self._last_id = 0
+        self.ids = f"{origin.process}-"
+        self.numbers = itertools.count(1)
         self._closing = False
         self._ending = asyncio.Event()
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
-        self._backoff = Backoff(healthy_seconds=math.inf)
-        # No success, and no time, makes a bug harmless.
-        self._bugs = Backoff(settings.backoff_initial_seconds, 60.0, healthy_seconds=math.inf)
+        self._pauses = Pauses(settings, self.counters, logger)
         self._settings = settings
-        self._rows: list[tuple[Any, ...]] = []
-        self._row_policies: RecordedPolicies | None = None
+        self.noted = NotedRows()
         self._takes_rows = True
         self.outbox = Outbox(settings.max_records, settings.max_bytes)
         self.configure(settings)
@@ -89,7 +87,7 @@ class Exporter:
     @property
     def queued(self) -> int:
         """Records not yet acknowledged."""
-        return len(self.outbox) + len(self._rows)
+        return len(self.outbox) + len(self.noted.rows)
 
     @property
     def newest(self) -> int:
@@ -116,8 +114,7 @@ class Exporter:
         old, self._settings = self._settings, settings
         self.outbox.max_records = settings.max_records
         self.outbox.max_bytes = settings.max_bytes
-        self._backoff.initial_seconds = settings.backoff_initial_seconds
-        self._backoff.max_seconds = settings.backoff_max_seconds
+        self._pauses.configure(settings)
         constant = {
             "specVersion": SPEC_VERSION,
             "podUID": self.origin.pod_uid,
@@ -147,8 +144,7 @@ class Exporter:
 
     def decision_id(self) -> str:
         """A name for the next decision, unique among all replicas and their restarts."""
-        self._last_id += 1
-        return f"{self.origin.process}-{self._last_id}"
+        return f"{self.ids}{next(self.numbers)}"
 
     def offer(self, record: dict[str, Any]) -> bool:
         """Queue a record if there is room; False, and counted, if not. Never waits.
@@ -174,26 +170,28 @@ class Exporter:
         self.counters.offered += 1
         return self._queue(sequence, line)
 
-    def decide(self, policies: RecordedPolicies, row: tuple[Any, ...]) -> None:
-        """Queue a decision as a row, where :attr:`in_rows`; never waits.
+    def open_rows(self, policies: RecordedPolicies) -> None:
+        """Let decisions by these policies be noted as rows, where :attr:`in_rows` and not refused.
 
-        It is written with others, a few requests later or when they are sent: in a loop that is
-        in the processor's caches that costs a third of what it does between two requests.
+        As many as :attr:`NotedRows.limit` says before this is called again. They are written
+        together, a few requests later or when they are sent: in a loop that is in the processor's
+        caches that costs a third of what it does between two requests.
         """
-        if policies is not self._row_policies:
+        noted = self.noted
+        if policies is not noted.policies or len(noted.rows) >= ROWS:
             self.settle()
-            self._row_policies = policies
-        self._rows.append(row)
-        self.counters.offered += 1
-        if len(self._rows) >= ROWS:
-            self.settle()
-        elif len(self._rows) == 1:
-            self._wake.set()
+            noted.policies = policies
+        # Where room is scarce it is asked for each.
+        ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
+        noted.limit = ROWS if ample else len(noted.rows) + 1
+        self._wake.set()
 
     def settle(self) -> None:
-        """Write the rows that were queued."""
-        rows, self._rows = self._rows, []
-        if rows:
+        """Write the rows that were noted."""
+        noted = self.noted
+        noted.limit = 0
+        if noted.rows:
+            rows, noted.rows = noted.rows, []
             self._queue_rows(rows)
 
     def refuse(self) -> bool:
@@ -201,7 +199,7 @@ class Exporter:
 
         Where rules leave records out, it takes the record to say which: then it is to be offered.
         """
-        waiting = len(self._rows) + 1
+        waiting = len(self.noted.rows) + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
         if has_room or not self._as_made:
             return False
@@ -209,6 +207,10 @@ class Exporter:
         self._sequence += 1  # the sidecar sees the gap
         self.counters.drop("shutdown" if self._closing else "queue_full")
         return True
+
+    def _has_room(self, size: int) -> bool:
+        """Whether there is room for a record of so many bytes beside the rows that are noted."""
+        return self.outbox.has_room(size, len(self.noted.rows) + 1)
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
@@ -231,9 +233,9 @@ class Exporter:
         # Room is reserved for admissions: a sweep alone would keep the queue full.
         try:
             while not self._closing and not (
-                len(self.outbox) < self.outbox.max_records // 2 + 1
+                self.queued < self.outbox.max_records // 2 + 1
                 and self.outbox.queued_bytes <= self.outbox.max_bytes // 2
-                and self.outbox.has_room(len(line) + 20)
+                and self._has_room(len(line) + 20)
             ):
                 self._room.clear()
                 await self._room.wait()
@@ -249,7 +251,7 @@ class Exporter:
             try:
                 await self._session()
             except Exception as error:  # noqa: BLE001  # the log's boundary: it begins anew
-                await self._pause_after_bug(error)
+                await _wait(self._finished, self._pauses.after_bug(error))
 
     async def _session(self) -> None:
         """One connection, from the attempt to its end."""
@@ -259,13 +261,13 @@ class Exporter:
                 connection = await transport.make(self._settings.address).connect()
         except (OSError, ProtocolError) as error:
             self.counters.connect_failures += 1
-            await self._pause(error)
+            await _wait(self._finished, self._pauses.after(error))
             return
         try:
             await self._converse(connection)
         except* (OSError, ProtocolError) as group:
             if not self._finished.is_set() and not self._changed.is_set():
-                await self._pause(group.exceptions[0])
+                await _wait(self._finished, self._pauses.after(group.exceptions[0]))
         finally:
             self.connected = False
             await connection.close()
@@ -339,8 +341,7 @@ class Exporter:
 
     def _are_queued(self, rows: Sequence[tuple[Any, ...]]) -> bool:
         """Queue these together, or count a single one as dropped; False where they must be fewer."""
-        policies, count = self._row_policies, len(rows)
-        assert policies is not None
+        policies, count = self.noted.policies, len(rows)
         frame = self._row_writer.frame(self._sequence + 1, policies, rows)
         line = self._row_writer.line(frame, self._settings.max_record_bytes)
         if line and self.outbox.has_room(len(line), count):
@@ -359,7 +360,8 @@ class Exporter:
     def _queue(self, sequence: int, line: bytes) -> bool:
         """Queue the record of the next number if there is room."""
         self._sequence = sequence
-        if self._closing or not self.outbox.has_room(len(line)):
+        self.noted.limit = 0  # there may be less room than there was
+        if self._closing or not self._has_room(len(line)):
             self.counters.drop("shutdown" if self._closing else "queue_full")
             return False
         self.outbox.add(sequence, line)
@@ -401,6 +403,7 @@ class Exporter:
         if not isinstance(answer, ServerHello):
             raise ProtocolError("bad_frame", "the receiver's first frame is no hello")
         self._takes_rows = answer.protocol >= ROWS_PROTOCOL
+        self.noted.limit = 0
         self._take_ack(answer.acknowledged)
 
     async def _send(self, connection: SidecarConnection) -> None:
@@ -437,7 +440,7 @@ class Exporter:
             match frame:
                 case Ack(sequence):
                     self._take_ack(sequence)
-                    self._backoff.reset()
+                    self._pauses.succeeded()
                 case Refusal(code, message):
                     raise ProtocolError(code, message)
                 case ServerHello():
@@ -461,34 +464,6 @@ class Exporter:
         await self._finished.wait()
         await asyncio.sleep(GOODBYE_SECONDS)
         raise ConnectionAbortedError("the receiver did not take the goodbye")
-
-    async def _pause(self, error: BaseException) -> None:
-        seconds = self._backoff.next_seconds()
-        failures = self._backoff.failures
-        # The first failure and then each doubling, not a line for every try.
-        if failures & (failures - 1) == 0:
-            self._logger.warning(
-                "decisions disconnected",
-                error=f"{type(error).__name__}: {error}",
-                failures=failures,
-                retry_seconds=round(seconds, 3),
-            )
-        await _wait(self._finished, seconds)
-
-    async def _pause_after_bug(self, error: Exception) -> None:
-        """A bug ends a connection, not the export: counted, told, and begun anew."""
-        self.counters.faults += 1
-        self._bugs.max_seconds = self._settings.backoff_max_seconds
-        seconds = self._bugs.next_seconds()
-        faults = self.counters.faults
-        if faults & (faults - 1) == 0:
-            self._logger.fault(
-                "bug: decisions are exported anew",
-                error,
-                faults=faults,
-                retry_seconds=round(seconds, 3),
-            )
-        await _wait(self._finished, seconds)
 
 
 async def _wait(end: asyncio.Event, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import AdmissionResponse
@@ -16,7 +16,6 @@ from webhook.decisions.exporter.admission import (
 )
 from webhook.decisions.exporter.mutation import mutation_record
 from webhook.decisions.exporter.record import lifecycle
-from webhook.decisions.exporter.rows import Reasons
 
 if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
@@ -38,10 +37,13 @@ class AdmissionRecorder:
     into is the memory that this one leaves, and that is still in the processor's caches.
     """
 
-    __slots__ = ("_exporter", "_policies", "_snapshot")
+    __slots__ = ("_counters", "_exporter", "_ids", "_noted", "_numbers", "_policies", "_snapshot")
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
+        # What each answer needs, without asking the exporter for it.
+        self._noted, self._counters = exporter.noted, exporter.counters
+        self._ids, self._numbers = exporter.ids, exporter.numbers
         self._snapshot: Snapshot | None = None
         self._policies = NO_POLICIES
 
@@ -51,16 +53,77 @@ class AdmissionRecorder:
         self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
     def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
-        """Record a decision; the answer to give, which carries the decision's id."""
+        """Record a decision; the answer to give, which carries the decision's id.
+
+        All that a row takes is written here: between two requests a call costs several times what
+        it does in a loop, for its code is no longer in the processor's caches.
+        """
+        request, responses, snapshot, (received, began) = reviewed
         uid, allowed, code, reason, message, warnings, annotations, patch = response
-        refused = code == 403 and not allowed
-        decision_id = self._record(
-            reviewed,
-            allowed,
-            code,
-            "" if allowed or refused else message,
-            message if refused else "",
-        )
+        decision_id = f"{self._ids}{next(self._numbers)}"
+        noted = self._noted
+        try:
+            if (
+                len(noted.rows) < noted.limit
+                and snapshot is noted.snapshot
+                and responses is not None
+            ) or self._is_noted(decision_id, reviewed, response):
+                (
+                    document,
+                    request_uid,
+                    (group, version, kind),
+                    _,
+                    sub_resource,
+                    name,
+                    namespace,
+                    operation,
+                    username,
+                    dry_run,
+                    subject,
+                    old,
+                    _,
+                    _,
+                ) = request
+                if subject is None:  # a DELETE carries the object as oldObject
+                    subject = old
+                user = document.get("userInfo") or _NOBODY
+                assert responses is not None
+                plain = allowed and not (
+                    responses.results
+                    or responses.faults
+                    or responses.undecided
+                    or responses.deadline_exceeded
+                )
+                now = monotonic()
+                noted.rows.append(
+                    (
+                        time(),
+                        None if plain else (responses, allowed, *_why(allowed, code, message)),
+                        decision_id,
+                        request_uid,
+                        operation,
+                        dry_run,
+                        group,
+                        version,
+                        kind,
+                        namespace,
+                        name or ("" if subject is None else name_of(subject)),
+                        _NOBODY if subject is None else labels_of(subject),
+                        document.get("resource"),
+                        sub_resource,
+                        username,
+                        user.get("uid", ""),
+                        user.get("groups") or (),
+                        code,
+                        allowed,
+                        responses.evaluated,
+                        int((now - began) * 1e9),
+                        int((began - received) * 1e9),
+                    )
+                )
+                self._counters.offered += 1
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+            self._exporter.lose(bug)
         named = {ANNOTATION: decision_id}
         if annotations:
             named = {**annotations, **named}
@@ -93,38 +156,55 @@ class AdmissionRecorder:
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
         """Record a request that failurePolicy decides, with the reason."""
-        self._record(reviewed, None, code, error)
+        exporter = self._exporter
+        decision_id = exporter.decision_id()
+        try:
+            policies = self._policies_of(reviewed.snapshot)
+            if not exporter.refuse():
+                times = _nanoseconds(reviewed.times)
+                outcome = ReviewOutcome(None, code, error, "", policies, *times)
+                self._offer(decision_id, reviewed, outcome)
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+            exporter.lose(bug)
 
     def unread(self, request_uid: str, error: str) -> None:
         """Record a request that was refused because it cannot be reviewed."""
         self._exporter.offer(unread_record(self._exporter.decision_id(), request_uid, error))
 
-    def _record(
-        self, reviewed: Reviewed, allowed: bool | None, code: int, error: str, refusal: str = ""
-    ) -> str:
-        """The id of the decision that was recorded."""
-        request, responses, snapshot, times = reviewed
-        exporter = self._exporter
-        policies = self._policies
-        if snapshot is not self._snapshot:
-            policies = NO_POLICIES if snapshot is None else self._look_at(snapshot)
-        decision_id = exporter.decision_id()
-        try:
-            if exporter.refuse():
-                return decision_id
-            if responses is not None and allowed is not None and exporter.in_rows:
-                row = _row(decision_id, reviewed, allowed, code, error, refusal)
-                exporter.decide(policies, row)
-                return decision_id
-            duration_ns, queue_ns = _nanoseconds(times)
-            outcome = ReviewOutcome(allowed, code, error, refusal, policies, duration_ns, queue_ns)
-            include = exporter.settings.include_objects
-            exporter.offer(
-                admission_record(decision_id, request, responses, outcome, include_objects=include)
+    def _is_noted(self, decision_id: str, reviewed: Reviewed, response: AdmissionResponse) -> bool:
+        """Whether a decision is to be noted as a row; else it was refused, or made a record of."""
+        exporter, snapshot = self._exporter, reviewed.snapshot
+        policies = self._policies if snapshot is self._snapshot else self._policies_of(snapshot)
+        if exporter.refuse():
+            return False
+        if exporter.in_rows and reviewed.responses is not None:
+            exporter.open_rows(policies)
+            self._noted.snapshot = snapshot
+            return True
+        allowed, code = response.allowed, response.code
+        why = _why(allowed, code, response.message)
+        times = _nanoseconds(reviewed.times)
+        outcome = ReviewOutcome(allowed, code, *why, policies, *times)
+        self._offer(decision_id, reviewed, outcome)
+        return False
+
+    def _offer(self, decision_id: str, reviewed: Reviewed, outcome: ReviewOutcome) -> None:
+        """Have a record of its own."""
+        include = self._exporter.settings.include_objects
+        self._exporter.offer(
+            admission_record(
+                decision_id,
+                reviewed.request,
+                reviewed.responses,
+                outcome,
+                include_objects=include,
             )
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
-            exporter.lose(bug)
-        return decision_id
+        )
+
+    def _policies_of(self, snapshot: Snapshot | None) -> RecordedPolicies:
+        if snapshot is None:
+            return NO_POLICIES
+        return self._policies if snapshot is self._snapshot else self._look_at(snapshot)
 
     def _look_at(self, snapshot: Snapshot) -> RecordedPolicies:
         """Other policies than before are an event."""
@@ -141,65 +221,14 @@ class AdmissionRecorder:
         return self._policies
 
 
-def _row(
-    decision_id: str, reviewed: Reviewed, allowed: bool, code: int, error: str, refusal: str
-) -> tuple[Any, ...]:
-    """A decision as :meth:`Exporter.decide` takes it: what its record says, and no more is kept."""
-    request, responses, _, times = reviewed
-    (
-        document,
-        uid,
-        kind,
-        _,
-        sub_resource,
-        name,
-        namespace,
-        operation,
-        username,
-        dry_run,
-        obj,
-        old,
-        *_,
-    ) = request
-    assert responses is not None
-    group, version, kind_name = kind
-    # A DELETE carries the object as oldObject.
-    subject = old if obj is None else obj
-    user = document.get("userInfo") or _NOBODY
-    plain = allowed and not (
-        error
-        or refusal
-        or responses.results
-        or responses.faults
-        or responses.undecided
-        or responses.deadline_exceeded
-    )
-    return (
-        time.time(),
-        None if plain else Reasons(responses, allowed, error, refusal),
-        decision_id,
-        uid,
-        operation,
-        dry_run,
-        group,
-        version,
-        kind_name,
-        namespace,
-        name or ("" if subject is None else name_of(subject)),
-        _NOBODY if subject is None else labels_of(subject),
-        document.get("resource"),
-        sub_resource,
-        username,
-        user.get("uid", ""),
-        user.get("groups") or (),
-        code,
-        allowed,
-        responses.evaluated,
-        *_nanoseconds(times),
-    )
+def _why(allowed: bool, code: int, message: str) -> tuple[str, str]:
+    """Why there is no verdict, where there is none, and why a request was denied by no policy."""
+    if allowed:
+        return "", ""
+    return ("", message) if code == 403 else (message, "")
 
 
 def _nanoseconds(times: tuple[float, float]) -> tuple[int, int]:
     """How long the review took until now, and how long the request waited for it."""
     received, began = times
-    return int((time.monotonic() - began) * 1e9), int((began - received) * 1e9)
+    return int((monotonic() - began) * 1e9), int((began - received) * 1e9)

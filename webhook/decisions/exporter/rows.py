@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import ReviewOutcome, judge
+from webhook.decisions.exporter.admission import NO_POLICIES, judge
 from webhook.decisions.wire.rows import records, rows_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.constraint.constraint import Constraint
-    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.result import Result
+    from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.admission import RecordedPolicies
 
 ROWS: Final = 32
@@ -23,16 +23,23 @@ ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
 """Where records must be shorter, each is looked at by itself: some 32 of them are as long."""
 
 MORE: Final = 1
-"""Where a row has what few records have: until it is written, its :class:`Reasons`, or None."""
+"""Where a row has what few records have: None, or until it is written what :func:`judge` takes."""
 
 
-class Reasons(NamedTuple):
-    """What a review found that is more than `allow`, and how it was answered."""
+class NotedRows:
+    """Decisions that wait to be written together."""
 
-    responses: Responses
-    allowed: bool
-    error: str
-    refusal: str
+    __slots__ = ("limit", "policies", "rows", "snapshot")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        """As :mod:`webhook.decisions.wire.rows` says; another list after each writing."""
+        self.limit = 0
+        """With fewer rows than this, the next may be noted without asking anything more."""
+        self.policies = NO_POLICIES
+        """Those that decided them."""
+        self.snapshot: Snapshot | None = None
+        """The snapshot of which those are, as far as the recorder knows."""
 
 
 class RowWriter:
@@ -97,29 +104,27 @@ class _Constraints:
 
     def result(self, result: Result) -> tuple[Any, ...]:
         """A result as a frame of rows has it."""
-        return (
-            self._number(result.constraint),
-            result.target,
-            result.enforcement_action,
-            result.scoped_actions,
-            result.msg,
-            {} if result.details is None else result.details,
-            result.cause,
-        )
-
-    def _number(self, constraint: Constraint) -> int:
+        constraint, details = result.constraint, result.details
         number = self._numbers.get(id(constraint))
         if number is None:
             number = self._numbers[id(constraint)] = len(self.described)
             self.described.append(self._policies.described(constraint))
-        return number
+        return (
+            number,
+            result.target,
+            result.enforcement_action,
+            result.scoped_actions,
+            result.msg,
+            {} if details is None else details,
+            result.cause,
+        )
 
 
-def _whole(row: tuple[Any, ...], constraints: _Constraints) -> tuple[Any, ...]:
+def _whole(row: tuple[Any, ...], constraints: _Constraints) -> list[Any]:
     """The row with what was found, in a form that can be written."""
-    reasons: Reasons = row[MORE]
-    responses, allowed, error, refusal = reasons
     more: dict[str, Any] = {"verdict": "allow"}
-    outcome = ReviewOutcome(allowed, error=error, refusal=refusal)
-    judge(more, responses, outcome, constraints.result)
-    return (*row[:MORE], more, *row[MORE + 1 :])
+    responses, allowed, error, refusal = row[MORE]
+    judge(more, responses, allowed, error, refusal, constraints.result)
+    whole = list(row)
+    whole[MORE] = more
+    return whole
