@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, required
+from tests.patience import until
 from tests.webhook.console import living
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.running import RunningConsole
@@ -22,7 +23,20 @@ def console(tmp_path: Path) -> Iterator[RunningConsole]:
     with Listing(tmp_path, living.KIND) as listing:
         living.fill(listing)
         with RunningConsole(f"--kubeconfig={listing.kubeconfig}") as running:
-            yield running.ready()
+            running.ready()
+            until(lambda: is_whole(running), "all that the cluster holds is there to be shown")
+            yield running
+
+
+def is_whole(console: RunningConsole) -> bool:
+    """Whether its picture has everything: kinds are listed one by one, statuses the last."""
+    health = console.get("/health").body.decode()
+    return (
+        "deployments-have-owners" in str(console.json("/rollouts"))
+        and "always-pull" in str(console.json("/policies"))
+        and living.FAULT in health
+        and health.count("It enforces everything.") == len(living.REPLICAS) - 1
+    )
 
 
 def come_to(browser: Browser, link: str, heading: str) -> str:

@@ -66,7 +66,9 @@ USED = (
     Step("kubectl describe replicaset -l app=web"),
     Step("kubectl apply -f template.yaml", words="created"),
     Step("kubectl apply -f constraint.yaml", words="created", until=True),
-    Step("waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 90s"),
+    Step(
+        "waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 90s", until=True
+    ),
     Step("waddle status", words="waddle-webhook-0"),
     Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
     Step("kubectl wait --for=condition=Active constrainttemplate/k8srequiredlabels", until=True),
@@ -97,7 +99,7 @@ USED = (
     Step("kubectl get assignimage registry -o yaml", words="kind: AssignImage"),
     Step("kubectl apply -f first/template.yaml", words="created"),
     Step("kubectl apply -f first/constraint.yaml", words="created", until=True),
-    Step("waddle wait --for=enforced RequiredOwner/deployments-have-owners"),
+    Step("waddle wait --for=enforced RequiredOwner/deployments-have-owners", until=True),
     Step(
         "kubectl create deployment web --image=nginx",
         code=1,

@@ -12,7 +12,15 @@ from tests.cluster import ApiError
 from tests.patience import until
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import WEBHOOKS, WORKLOADS, Plane, Replica, config_map, constraint
+from tests.system.replicas import (
+    CONSTRAINTS,
+    WEBHOOKS,
+    WORKLOADS,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+)
 from tests.system.reporting import by_scope, metric, put_config_map, reports, rules
 from webhook.reports.report_api import WGPOLICY
 
@@ -33,6 +41,17 @@ def policies(plane: Plane) -> None:
         document = constraint(name, word)
         document["spec"]["enforcementAction"] = action
         plane.put_constraint(document)
+
+
+def enforces_all(plane: Plane, replica: Replica) -> bool:
+    """Whether a replica says so of each; they come into force in any order."""
+    return all(
+        any(
+            entry["id"] == replica.name and entry["enforced"]
+            for entry in plane.by_pod(f"{CONSTRAINTS}/denied/{name}")
+        )
+        for name in ("denies", "warns", "tries")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +75,8 @@ def start(plane: Plane) -> Iterator[Start]:
             replica.wait_ready()
             if "admission" in replica.ports:
                 policies(plane)
-                until(lambda: replica.denies("no"), "the policies are enforced")
+                until(lambda: enforces_all(plane, replica), "the policies are enforced")
+                assert replica.denies("no")
                 stack.callback(plane.unregister, name)
                 plane.register(replica.ports["admission"], name)
                 until(lambda: is_refused(plane), f"{name} is asked")
