@@ -221,7 +221,8 @@ def expanding(run: Run) -> dict[str, float]:
     spec = {"metadata": metadata, "spec": source["spec"]}
     deployment["request"]["object"]["spec"]["template"] = spec
     body = run.folder / "deployment.json"
-    body.write_text(json.dumps(deployment))
+    # As an API server writes it, and as the Pod's is.
+    body.write_text(json.dumps(deployment, separators=(",", ":")))
     texts = [file.read_text() for file in sorted((POLICIES / "p12").glob("*.yaml"))]
     with run.ours("expanding", [*texts, EXPANSION], "webhook") as server:
         asked = {"deployment": (server, body), "pod": (server, BODIES / "pod.json")}

@@ -46,8 +46,10 @@ def split_group_version(api_version: object) -> tuple[str, str]:
 
 def gvk_of(obj: Any) -> GroupVersionKind:
     """The group, version and kind that an object states; empty where it states none."""
-    group, version = split_group_version(obj.get("apiVersion"))
-    return GroupVersionKind(group, version, text(obj, "kind"))
+    kind = obj.get("kind")
+    parts = (*split_group_version(obj.get("apiVersion")), kind if type(kind) is str else "")
+    # As calling the class would, at half of its cost: each review asks several times.
+    return tuple.__new__(GroupVersionKind, parts)
 
 
 def text(obj: Any, *path: str) -> str:

@@ -8,7 +8,7 @@ Deployment is made. Names, order of checks and messages are Gatekeeper's.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
+_NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
 """What the status of each template of a circle says."""
 
@@ -41,12 +42,23 @@ class ExpansionTemplate:
     enforcement_action: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resultant:
+class Resultant(NamedTuple):
     """A resource that a generator implies, and the template that says so."""
 
     object: dict[str, Any]
     template: ExpansionTemplate
+
+
+class _Step(NamedTuple):
+    """A template, with what is alike in all that it makes."""
+
+    template: ExpansionTemplate
+    api_version: str
+    kind: str
+    suffix: str
+    """Of their names."""
+    is_last: bool
+    """Whether they imply nothing themselves, as they are made."""
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
@@ -98,6 +110,16 @@ class Expansion:
                 raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
         for found in self._by_kind.values():
             found.sort(key=lambda item: item.name)
+        self._steps = {
+            gvk: [self._step(template) for template in found]
+            for gvk, found in self._by_kind.items()
+        }
+
+    def _step(self, template: ExpansionTemplate) -> _Step:
+        api_version, kind = template.generates.group_version, template.generates.kind
+        stated = gvk_of({"apiVersion": api_version, "kind": kind})
+        is_last = stated != _NO_KIND and stated not in self._by_kind
+        return _Step(template, api_version, kind, f"-{kind}" if kind else "", is_last)
 
     def __bool__(self) -> bool:
         return bool(self._by_kind)
@@ -156,16 +178,16 @@ class Expansion:
         if depth >= DEPTH_MAX:
             raise InvalidExpansion(f"maximum recursion depth of {DEPTH_MAX} reached")
         gvk = gvk_of(obj)
-        if not any(gvk):
+        if gvk == _NO_KIND:
             raise InvalidExpansion(f"cannot expand resource {name_of(obj)} with empty GVK")
-        made = [
-            (_resultant(obj, namespace, template), template)
-            for template in self._by_kind.get(gvk, ())
-        ]
-        own = [
-            Resultant(found if settled is None else settled(found), template)
-            for found, template in made
-        ]
+        steps = self._steps.get(gvk)
+        if steps is None:
+            return []
+        own = [Resultant(_resultant(obj, namespace, step), step.template) for step in steps]
+        if settled is not None:
+            own = [Resultant(settled(found), template) for found, template in own]
+        elif depth + 1 < DEPTH_MAX and all(step.is_last for step in steps):
+            return own
         below = [
             implied
             for resultant in own
@@ -242,15 +264,15 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
 
 
 def _resultant(
-    obj: dict[str, Any], namespace: Mapping[str, Any] | None, template: ExpansionTemplate
+    obj: dict[str, Any], namespace: Mapping[str, Any] | None, step: _Step
 ) -> dict[str, Any]:
     source: Any = obj
-    for name in template.source:
-        source = source.get(name) if type(source) is dict else None
+    for field in step.template.source:
+        source = source.get(field) if type(source) is dict else None
+    name = name_of(obj)
     if type(source) is not dict:
-        raise InvalidExpansion(
-            f'could not find source field "{".".join(template.source)}" in resource {name_of(obj)}'
-        )
+        path = ".".join(step.template.source)
+        raise InvalidExpansion(f'could not find source field "{path}" in resource {name}')
     metadata = source.get("metadata")
     metadata = dict(metadata) if type(metadata) is dict else {}
     place = namespace_of(obj) if namespace is None else name_of(namespace)
@@ -258,36 +280,39 @@ def _resultant(
         metadata["namespace"] = place
     elif namespace is not None:
         metadata.pop("namespace", None)
-    kind = template.generates.kind
-    metadata["name"] = f"{name_of(obj)}-{kind}".lower() if kind else name_of(obj).lower()
-    _own(metadata, obj)
-    return {
-        **source,
-        "apiVersion": template.generates.group_version,
-        "kind": kind,
-        "metadata": metadata,
-    }
+    metadata["name"] = f"{name}{step.suffix}".lower()
+    _own(metadata, obj, name)
+    return {**source, "apiVersion": step.api_version, "kind": step.kind, "metadata": metadata}
 
 
-def _own(metadata: dict[str, Any], owner: dict[str, Any]) -> None:
+def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
     """Name the generator as an owner, unless it is one or cannot be named."""
-    identity = {
-        "apiVersion": owner.get("apiVersion"),
-        "kind": owner.get("kind"),
-        "name": name_of(owner),
-    }
-    if not all(identity.values()):
+    api_version, kind = owner.get("apiVersion"), owner.get("kind")
+    if not (api_version and kind and name):
         return
+    identity = {"apiVersion": api_version, "kind": kind, "name": name}
     owners = metadata.get("ownerReferences")
-    owners = owners if type(owners) is list else []
-    for other in owners:
-        if type(other) is dict and identity.items() <= other.items():
-            return
-    metadata["ownerReferences"] = [*owners, {**identity, "uid": ""}]
+    if type(owners) is list:
+        for other in owners:
+            if type(other) is dict and identity.items() <= other.items():
+                return
+    else:
+        owners = ()
+    identity["uid"] = ""
+    metadata["ownerReferences"] = [*owners, identity]
 
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
     """A generator's responses with those of what it implies, which say by which template."""
+    if not any(found.results or found.faults or found.undecided for _, found in implied):
+        # As nearly always: then there is nothing to put in order.
+        return Responses(
+            parent.results,
+            parent.faults,
+            parent.deadline_exceeded or any(found.deadline_exceeded for _, found in implied),
+            parent.evaluated + sum([found.evaluated for _, found in implied]),
+            parent.undecided,
+        )
     results = list(parent.results)
     faults = list(parent.faults)
     undecided = list(parent.undecided)

@@ -46,9 +46,11 @@ class View:
         self.group = gvk.group
         self.kind = gvk.kind
         self.is_namespace = gvk.kind == "Namespace" and not gvk.group
-        self.name = text(document, "metadata", "name")
-        self.generate_name = text(document, "metadata", "generateName")
-        self.namespace = text(document, "metadata", "namespace")
+        metadata = document.get("metadata")
+        read: Callable[[str], Any] = metadata.get if type(metadata) is dict else {}.get
+        self.name = found if type(found := read("name")) is str else ""
+        self.generate_name = found if type(found := read("generateName")) is str else ""
+        self.namespace = found if type(found := read("namespace")) is str else ""
         self._labels: Mapping[str, str] | None = None
 
     @property
@@ -129,8 +131,13 @@ def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
 
 def place_of(subject: MatchSubject) -> str | None:
     """The name that lists of namespaces are compared with; None where it differs or is none."""
-    places = {_place(view, subject) for view in subject.views}
-    return places.pop() if len(places) == 1 and not subject.fault else None
+    if subject.fault:
+        return None
+    views = subject.views
+    place = _place(views[0], subject)
+    if len(views) > 1 and any(_place(view, subject) != place for view in views):
+        return None
+    return place
 
 
 def _place(view: View, subject: MatchSubject) -> str | None:

@@ -38,7 +38,7 @@ PIECE_BYTES_MAX: Final = 16 * 1024
 
 IMAGES_MAX: Final = 256
 """Names of images that a mutator remembers with what it makes of them: at up to 512 characters each,
-some 300 KiB."""
+some 300 KiB; and as many of their pieces of patches, 1 KiB each."""
 
 IMAGE_LENGTH_MAX: Final = 512
 
@@ -98,7 +98,16 @@ class Below(Protocol):
 class Leaf:
     """A field where a mutator's location ends, or beneath which no other one's goes on."""
 
-    __slots__ = ("_assignment", "_depth", "_images", "_is_end", "_segment", "bit", "name")
+    __slots__ = (
+        "_assignment",
+        "_depth",
+        "_images",
+        "_is_end",
+        "_replacing",
+        "_segment",
+        "bit",
+        "name",
+    )
 
     def __init__(self, name: str, assignment: Assignment, depth: int, bit: int) -> None:
         """``depth`` is the field's in the location."""
@@ -109,6 +118,7 @@ class Leaf:
         self._segment = f"/{escaped(name)}"
         self._is_end = depth + 1 == len(assignment.location)
         self._images: dict[str, str] = {}
+        self._replacing: dict[tuple[str, str], bytes] = {}
 
     def apply(
         self, current: dict[str, Any], changed: dict[str, Any], place: str, walk: Walk
@@ -133,10 +143,25 @@ class Leaf:
         walk.assigned |= self.bit
         if value is existing:
             return changed
-        walk.changed(place + self._segment, existing, value)
+        if type(existing) is str and existing in self._images and existing != value:
+            walk.put(self._replaced(place, value))
+        else:
+            walk.changed(place + self._segment, existing, value)
         changed = dict(current) if changed is current else changed
         changed[self.name] = value
         return changed
+
+    def _replaced(self, place: str, image: str) -> bytes:
+        """The operation that puts another image in the place of one that is remembered."""
+        piece = self._replacing.get((place, image))
+        if piece is None:
+            path = place + self._segment
+            piece = packed(encode({"op": "replace", "path": path, "value": image}))
+            if len(place) + len(image) <= IMAGE_LENGTH_MAX:
+                if len(self._replacing) >= IMAGES_MAX:
+                    self._replacing.clear()
+                self._replacing[place, image] = piece
+        return piece
 
     def _value(self, existing: Any, walk: Walk) -> Any:
         """What the mutator puts at the end of its location."""

@@ -50,11 +50,14 @@ def reviewing(
 
 
 def _as_requested(obj: dict[str, Any], subject: AugmentedReview) -> dict[str, Any]:
-    """The object with the kind and the namespace of its request."""
+    """The object with the kind and the namespace of its request, which mostly are its own."""
     request = subject.request
+    api_version, kind = request.kind.group_version, request.kind.kind
     metadata = obj.get("metadata")
+    is_there = type(metadata) is dict
     metadata = metadata if type(metadata) is dict else {}
-    if request.namespace:
-        metadata = {**metadata, "namespace": request.namespace}
-    kind = request.kind
-    return {**obj, "apiVersion": kind.group_version, "kind": kind.kind, "metadata": metadata}
+    if request.namespace and metadata.get("namespace") != request.namespace:
+        metadata, is_there = {**metadata, "namespace": request.namespace}, False
+    if is_there and obj.get("apiVersion") == api_version and obj.get("kind") == kind:
+        return obj
+    return {**obj, "apiVersion": api_version, "kind": kind, "metadata": metadata}

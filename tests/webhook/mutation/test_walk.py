@@ -100,6 +100,27 @@ def test_what_is_alike_in_many_containers_is_put_there_together() -> None:
     assert both_ways(partly, CREATE, mutators) is not None
 
 
+def test_images_that_a_mutator_remembers_are_patched_where_they_stand_and_only_if_they_change() -> (
+    None
+):
+    domain, settled = "registry.example", "registry.example/team/app:1"
+    mutators = known(
+        image("i", "spec.containers[name: *].image", assignDomain=domain),
+        modify_set("s", "spec.containers[name: *].set", "prune", ["A"]),
+    )
+    names = ["team/app:1", settled, "other:2", "x" * 600, "y" * 500]
+    plan = plan_for(pod(), CREATE, mutators)
+    assert plan is not None
+    for turn in range(6):
+        shown = names[turn % len(names) :] + names[: turn % len(names)]
+        obj = pod(*shown)
+        found = plan.apply_at_once(obj, CREATE)
+        assert found is not None
+        assert found.patch.operations == make_patch(obj, found.object), turn
+        made = [item["image"] for item in found.object["spec"]["containers"]]
+        assert made == [one if one == settled else f"{domain}/{one}" for one in shown]
+
+
 def test_a_mutator_that_waits_for_a_label_is_applied_in_the_pass_after_it() -> None:
     waits = assign("w", "spec.y", 1, match={"labelSelector": {"matchLabels": {"new": "yes"}}})
     mutators = known(waits, label("z", "new", "yes"))

@@ -15,6 +15,7 @@ from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.review import Source
     from webhook.constraint.target import CompiledMatch
 
@@ -58,11 +59,12 @@ class AdmissionTarget:
             namespace = value.namespace or namespaces.get(request.namespace)
             document["namespaceObject"] = namespace or {}
             operation: str | None = request.operation
-            size = request.size
+            size, gvk = request.size, None
         elif type(value) is AugmentedObject or (type(value) is Document and value.target == NAME):
             if type(value) is Document:  # What another target found to be an object.
                 value = AugmentedObject(value.value)
-            document = _request_of(value)
+            gvk = gvk_of(value.object)
+            document = _request_of(value, gvk)
             namespace = value.namespace
             document["namespaceObject"] = namespace or {}
             if namespace is None:
@@ -74,7 +76,7 @@ class AdmissionTarget:
             if document["oldObject"] is None:
                 raise ReviewError("oldObject cannot be nil for DELETE operations")
             document["object"] = document["oldObject"]
-        return _review(document, namespace, value.source, operation, size)
+        return _review(document, namespace, value.source, operation, size, gvk)
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
         """Policies themselves, the namespaces to be spared and what is in them."""
@@ -99,9 +101,9 @@ class AdmissionTarget:
         return "cluster", gvk.group_version, gvk.kind, name
 
 
-def _request_of(value: AugmentedObject) -> dict[str, Any]:
+def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]:
     """The request that would carry this object, as Go's encoder writes it."""
-    obj, gvk = value.object, gvk_of(value.object)
+    obj = value.object
     deleted = value.operation == "DELETE"
     document: dict[str, Any] = {
         "uid": "",
@@ -130,14 +132,16 @@ def _review(
     source: Source,
     operation: str | None,
     size: int,
+    gvk: GroupVersionKind | None,
 ) -> Review:
+    """``gvk`` is the object's, where that is known."""
     obj, old = document["object"], document["oldObject"]
     views: list[View] = []
     fault = ""
     if obj is not None:
-        fault = _add_view(views, obj, "object")
+        fault = _add_view(views, obj, "object", gvk)
     if old is not None and old is not obj:
-        fault = fault or _add_view(views, old, "oldObject")
+        fault = fault or _add_view(views, old, "oldObject", None)
     if not views and not fault:
         fault = "invalid request object: neither object nor old object are defined"
     key = None
@@ -146,15 +150,7 @@ def _review(
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
     subject = MatchSubject(tuple(views), namespace, source, fault)
-    return Review(
-        target=NAME,
-        document=document,
-        key=key,
-        operation=operation,
-        subject=subject,
-        place=place_of(subject),
-        size=size,
-    )
+    return Review(NAME, document, key, operation, subject, place_of(subject), size)
 
 
 SHOWN_CHARACTERS: Final = 256
@@ -182,12 +178,14 @@ def _shown(value: Any, left: int = SHOWN_CHARACTERS) -> str:
     return f"{{{joined}}}" if kind is dict else f"[{joined}]"
 
 
-def _add_view(views: list[View], obj: dict[str, Any], field: str) -> str:
+def _add_view(
+    views: list[View], obj: dict[str, Any], field: str, gvk: GroupVersionKind | None
+) -> str:
     """Add the view of an object; why that cannot be done, or ``""``.
 
     The API machinery decodes no object without a kind.
     """
-    gvk = gvk_of(obj)
+    gvk = gvk_of(obj) if gvk is None else gvk
     if not gvk.kind:
         return f"invalid request object: failed to unmarshal gkReview {field} {_shown(obj)}"
     views.append(View(obj, gvk))
