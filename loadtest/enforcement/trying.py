@@ -1,9 +1,9 @@
 """``python -m loadtest.enforcement.trying``: what it costs to try new constraints before they are enforced.
 
 Replicas that try, and beside them replicas that do not (``--kept-revisions=0``), each with a
-control plane of its own. One constraint at a time, in turn, and a burst of them: from the write
-until the last replica denies, and what the replicas' processes take of a processor, those that
-try among them.
+control plane of its own. One constraint at a time, in turn, one template that is written anew, and
+a burst of constraints: from the write until the last replica denies, and what the replicas'
+processes take of a processor, those that try among them.
 """
 
 import argparse
@@ -20,10 +20,35 @@ from typing import Final
 from loadtest.enforcement.api import Connection
 from loadtest.enforcement.probe import Probe
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, template
+from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, Replica, constraint, template
 
 KIND: Final = "Changing"
 PATH: Final = f"{CONSTRAINTS}/{KIND.lower()}"
+
+REWRITTEN: Final = "Rewritten"
+"""The kind whose template is written anew."""
+
+POLICY: Final = """package rewritten
+violation[{"msg": msg}] {
+  input.review.object.data.deny == "WORD"
+  msg := sprintf("denied by %v", ["WORD"])
+}
+"""
+
+OTHER_RULES: Final = """
+is_exempt_N(container) {
+  exempt := input.parameters.exempt[_]
+  startswith(container.image, exempt)
+  not endswith(container.image, ":latest")
+}
+violation[{"msg": msg}] {
+  container := input.review.object.spec.containers[_]
+  not is_exempt_N(container)
+  not container.resources.limits.memory
+  msg := sprintf("container <%v> of <%v> has no limit N", [container.name, container.image])
+}
+"""
+"""As other templates have them, so that there is something to compile."""
 
 SETTLE_SECONDS: Final = 0.7
 """After a change its statuses are written: no part of the next change."""
@@ -53,6 +78,20 @@ class Side:
         time.sleep(SETTLE_SECONDS)
         return took, self.cpu_seconds() - cpu
 
+    def template(self, number: int, rules: int) -> tuple[float, float]:
+        """Seconds from a template's write until its one constraint denies by it, and of a processor."""
+        cpu, began = self.cpu_seconds(), time.monotonic()
+        word = f"written-{number}"
+        self.connection.request(
+            "PATCH",
+            f"{TEMPLATES}/{REWRITTEN.lower()}",
+            [{"op": "replace", "path": "/spec/targets", "value": _targets(word, rules)}],
+            "application/json-patch+json",
+        )
+        took = self.probe.wait(word, denied=True)[-1] - began
+        time.sleep(SETTLE_SECONDS)
+        return took, self.cpu_seconds() - cpu
+
     def burst(self, number: int, count: int, seconds: float) -> tuple[float, float, float]:
         """Write so many within so long.
 
@@ -74,6 +113,13 @@ class Side:
         self.probe.wait(words[-1], denied=False)
         time.sleep(2 * SETTLE_SECONDS)
         return last, every, took
+
+
+def _targets(word: str, rules: int) -> list[dict[str, str]]:
+    others = [OTHER_RULES.replace("N", str(at)) for at in range(rules)]
+    rego = POLICY.replace("WORD", word) + "".join(others)
+    targets: list[dict[str, str]] = template(REWRITTEN, rego)["spec"]["targets"]
+    return targets
 
 
 def _cpu_seconds(process: int) -> float:
@@ -99,10 +145,14 @@ def side(count: int, *flags: str) -> Iterator[Side]:
             plane.mark_pod(replica.name, ready=True)
         plane.put_template(template(KIND))
         plane.put_constraint(constraint("first", "first", KIND))
+        first = POLICY.replace("WORD", "written")
+        plane.put_template(template(REWRITTEN, first))
+        plane.put_constraint(constraint("rewritten", "", REWRITTEN))
         made = Side(plane, replicas)
         stack.callback(made.connection.close)
         stack.callback(made.probe.close)
         made.probe.wait("first", denied=True)
+        made.probe.wait("written", denied=True)
         yield made
 
 
@@ -111,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m loadtest.enforcement.trying")
     parser.add_argument("--replicas", type=int, default=1, help="of each side")
     parser.add_argument("--rounds", type=int, default=40, help="of one constraint")
+    parser.add_argument("--rules", type=int, default=6, help="of the template, in pairs")
     parser.add_argument("--bursts", type=int, default=2)
     parser.add_argument("--count", type=int, default=300, help="constraints of a burst")
     parser.add_argument("--seconds", type=float, default=0.0, help="that a burst's writes take")
@@ -118,11 +169,14 @@ def main() -> None:
     with side(options.replicas) as trying, side(options.replicas, "--kept-revisions=0") as plain:
         sides = {"tried": trying, "not tried": plain}
         alone: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+        written: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         for number in range(WARM_UP_ROUNDS + options.rounds):
             for name in sides if number % 2 else reversed(sides):
                 found = sides[name].one(number)
+                anew = sides[name].template(number, options.rules)
                 if number >= WARM_UP_ROUNDS:
                     alone[name].append(found)
+                    written[name].append(anew)
         for one in sides.values():
             one.connection.request("DELETE", PATH)
             one.probe.wait("one-0", denied=False)
@@ -135,23 +189,30 @@ def main() -> None:
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"{options.replicas} replica(s), {os.cpu_count()} processors, load {load}\n")
     print("| | tried | not tried | added |\n|---|---|---|---|")
+    size = len(str(_targets("", options.rules)[0]["rego"]))
+    of_template = f"one template of {size:,} characters"
     for row, unit, at, found_of in (
         ("one constraint: enforced after, median", "ms", 0, alone),
         ("one constraint: processor, mean", "ms", 1, alone),
+        (f"{of_template}: enforced after, median", "ms", 0, written),
+        (f"{of_template}: processor, mean", "ms", 1, written),
         (f"the last of {options.count}: enforced after its write", "ms", 0, bursts),
         (f"all of {options.count}: enforced after the last write", "ms", 1, bursts),
         ("each of these: processor", "ms", 2, bursts),
     ):
+        if not any(found_of.values()):
+            continue
         mean = statistics.fmean if "mean" in row else statistics.median
         both = [1000 * mean([one[at] for one in found_of[name]]) for name in sides]
         shown = " | ".join(f"{one:.1f} {unit}" for one in (*both, both[0] - both[1]))
         print(f"| {row} | {shown} |")
-    paired = sorted(
-        1000 * (one[0] - other[0])
-        for one, other in zip(alone["tried"], alone["not tried"], strict=True)
-    )
-    tenth, median = paired[len(paired) // 10], statistics.median(paired)
-    print(f"\nAdded to one, paired: median {median:.1f} ms, tenth percentile {tenth:.1f} ms")
+    for row, found_of in (("constraint", alone), (of_template, written)):
+        paired = sorted(
+            1000 * (one[0] - other[0])
+            for one, other in zip(found_of["tried"], found_of["not tried"], strict=True)
+        )
+        tenth, median = paired[len(paired) // 10], statistics.median(paired)
+        print(f"\nAdded to {row}, paired: median {median:.1f} ms, tenth percentile {tenth:.1f} ms")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.rego.builtins.registry import Available
 from webhook.rego.check.base_documents import conflicts_with_data
+from webhook.rego.check.compatibility import available
 from webhook.rego.code_cache import code_key, from_bytes
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of
@@ -274,7 +274,7 @@ def compile_rule(
     """
     key = "" if cache is None else code_key(modules, path, options)
     if cache is not None and (stored := cache.load(key)) is not None:
-        return CompiledRule(stored.load(Available(options.builtins, options.disabled_builtins)))
+        return CompiledRule(stored.load(_builtins(options)))
     # The compiler's stages take a fifth of a start, and what is in the cache needs none of them.
     from webhook.rego.program import compile_rules  # noqa: PLC0415
 
@@ -297,4 +297,8 @@ def load_rule(
         return None
     if cache is not None and key:
         cache.store(key, generated)
-    return CompiledRule(generated.load(Available(options.builtins, options.disabled_builtins)))
+    return CompiledRule(generated.load(_builtins(options)))
+
+
+def _builtins(options: CompileOptions) -> Mapping[str, Builtin]:
+    return available(options.builtins, options.disabled_builtins, options.level)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from webhook.rego.builtins.registry import Available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -20,7 +19,7 @@ from webhook.rego.check.checks import (
     each_literal,
     path_text,
 )
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.check.compatibility import GATEKEEPER, available
 from webhook.rego.check.lower import Lowering
 from webhook.rego.check.names import globals_of, head_name, module_globals, package_path
 from webhook.rego.check.safety import Safety
@@ -90,7 +89,7 @@ class Compiled:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.builtins = available(options)
+        self.builtins = available(options.builtins, options.disabled_builtins, options.level)
         self.tree = Tree()
         self.rules: list[Rule] = []
         self.exports: dict[tuple[str, ...], set[str]] = {}
@@ -191,11 +190,6 @@ class Compiled:
     def finish(self, documents: Documents) -> Loaded:
         """The code of the one entry that was written."""
         return self._generated(documents).load(self.builtins)
-
-
-def available(options: Options) -> Mapping[str, Builtin]:
-    """The built-ins that exist under these options."""
-    return Available(options.builtins, options.disabled_builtins)
 
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:

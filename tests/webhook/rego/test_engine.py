@@ -59,6 +59,12 @@ def test_a_path_without_rule_or_package_is_a_key_error():
         program("package a\np := 1").rule("data.b.p")
 
 
+def test_a_path_may_have_quoted_parts():
+    found = program('package q["b-c"].d\np := 1\nr["e f"] := 2')
+    assert found.rule('data.q["b-c"].d.p')(UNDEFINED, {}, EvaluationContext()) == 1
+    assert found.rule('data.q["b-c"].d.r["e f"]')(UNDEFINED, {}, EvaluationContext()) == 2
+
+
 def test_has_rule_knows_rules_from_packages():
     found = program("package a.b\np := 1")
     assert found.has_rule("data.a.b.p")

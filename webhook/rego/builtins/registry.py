@@ -104,6 +104,8 @@ class Builtin:
 
 
 _registered: dict[str, Builtin] = {}
+_older: dict[str, Builtin] = {}
+"""What some of these were in the OPA that Gatekeeper has."""
 
 
 class _Table(Mapping[str, Builtin]):
@@ -140,14 +142,21 @@ BUILTINS: Final[Mapping[str, Builtin]] = _Table()
 class Available(Mapping[str, Builtin]):
     """The table of built-ins with some added and some taken away, none loaded before it is asked."""
 
-    def __init__(self, added: Mapping[str, Builtin], disabled: Collection[str]) -> None:
+    def __init__(
+        self, added: Mapping[str, Builtin], disabled: Collection[str], *, older: bool
+    ) -> None:
+        """``older`` is whether they are those of the OPA that Gatekeeper has."""
         self._added = added
         self._disabled = disabled
+        self._is_older = older
 
     def __getitem__(self, name: str) -> Builtin:
         if name in self._disabled:
             raise KeyError(name)
-        return self._added[name] if name in self._added else BUILTINS[name]
+        if name in self._added:
+            return self._added[name]
+        found = BUILTINS[name]
+        return _older.get(name, found) if self._is_older else found
 
     def __contains__(self, name: object) -> bool:
         return name not in self._disabled and (name in self._added or name in BUILTINS)
@@ -171,13 +180,18 @@ def builtin(  # noqa: PLR0913  # one flag for each property of a declaration
     variadic: Type | None = None,
     infix: str = "",
     check: bool = True,
+    older: bool = False,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the decorated function, which stays itself and can be registered again."""
+    """Register the decorated function, which stays itself and can be registered again.
+
+    With ``older`` it is what the OPA that Gatekeeper has does by this name.
+    """
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
-        assert name not in _registered, f"{name} is registered twice"
+        table = _older if older else _registered
+        assert name not in table, f"{name} is registered twice"
         assert HOMES.get(name) == function.__module__, f"{name} is not in families.py as of here"
-        _registered[name] = make_builtin(
+        table[name] = make_builtin(
             name,
             operands,
             result,

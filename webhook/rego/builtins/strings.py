@@ -226,9 +226,21 @@ def sprintf(context: Context, format_: Value, values: Value) -> str:
     """Return the text with Go's verbs replaced by the values."""
     if type(format_) is str and type(values) is list:
         return _made(context, go_sprintf(format_, values))
+    return _not_formatted(format_, values)
+
+
+@builtin("sprintf", STRING, ARRAY, result=STRING, context=True, check=False, older=True)
+def older_sprintf(context: Context, format_: Value, values: Value) -> str:
+    """Return the same, where a verb that does not fit an integer calls it ``int``."""
+    if type(format_) is str and type(values) is list:
+        return _made(context, go_sprintf(format_, values, older=True))
+    return _not_formatted(format_, values)
+
+
+def _not_formatted(format_: Value, values: Value) -> NoReturn:
     if type(format_) is not str:
         wrong_operand(1, format_, "string")
-    return wrong_operand(2, values, "array")
+    wrong_operand(2, values, "array")
 
 
 @builtin("format_int", NUMBER, NUMBER, result=STRING)

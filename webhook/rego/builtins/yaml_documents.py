@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import field
+from decimal import Decimal
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,7 @@ from webhook.rego.types import ANY, BOOLEAN, STRING
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
@@ -50,6 +51,12 @@ _CONSTANTS: Final[dict[str, Value]] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
+_OLDER_TRUTHS: Final = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+"""What YAML 1.1 calls true and false, and so the library that Gatekeeper's OPA has."""
+
 _NOT_FINITE: Final = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
@@ -93,13 +100,17 @@ def resolve(text: str) -> Value:
 def _json_float(value: float) -> int | float:
     """The number after a passage through Go's JSON, which writes integers without a point."""
     if value.is_integer() and abs(value) < 1e21:
-        return int(value)
+        return int(Decimal(repr(value)))  # of as few digits as tell it from others
     if 1e-6 <= abs(value) < 1e21:
         return number(format(value, "f") if "e" in repr(value) else repr(value))
     return number(re.sub(r"e([+-])0", r"e\1", repr(value)))
 
 
-def _scalar(event: yaml.ScalarEvent) -> Value:
+def _older(text: str) -> Value:
+    return _OLDER_TRUTHS[text] if text in _OLDER_TRUTHS else resolve(text)
+
+
+def _scalar(event: yaml.ScalarEvent, resolve: Callable[[str], Value]) -> Value:
     if event.tag is None or event.tag == "!":
         plain = event.implicit[0] and event.tag is None
         return resolve(event.value) if plain else event.value
@@ -171,8 +182,9 @@ def _key(name: Value, value: Value) -> str:
 class _Reader:
     """Builds values from events, one document after another."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, resolve: Callable[[str], Value]) -> None:
         self.context = context
+        self.resolve = resolve
         self.stack: list[_Collection] = []
         self.anchors: dict[str, tuple[Value, int]] = {}
         self.root: Value = UNDEFINED
@@ -184,7 +196,7 @@ class _Reader:
     def read(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             merge = event.value == "<<" and event.implicit[0] and event.tag is None
-            self.add(_scalar(event), 1, event.anchor, merge_key=merge)
+            self.add(_scalar(event, self.resolve), 1, event.anchor, merge_key=merge)
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             if len(self.stack) >= MAX_DEPTH:
                 raise _fault(f"exceeded max depth of {MAX_DEPTH}")
@@ -215,10 +227,10 @@ class _Reader:
         parent.add(value, merge_key=merge_key)
 
 
-def _parse(context: Context, text: str) -> Value:
+def _parse(context: Context, text: str, resolve: Callable[[str], Value] = resolve) -> Value:
     """The first document; the others must parse."""
     context.charge(1 + len(text) // 4)
-    reader = _Reader(context)
+    reader = _Reader(context, resolve)
     first: Value = UNDEFINED
     try:
         for event in yaml.parse(utf8(text), Loader=yaml.CSafeLoader):
@@ -255,13 +267,27 @@ def unmarshal(context: Context, x: str) -> Value:
     return _parse(context, x)
 
 
+@builtin("yaml.unmarshal", STRING, result=ANY, context=True, older=True)
+def older_unmarshal(context: Context, x: str) -> Value:
+    """Return the same, where ``yes`` and ``off`` are no texts."""
+    return _parse(context, x, _older)
+
+
 @builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False)
 def is_valid(context: Context, x: Value) -> bool:
     """Tell whether the string is YAML that JSON can say."""
-    if type(x) is not str:
-        return False
+    return type(x) is str and _is_valid(context, x, resolve)
+
+
+@builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False, older=True)
+def older_is_valid(context: Context, x: Value) -> bool:
+    """Tell the same, where ``yes`` is a truth."""
+    return type(x) is str and _is_valid(context, x, _older)
+
+
+def _is_valid(context: Context, text: str, resolve: Callable[[str], Value]) -> bool:
     try:
-        _parse(context, x)
+        _parse(context, text, resolve)
     except BuiltinError:
         return False
     return True

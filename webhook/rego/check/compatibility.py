@@ -9,7 +9,19 @@ and asks both programs and both levels of ours about it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.builtins.registry import Available
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from webhook.rego.builtins.registry import Builtin
 
 GATEKEEPER: Final = "1.17.1"
 LATEST: Final = "1.22"
+
+
+def available(added: Mapping[str, Builtin], disabled: Collection[str], level: str) -> Available:
+    """The built-ins that exist at a level, with a caller's own."""
+    return Available(added, disabled, older=level == GATEKEEPER)

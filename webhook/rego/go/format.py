@@ -1,7 +1,7 @@
 """Go's ``fmt.Sprintf``: verbs, flags, and the complaints put into the text (``%!d(string=hi)``).
 
-Operands are what Go would have: an ``int64``, a ``*big.Int`` (:class:`BigInt`), a ``float64`` or a
-string; a kind of string that has another name in Go says so by ``go_type``.
+Operands are what Go would have: an ``int64``, an ``int`` (:class:`GoInt`), a ``*big.Int``
+(:class:`BigInt`), a ``float64`` or a string; a kind of string that has another name in Go says so by ``go_type``.
 """
 
 from __future__ import annotations
@@ -57,11 +57,15 @@ class BigInt(int):
     """An integer beyond 64 bits, which Go formats by other rules."""
 
 
+class GoInt(int):
+    """An ``int`` of Go's, which is formatted as an ``int64`` and called by its own name."""
+
+
 def _type_name(value: str | float) -> str:
     if isinstance(value, BigInt):
         return "*big.Int"
     if isinstance(value, int):
-        return "int64"
+        return "int" if isinstance(value, GoInt) else "int64"
     if isinstance(value, str):
         return getattr(value, "go_type", "string")  # a template's numbers are strings, too
     return "float64"

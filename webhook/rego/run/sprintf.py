@@ -1,7 +1,8 @@
 """``sprintf`` over Rego values, as OPA calls Go's (:mod:`webhook.rego.go.format`).
 
 OPA hands over a number as ``int64``, ``*big.Int`` or ``float64`` and everything
-else as a string (v1/topdown/strings.go, builtinSprintf).
+else as a string (v1/topdown/strings.go, builtinSprintf); Gatekeeper's an ``int``
+where newer ones hand over an ``int64``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.go.floats import float_text
-from webhook.rego.go.format import BigInt, TooLongError, format_text, simple_format
+from webhook.rego.go.format import BigInt, GoInt, TooLongError, format_text, simple_format
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
 from webhook.rego.run.weight import afford_text
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 
-def sprintf(template: str, arguments: list[Value]) -> str:
-    """The formatted text. Raises ``eval_cancel_error`` when it grows too large."""
+def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> str:
+    """The formatted text; ``older`` is as Gatekeeper's OPA has it. Raises ``eval_cancel_error`` when it grows too large."""
     afford_text(arguments)
     simple = simple_format(template)
     if simple is not None and len(simple[1]) == len(arguments):
@@ -41,7 +42,10 @@ def sprintf(template: str, arguments: list[Value]) -> str:
         else:
             return pieces % tuple(shown)
     try:
-        return format_text(template, [_argument(value) for value in arguments], MAX_CHARACTERS)
+        given = [_argument(value) for value in arguments]
+        if older:
+            given = [GoInt(value) if type(value) is int else value for value in given]
+        return format_text(template, given, MAX_CHARACTERS)
     except TooLongError:
         raise text_too_large() from None
 
