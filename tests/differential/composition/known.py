@@ -1,19 +1,9 @@
 """Differences of composed literals that are explained: exact ones, and each time counted."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from tests.differential.composition.comparison import Difference
-
-
-def _as_int64(answer: Any) -> Any:
-    """An answer with the name that Go's integers have since 1.22."""
-    if isinstance(answer, str):
-        return answer.replace("(int=", "(int64=").replace("EXTRA int=", "EXTRA int64=")
-    if isinstance(answer, tuple | frozenset):
-        return type(answer)(map(_as_int64, answer))
-    return answer
-
 
 CONFLICT: Final = "function data.t.{} produced conflicting values for the same inputs"
 
@@ -33,9 +23,6 @@ KNOWN: Final = {
             and one.mine[0] == one.real[0] == "set"
             and one.real[1] < one.mine[1]
         )
-    ),
-    "OPA 1.17 tells sprintf's other verbs int, not int64 (check/compatibility.py)": (
-        lambda one: _as_int64(one.real) == one.mine
     ),
     "the same fault: a function that maps strings is asked about all of them at once": (
         lambda one: (
