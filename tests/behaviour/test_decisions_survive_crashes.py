@@ -75,7 +75,7 @@ class Chaos:
         self.sidecar.ready()
         self.replicas = [self.start_replica(number) for number in range(REPLICAS)]
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        while time.monotonic() < until or not self.kills["sidecar"]:
             time.sleep(self.random.uniform(0.02, 0.5))  # a random moment is the point of it
             self.receiver.set(self.random.choice(MODES))
             if self.random.random() < 0.2:

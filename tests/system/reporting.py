@@ -9,7 +9,7 @@ import yaml
 
 from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS, until
-from tests.system.replicas import CRD_PATH, Plane, Replica, template, try_request
+from tests.system.replicas import CRD_PATH, STATUSES, Plane, Replica, template, try_request
 from webhook.reports.confirmation import LOST
 from webhook.reports.report_api import WGPOLICY, ReportApi
 
@@ -166,3 +166,12 @@ def confirmed(plane: Plane) -> str | None:
     found = plane.api.request("GET", f"{path}?labelSelector=waddle.dev/confirms=reports")["items"]
     whole = [one for one in found if one["metadata"]["annotations"][LOST] == "0"]
     return max((one["spec"]["acquireTime"] for one in whole), default=None)
+
+
+def have_shares(plane: Plane, count: int) -> bool:
+    """Whether so many audits say of a constraint that they have shares of one whole."""
+    selector = "internal.gatekeeper.sh/constraint-name=denies"
+    path = f"{STATUSES}/constraintpodstatuses?labelSelector={selector}"
+    found = [item["status"] for item in plane.api.request("GET", path)["items"]]
+    members = [status["audit"]["members"] for status in found if "audit" in status]
+    return len(members) == count and len(set(members)) == 1

@@ -143,7 +143,7 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
         assert first.stop() == 0
         load.wait_for(50)
     assert load.wrong == []
-    assert len({replica.digest for replica in three}) == 1
+    until(lambda: len({replica.digest for replica in three}) == 1, "the policies are one")
     until(lambda: len({replica.data_digest for replica in three}) == 1, "the data is one")
     put_marker(plane, "later")
     until(lambda: all(replica.denies("later") for replica in three), "each watches on")

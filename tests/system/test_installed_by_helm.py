@@ -113,6 +113,11 @@ class Writer:
 
 def ask_replica(plane: Plane, replica: InstalledServer) -> None:
     """Have the API server ask a process of this machine, and nobody else, about one namespace."""
+    until(lambda: is_asked(plane, replica), "the configuration is ours")
+
+
+def is_asked(plane: Plane, replica: InstalledServer) -> bool:
+    """Whether the configuration names the process now; who keeps the bundle writes it, too."""
     configuration = plane.api.request("GET", f"{WEBHOOKS}/{CONFIGURATION}")
     for webhook in configuration["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]
@@ -120,7 +125,13 @@ def ask_replica(plane: Plane, replica: InstalledServer) -> None:
         webhook["timeoutSeconds"] = 20
         only = f"has(request.namespace) && request.namespace == '{WORKLOADS}'"
         webhook["matchConditions"].append({"name": "tests-alone", "expression": only})
-    plane.api.request("PUT", f"{WEBHOOKS}/{CONFIGURATION}", configuration)
+    try:
+        plane.api.request("PUT", f"{WEBHOOKS}/{CONFIGURATION}", configuration)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
 
 
 def denied(plane: Plane) -> bool:

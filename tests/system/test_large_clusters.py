@@ -114,7 +114,7 @@ def take_over(
         load.wait_for(50)
     assert load.wrong == []
     plane.unregister()
-    assert len({replica.digest for replica in three}) == 1
+    until(lambda: len({replica.digest for replica in three}) == 1, "the policies are one")
     return three
 
 

@@ -12,6 +12,7 @@ from tests.system.load import Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
+    PATIENT_SECONDS,
     STATUSES,
     TEMPLATES,
     Plane,
@@ -158,8 +159,10 @@ def test_replicas_come_and_go_under_load(plane: Plane, start: StartReplica, prox
     with policy(plane, "Loaded", "loaded"):
         for replica in replicas:
             replica.wait_ready()
+        for replica in replicas:
+            until(lambda replica=replica: replica.denies("loaded"), f"{replica.name} denies")
         proxy.replicas = list(replicas)
-        plane.register(proxy.port)
+        plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
         try:
             until(lambda: is_denied(plane, "loaded"), "the webhook is in place")
             with Load(plane.api, "loaded") as load:

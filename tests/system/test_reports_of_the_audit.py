@@ -15,6 +15,7 @@ from tests.system.replicas import Plane, Replica, constraint, try_request
 from tests.system.reporting import (
     await_sweeps,
     by_scope,
+    have_shares,
     make_namespace,
     metric,
     put_config_map,
@@ -199,9 +200,12 @@ def test_audits_that_share_a_cluster_share_its_reports(plane, audit):
     spaces = [f"shared-{number}" for number in range(12)]
     for space in spaces:
         make_namespace(plane, space)
-        put_config_map(plane, space, "bad", "no")
     replicas = [audit(name=name) for name in ("one", "two")]
     plane.put_constraint(constraint("denies", "no"))
+    # Who does not know of the other yet makes reports of what is the other's, too.
+    until(lambda: have_shares(plane, 2), "both have spoken of the same shares")
+    for space in spaces:
+        put_config_map(plane, space, "bad", "no")
     until(lambda: all(len(reports(plane, space)) == 1 for space in spaces), "all have reports")
     for replica in replicas:
         await_sweeps(replica)
@@ -352,7 +356,13 @@ def test_passes_and_skips_are_stored_when_they_are_asked_for(plane, audit):
     excluding["spec"]["match"]["excludedNamespaces"] = ["passing"]
     plane.put_constraint(excluding)
     audit("--report-results=pass,skip")
-    until(lambda: "good" in by_scope(plane, "passing"), "it has a report")
+    until(
+        lambda: (
+            "good" in by_scope(plane, "passing")
+            and len(by_scope(plane, "passing")["good"]["results"]) == 2
+        ),
+        "it has a report",
+    )
     report = by_scope(plane, "passing")["good"]
     assert rules(report) == [("excluding", "skip"), ("met", "pass")]
     assert report["summary"] == {"pass": 1, "fail": 0, "warn": 0, "error": 0, "skip": 1}
