@@ -1,15 +1,19 @@
 """What tracing costs an admission's CPU: ``python -m loadtest.telemetry [ROUNDS]``.
 
-One process answers the same review (12 policies, from the body to the answer's bytes, without TLS
-and HTTP, so that the shares are larger than a replica's) without tracing, with 1 in 100 sampled and
-with all, in turn, and sends what is sampled to a collector of another process; processor time is counted. A share is
-the median of many short slices, each beside one without tracing, and is told with the interval that
-holds it in 95 of 100 runs: by ranks alone, whatever else the machine does. ``--against CHECKOUT``
-compares this code without tracing with another's (one from before there was any), two processes that
-take turns; ``--plain`` is one of them.
+Processes take turns to answer the same review (12 policies, from the body to the answer's bytes,
+without TLS and HTTP, so that the shares are larger than a replica's): two without tracing, one that
+traces and samples nothing, one that traces all and sends it to a collector of another process; their
+processor time is counted. Each way has a process of its own, as in a replica: in one process the
+interpreter would fit the code that all ways share to whichever ran more often. What the places of
+a process' memory do to its speed differs from start to start by more than what is asked here, so
+all are started anew SETS times. A share is the median of many short slices, each beside one without
+tracing, and is told with the interval that holds it in 95 of 100 runs, by ranks alone; beside it the
+medians of each set. ``--against CHECKOUT`` compares this code without tracing with another's (one
+from before there was any) likewise; ``--way NAME`` is one of the processes.
 """
 
 import argparse
+import gc
 import math
 import os
 import statistics
@@ -38,6 +42,10 @@ there are many."""
 
 ROUNDS = 1500
 """With the noise of a busy machine, a tenth for a slice, the interval is half a hundredth wide."""
+
+SETS = 6
+WARM_UP = 40
+"""Slices before any is counted: code is specialised, policies' regular parts are compiled."""
 
 HEADERS = [
     (b"host", b"waddle-webhook-service.waddle-system.svc:443"),
@@ -102,126 +110,141 @@ def told(shares: Sequence[float]) -> str:
     return f"{middle:+.2%} (95 %: {first:+.2%} to {last:+.2%}; {len(shares)} slices)"
 
 
-def against(checkout: Path, rounds: int) -> None:
-    """This code beside another's, both without tracing."""
+Ways = dict[str, list[float]]
 
-    def start(folder: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, Path(__file__).resolve(), "--plain", str(2 * rounds + 2)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"},
+
+class Way:
+    """A process that answers without tracing (``plain``), or with none (``none``) or all sampled."""
+
+    def __init__(self, name: str, checkout: Path, collector: str) -> None:
+        seed = {"PYTHONHASHSEED": "0"}
+        arguments = ["--way", name, "--collector", collector] if collector else ["--plain", "0"]
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).resolve(), *arguments],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout), **seed},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def ask(process: subprocess.Popen[str]) -> float:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-        return float(process.stdout.readline())
+    def seconds(self) -> float:
+        """The processor's seconds of one more slice."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
 
-    ours, same, other = (start(folder) for folder in (ROOT.parent, ROOT.parent, checkout))
-    found: dict[str, list[float]] = {"this code": [], "the same code again": []}
+    def end(self) -> None:
+        """It reads no more."""
+        self._process.communicate()
+
+
+def in_turn(base: Way, others: dict[str, Way], rounds: int) -> Ways:
+    """How much more than ``base``, before and after it, each of the others took, slice by slice."""
+    found: Ways = {name: [] for name in others}
+    for way in (base, *others.values()):
+        for _ in range(WARM_UP):
+            way.seconds()
+    before = base.seconds()
     for _ in range(rounds):
-        before, taken, again, after = ask(other), ask(ours), ask(same), ask(other)
-        found["this code"].append(2 * taken / (before + after) - 1)
-        found["the same code again"].append(2 * again / (before + after) - 1)
-    for process in (ours, same, other):
-        process.communicate()
-    for name, shares in found.items():
-        print(f"{name}, beside {checkout}: {told(shares)}")
+        for name, way in others.items():
+            taken, after = way.seconds(), base.seconds()
+            found[name].append(2 * taken / (before + after) - 1)
+            before = after
+    for way in (base, *others.values()):
+        way.end()
+    return found
 
 
-def plain(rounds: int) -> None:
-    """Slices without tracing, each when a line of standard input asks for it."""
-    registry, log = Registry(), _log()
-    admission = Admission(serving(), AdmissionOptions(), registry, log)
-    decoding = Decoding(body_max=40 * 1024 * 1024)
-    endpoint = ReviewEndpoint(admission, registry, log, decoding=decoding)
-    body = (ROOT / "bodies" / "pod.json").read_bytes()
-    slice_seconds(endpoint, body)
-    for _ in range(rounds):
-        if not sys.stdin.readline():
-            break
-        print(slice_seconds(endpoint, body), flush=True)
-    decoding.stop()
-
-
-def main(rounds: int) -> None:
+def main(rounds: int, checkout: Path | None) -> None:
     """Print the shares."""
-    from tests.collector import Collector as Receiver  # noqa: PLC0415  # not for --plain
-    from webhook.server.traced import TracedEndpoint  # noqa: PLC0415
-    from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
-    from webhook.telemetry.context import SampledTracer  # noqa: PLC0415
-    from webhook.telemetry.delivery import CollectorAddress, make_delivery  # noqa: PLC0415
-    from webhook.telemetry.messages import resource_of, traces_message  # noqa: PLC0415
+    from tests.collector import Collector  # noqa: PLC0415  # not for the processes that answer
 
-    registry, log, policies = Registry(), _log(), serving()
-    body = (ROOT / "bodies" / "pod.json").read_bytes()
+    here, sets = ROOT.parent, []
+    with Collector("--silent") as collector:
+        address = collector.grpc.split(":")[-1]
+        for _ in range(SETS):
+            if checkout is None:
+                base = Way("plain", here, address)
+                names = ("plain", "none", "all")
+                others = {WORDS[name]: Way(name, here, address) for name in names}
+            else:
+                base = Way("plain", checkout, "")
+                others = {
+                    name: Way("plain", here, "") for name in ("this code", "the same code again")
+                }
+            sets.append(in_turn(base, others, rounds // SETS))
+    for name in sets[0]:
+        pooled = [share for found in sets for share in found[name]]
+        each = ", ".join(f"{statistics.median(found[name]):+.2%}" for found in sets)
+        print(f"{name}: {told(pooled)}; sets {each}")
+    if checkout is None:
+        hundredth = [
+            free + (whole - free) / 100
+            for found in sets
+            for free, whole in zip(found[WORDS["none"]], found[WORDS["all"]], strict=True)
+        ]
+        print(f"1 in 100, of these: {told(hundredth)}")
+    print(f"load: {Path('/proc/loadavg').read_text().strip()}")
+
+
+WORDS = {
+    "plain": "without tracing again",
+    "none": "none sampled",
+    "all": "all, and sent",
+}
+
+
+def slices(way: str, collector: str) -> None:
+    """Processor time of a slice, each when a line of standard input asks for it; traces are sent."""
+    registry, log = Registry(), _log()
     decoding = Decoding(body_max=40 * 1024 * 1024)
-    resource = resource_of({"service.name": "waddle", "k8s.pod.name": "waddle-webhook-1"})
-    with Receiver("--silent") as receiver:
-        delivery = make_delivery(
-            CollectorAddress(
-                "grpc", tls=False, host="127.0.0.1", port=int(receiver.grpc.split(":")[-1])
-            )
-        )
-        off = ReviewEndpoint(
-            Admission(policies, AdmissionOptions(), registry, log), registry, log, decoding=decoding
-        )
+    body = (ROOT / "bodies" / "pod.json").read_bytes()
+    endpoint: ReviewEndpoint
+    tracer = delivery = None
+    if way == "plain":
+        admission = Admission(serving(), AdmissionOptions(), registry, log)
+        endpoint = ReviewEndpoint(admission, registry, log, decoding=decoding)
+    else:
+        from webhook.server.traced import TracedEndpoint  # noqa: PLC0415  # as a replica: if asked
+        from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
+        from webhook.telemetry.context import SampledTracer  # noqa: PLC0415
+        from webhook.telemetry.delivery import CollectorAddress, make_delivery  # noqa: PLC0415
+        from webhook.telemetry.messages import resource_of, traces_message  # noqa: PLC0415
 
-        def traced(per_million: int) -> tuple[TracedEndpoint, SampledTracer]:
-            tracer, current = SampledTracer(per_million, per_second_max=10**9), CurrentTrace()
-            admission = Admission(policies, AdmissionOptions(), registry, log, current=current)
-            tracing = Tracing(tracer, current)
-            return (
-                TracedEndpoint(admission, registry, log, decoding=decoding, tracing=tracing),
-                tracer,
-            )
-
-        ways = {"none sampled": traced(0), "1 in 100": traced(10_000), "all": traced(1_000_000)}
-        shares: dict[str, list[float]] = {name: [] for name in ways}
-        bases, sent = [], []
-        for number in range(rounds + 1):
-            before = slice_seconds(off, body)
-            for name, (endpoint, _) in ways.items():
-                taken = slice_seconds(endpoint, body)
-                after = slice_seconds(off, body)
-                if number:  # the first round warms up
-                    shares[name].append(2 * taken / (before + after) - 1)
-                bases.append(after)
-                before = after
-            ways["1 in 100"][1].take(10**6)
-            traces = ways["all"][1].take(10**6)
+        address = CollectorAddress("grpc", tls=False, host="127.0.0.1", port=int(collector))
+        delivery = make_delivery(address)
+        resource = resource_of({"service.name": "waddle", "k8s.pod.name": "waddle-webhook-1"})
+        million = 1_000_000 if way == "all" else 0
+        tracer, current = SampledTracer(million, per_second_max=10**9), CurrentTrace()
+        admission = Admission(serving(), AdmissionOptions(), registry, log, current=current)
+        endpoint = TracedEndpoint(
+            admission, registry, log, decoding=decoding, tracing=Tracing(tracer, current)
+        )
+    gc.freeze()  # as a replica once its policies are loaded: what is loaded is not looked at again
+    while sys.stdin.readline():
+        taken = slice_seconds(endpoint, body)
+        if tracer is not None and delivery is not None and (traces := tracer.take(10**6)):
             began = time.process_time()
             delivery.send("traces", traces_message(resource, traces))
-            sent.append((time.process_time() - began) / len(traces))
+            taken += time.process_time() - began
+        print(taken, flush=True)
+    if delivery is not None:
         delivery.close()
     decoding.stop()
-    base, sending = statistics.median(bases) / REQUESTS, statistics.median(sent)
-    print(
-        f"without tracing: {base * 1e6:.1f} µs a request; to send a trace: {sending * 1e6:.1f} µs"
-    )
-    for name, found in shares.items():
-        print(f"{name}: {told(found)}, before it is sent")
-    none, every = interval(shares["none sampled"]), interval(shares["all"])
-    first, middle, last = (
-        free + (whole + sending / base) / 100 for free, whole in zip(none, every, strict=True)
-    )
-    print(f"1 in 100, by its parts and sent: {middle:+.2%} (95 %: {first:+.2%} to {last:+.2%})")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--way", choices=WORDS)
+    parser.add_argument("--collector", default="")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT")
     arguments = parser.parse_args()
-    if arguments.plain:
-        plain(arguments.rounds)
-    elif arguments.against:
-        against(arguments.against.resolve(), arguments.rounds)
+    if arguments.plain or arguments.way:
+        slices(arguments.way or "plain", arguments.collector)
     else:
-        main(arguments.rounds)
+        main(arguments.rounds, arguments.against and arguments.against.resolve())

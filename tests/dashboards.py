@@ -419,7 +419,6 @@ def dashboard(name: str) -> Json:
                     "type": "query",
                     "datasource": source,
                     "query": {"query": f"label_values({present}, pod)", "refId": "pod"},
-                    "definition": f"label_values({present}, pod)",
                     "includeAll": True,
                     "multi": True,
                     "allValue": ".*",

@@ -49,13 +49,17 @@ class TracedEndpoint(ReviewEndpoint):
         )
         self._decide_untraced = decide
         self._tracing = tracing
+        # What is not sampled, nearly all, takes the way of a replica that does not trace.
+        self._untraced = ReviewEndpoint(
+            decide, registry, log, decoding=decoding, tell_unread=tell_unread
+        )
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
         """Answer a request at once; None where something must be waited for."""
         tracing = self._tracing
         trace = tracing.tracer.begin(scope["headers"], endpoint.received_at(scope))
         if trace is None:
-            return super().respond(scope, body)
+            return self._untraced.respond(scope, body)
         scope[_TRACE] = trace
         trace.attributes["http.request.body.size"] = len(body)
         trace.attributes["url.path"] = scope["path"]
@@ -69,7 +73,7 @@ class TracedEndpoint(ReviewEndpoint):
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, or what is left of it."""
         if _TRACE not in scope:
-            await super().__call__(scope, receive, send)
+            await self._untraced(scope, receive, send)
             return
         code = 499  # as nginx has it: the client was gone before there was an answer
 
@@ -91,9 +95,7 @@ class TracedEndpoint(ReviewEndpoint):
         request: AdmissionRequest | None = None,
         pending: Pending | None = None,
     ) -> Answer | Pending:
-        trace = scope.get(_TRACE)
-        if trace is None:
-            return super()._answer(scope, body, request, pending)
+        trace: Trace = scope[_TRACE]
         current, exports = self._tracing.current, self._tracing.exports
         if pending is not None:
             trace.add("wait", trace.ended_ns, time.monotonic_ns(), parent_id=trace.review_id)
@@ -109,10 +111,9 @@ class TracedEndpoint(ReviewEndpoint):
         return answer
 
     def _read(self, body: bytes | bytearray) -> AdmissionRequest:
-        trace, began = self._tracing.current.trace, time.monotonic_ns()
+        began = time.monotonic_ns()
         request = super()._read(body)
-        if trace is not None:
-            trace.add("decode", began, time.monotonic_ns())
+        self._trace.add("decode", began, time.monotonic_ns())
         return request
 
     async def _read_large(
@@ -120,17 +121,14 @@ class TracedEndpoint(ReviewEndpoint):
     ) -> Decoded:
         began = time.monotonic_ns()
         decoded = await super()._read_large(scope, body, until)
-        trace: Trace | None = scope.get(_TRACE)
-        if trace is not None:
-            trace.add("decode", began, time.monotonic_ns(), {"waddle.beside": True})
+        trace: Trace = scope[_TRACE]
+        trace.add("decode", began, time.monotonic_ns(), {"waddle.beside": True})
         return decoded
 
     def _traced_decide(
         self, request: AdmissionRequest, query: bytes, received_at: float
     ) -> Outcome:
-        trace = self._tracing.current.trace
-        if trace is None:
-            return self._decide_untraced(request, query, received_at)
+        trace = self._trace
         trace.attributes.update(_attributes(request))
         trace.review_began_ns = time.monotonic_ns()
         try:
@@ -142,10 +140,7 @@ class TracedEndpoint(ReviewEndpoint):
         return outcome
 
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
-        trace = self._tracing.current.trace
-        if trace is None:
-            return super()._written(response, api_version)
-        began = time.monotonic_ns()
+        trace, began = self._trace, time.monotonic_ns()
         if trace.review_began_ns:
             trace.review_ended_ns = began  # what was waited for is a part of it
         trace.attributes["waddle.allowed"] = response.allowed
@@ -153,6 +148,13 @@ class TracedEndpoint(ReviewEndpoint):
         body = super()._written(response, api_version)
         trace.add("encode", began, time.monotonic_ns())
         return body
+
+    @property
+    def _trace(self) -> Trace:
+        """Of the request that is being answered."""
+        trace = self._tracing.current.trace
+        assert trace is not None  # set by `_answer`, which all else here is called by
+        return trace
 
     def _finish(self, scope: dict[str, Any], code: int) -> None:
         """Hand over the trace of a request that has been answered."""
