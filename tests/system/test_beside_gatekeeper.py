@@ -57,10 +57,10 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         until(lambda: shown(plane, PATH) == [POD], "Gatekeeper says so in byPod")
         writes_nothing(plane)
         assert touched(plane) == {"constraintpodstatuses/", "constrainttemplatepodstatuses/"}
-        assert "shared/status" in touched(plane, "gatekeeper/"), "by its audit"
-
-        audited = plane.api.request("GET", PATH)["status"]
+        until(lambda: "shared/status" in touched(plane, "gatekeeper/"), "its audit writes")
+        until(lambda: "auditTimestamp" in status(plane), "Gatekeeper's audit has told its total")
         peer.stop()
+        audited = status(plane)  # nobody else writes what it last found
         for replica in replicas:
             assert replica.stop() == 0
             plane.delete_pod(replica.name)
@@ -181,6 +181,12 @@ def takes_over(plane: Plane, replicas: list[Replica], audited: dict[str, Any]) -
         assert replica.denies("shared")
     assert plane.api.request("GET", crd)["metadata"]["resourceVersion"] == before
     until(lambda: shown(plane, f"{CONSTRAINTS}/taken/words") == names, "and shown")
+
+
+def status(plane: Plane) -> dict[str, Any]:
+    """Of the constraint."""
+    found: dict[str, Any] = plane.api.request("GET", PATH)["status"]
+    return found
 
 
 def annotations(plane: Plane, path: str) -> dict[str, str]:

@@ -58,7 +58,11 @@ def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
             until(lambda: peer.denies("denied") and replica.denies("denied"), "each denies")
             plane.register(peer.port, "gatekeeper", timeout_seconds=PATIENT_SECONDS)
             plane.register(replica.ports["admission"], "shadow", timeout_seconds=PATIENT_SECONDS)
-            until(lambda: asks_both(plane, told, peer.log), "the API server asks both")
+            for word in WORDS[:-1]:  # the policies come into force in any order
+                until(
+                    lambda word=word: asks_both(plane, word, told, peer.log),
+                    f"both are asked, and enforce what is about {word}",
+                )
             write(plane)
             until(lambda: len(of_writes(told)) == ROUNDS * len(WORDS), "every decision is on disk")
         audited = waddle("audit", "--once", "-o", "json", *options)
@@ -100,11 +104,18 @@ def write_policies(plane: Plane, folder: Path) -> Path:
     return policies
 
 
-def asks_both(plane: Plane, *logs: Path) -> bool:
-    """Each has logged a denial of a name that is not compared."""
+def asks_both(plane: Plane, word: str, *logs: Path) -> bool:
+    """Each has logged what it found in an object of a name that is not compared."""
+    name = f"probe-{word}"
     with suppress(ApiError):
-        plane.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("denied", "probe"))
-    return all(log.exists() and '"probe"' in log.read_text() for log in logs)
+        plane.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map(word, name))
+    return all(log.exists() and has_found(log, word, name) for log in logs)
+
+
+def has_found(log: Path, word: str, name: str) -> bool:
+    """Whether a line tells of the violation of the word's policy by the object of this name."""
+    *lines, _ = log.read_text().split("\n")
+    return any(f'"{name}"' in line and f"denied by {word}" in line for line in lines)
 
 
 def write(plane: Plane) -> None:
