@@ -187,7 +187,7 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, and beside Rego
 	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --save
 
-bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 5 minutes
+bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save
 
 bench-command-line: setup ## CPU of `waddle` from start to end, beside gator, 1 minute

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "mutation.md"
 CONNECTIONS: Final = 8
-ROUNDS: Final = 5
+ROUNDS: Final = 9
 SECONDS: Final = 2.0
 WARM_UP: Final = 300
 
