@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 import time
@@ -24,6 +25,9 @@ _STATE_MAX: Final = 512
 """Bytes of a tracestate that is passed on; the standard asks for at least as many."""
 
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+
+
+_lots: Final = random.Random()  # noqa: S311  # a share of requests, and no secret
 
 
 class Parent(NamedTuple):
@@ -81,17 +85,18 @@ class SampledTracer:
 
     def begin(self, headers: Sequence[tuple[bytes, bytes]], received_at: float) -> Trace | None:
         """A trace for a request with these headers; None, as for most, where it is not sampled."""
-        text = state = b""
+        parent, state = None, b""
         for name, value in headers:
             if name == b"traceparent":
-                text = value
+                parent = parse_parent(value)
             elif name == b"tracestate":
                 state = value
-        parent = parse_parent(text) if text else None
         if parent is None:
-            trace_id, span_id, state = new_identifier(128), 0, b""
-            if trace_id & ((1 << 56) - 1) >= self._bound:
+            # Nearly all requests end here: the upper bits come once they are needed.
+            low = _lots.getrandbits(56)
+            if low >= self._bound:
                 return None
+            trace_id, span_id, state = (new_identifier(72) << 56) | low, 0, b""
         elif not parent.sampled:
             return None
         else:
