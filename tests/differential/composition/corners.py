@@ -59,6 +59,9 @@ RULES: Final = (
             ("count(v, n); n > 1", "count(v)"),
         )
     ),
+    # Sums are no integers, though their operands may be.
+    "@ contains [i, z] if { EACH; x := v + 0.1; y := v + 0.2; z := x + y }",
+    "@ contains [i, z] if { EACH; x := v * 0.1; y := v - 0.2; z := x - y; not z == 7 }",
     # Below `not`: what is computed before must be defined.
     "@ contains i if { EACH; not startswith(v.a, `x`) }",
     "@ contains i if { EACH; not small(v.a) }",
