@@ -1,0 +1,138 @@
+"""Both generate policies of the same template on one cluster: nobody fights, then one takes over."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import until
+from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.peer import Gatekeeper
+from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, Replica, config_map
+from tests.system.test_generated_policies import (
+    BINDINGS,
+    NO_WAIT,
+    POLICIES,
+    UNLIKE,
+    constraint,
+    refusal,
+    state,
+    template,
+)
+from webhook.controllers.generated_objects import REWRITES_MAX
+
+NAMES = [f"generates-{number}" for number in range(2)]
+QUIET_SECONDS = 6.0
+"""How long a steady state is watched: every debounce, tick and turn is shorter."""
+
+GENERATE = "--operation=webhook,generate"
+"""What somebody may run beside Gatekeeper, who asks for both."""
+
+
+@pytest.fixture
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with Gatekeeper's CRDs and none of ours."""
+    folder = tmp_path_factory.mktemp("beside-generation")
+    with control_plane(folder, install=Gatekeeper.install) as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_over(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """The names are the same, and the API server refuses the same all along."""
+    with ExitStack() as stack:
+        peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"), NO_WAIT)
+        stack.enter_context(peer)
+        plane.put_template(template("Shared", UNLIKE))
+        plane.put_constraint(constraint("one", "Shared", "bad"))
+        until(lambda: refusal(plane, config_map("bad")), "the API server refuses")
+        theirs = generated(plane)
+
+        run(plane, stack, ["serves"], "--operation=webhook")
+        lets_be(plane)
+        assert policies_written(plane) == [], "who does not generate writes none"
+        run(plane, stack, NAMES, GENERATE)
+        lets_be(plane)
+        assert len(policies_written(plane)) <= REWRITES_MAX * len(NAMES)
+        assert generated(plane).keys() == theirs.keys(), "no other names"
+        until(lambda: all(says_how_it_is(plane, name) for name in NAMES), "each says how it is")
+        assert not refusal(plane, config_map("good"))
+        assert "denied: bad" in refusal(plane, config_map("bad"))
+
+        peer.stop()
+        for name in ("serves", *NAMES):
+            plane.delete_pod(name)
+        stack.pop_all().close()
+        after = run(plane, stack, [f"after-{number}" for number in range(2)], *ALL_OPERATIONS)
+        taken = ["generated"] * len(after)
+        until(lambda: state(plane, f"{TEMPLATES}/shared") == taken, "all say so of the template")
+        until(lambda: state(plane, f"{CONSTRAINTS}/shared/one") == taken, "and of the constraint")
+        ours = generated(plane)
+        assert ours.keys() == theirs.keys()
+        assert ours["gatekeeper-shared-one"] == theirs["gatekeeper-shared-one"]
+        policy, before = ours["gatekeeper-shared"], theirs["gatekeeper-shared"]
+        for part in ("paramKind", "matchConstraints", "validations"):
+            assert policy[part] == before[part]
+        for part in ("matchConditions", "variables"):
+            assert [one["name"] for one in policy[part]] == [one["name"] for one in before[part]]
+        assert (before["failurePolicy"], policy["failurePolicy"]) == ("Fail", "Ignore")
+        assert "denied: bad" in refusal(plane, config_map("bad"))
+        lets_be(plane)
+        plane.delete_templates()
+
+
+def run(plane: Plane, stack: ExitStack, names: list[str], *flags: str) -> list[Replica]:
+    """Replicas that are ready, and whose Pods say so."""
+    replicas = []
+    for name in names:
+        stack.callback(plane.delete_pod, name)
+        replicas.append(stack.enter_context(Replica(plane, name, *flags, NO_WAIT)))
+    for replica in replicas:
+        replica.wait_ready()
+        plane.mark_pod(replica.name, ready=True)
+    return replicas
+
+
+def generated(plane: Plane) -> dict[str, Any]:
+    """What was generated, by its name."""
+    return {
+        one["metadata"]["name"]: one["spec"]
+        for place in (POLICIES, BINDINGS)
+        for one in plane.api.request("GET", place)["items"]
+    }
+
+
+def says_how_it_is(plane: Plane, name: str) -> bool:
+    """Whether a replica's own status of the template says whose policy there is by now.
+
+    Who wrote last is chance; where that is Gatekeeper, each replica has let it be.
+    """
+    ours = generated(plane)["gatekeeper-shared"]["failurePolicy"] == "Ignore"
+    wanted = "" if ours else "is written by somebody else, too"
+    for one in plane.api.request("GET", f"{STATUSES}/constrainttemplatepodstatuses")["items"]:
+        if one["status"]["id"] == name:
+            said = one["status"].get("vapGenerationStatus", {})
+            warning = said.get("warning", "")
+            return said.get("state") == ("generated" if ours else "error") and wanted in warning
+    return False
+
+
+def policies_written(plane: Plane) -> list[str]:
+    """What replicas wrote of policies and bindings."""
+    return [line for line in plane.writes() if "validatingadmission" in line]
+
+
+def lets_be(plane: Plane) -> None:
+    """From some moment on replicas write no policy."""
+
+    def a_whole_window_is_empty() -> bool:
+        before = policies_written(plane)
+        time.sleep(QUIET_SECONDS)
+        return policies_written(plane) == before
+
+    until(a_whole_window_is_empty, "a steady state without writes")
