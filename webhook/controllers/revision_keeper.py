@@ -319,9 +319,15 @@ class RevisionKeeper:
             self._forget(item)
 
     def take(self, made: Json) -> None:
-        """What was made counts before the watch tells of it."""
+        """What was made, or read, counts before the watch tells of it.
+
+        The watch may have been faster: an outcome that stands is never in doubt again.
+        """
         found = read_revision(made)
-        self._by_uid.setdefault(found.uid, {})[found.name] = found
+        known = self._by_uid.setdefault(found.uid, {})
+        before = known.get(found.name)
+        if before is None or before.outcome is None or not before.outcome.is_final:
+            known[found.name] = found
 
     def _failed(self, key: PolicyKey, error: ApiError | UnreachableError) -> None:
         now = time.monotonic()
