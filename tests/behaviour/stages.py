@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import Api, ApiError, Cluster
+from tests.cluster import Api, ApiError, Cluster, serves
 from tests.conformance.gatekeeper import waddle
 from tests.manifests import constraint_crd
 from tests.patience import until
@@ -90,10 +90,14 @@ class Stage:
 @pytest.fixture
 def stage(cluster: Cluster) -> Iterator[Stage]:
     api = cluster.api
+    crds: list[Object] = []
     for file in (ROOT / "manifests" / "crds").glob("*.yaml"):
         manifest = yaml.safe_load(file.read_text())
         if manifest["kind"] == "CustomResourceDefinition":
             api.apply(f"{CRDS}/{manifest['metadata']['name']}", manifest)
+            crds.append(manifest)
+    for crd in crds:
+        until(lambda crd=crd: serves(api, crd), f"{crd['metadata']['name']} is served")
     stage = Stage(api, cluster.kubeconfig, f"wait-{uuid.uuid4().hex[:8]}")
     api.request("POST", "/api/v1/namespaces", {"metadata": {"name": stage.name}})
     retry(lambda: api.request("GET", f"/api/v1/namespaces/{stage.name}/serviceaccounts/default"))
@@ -125,14 +129,14 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 
 def retry(request: Any) -> Any:
-    """What the API server will serve in a moment: it says 404 until then."""
+    """What the API server will serve in a moment: until then it says 404, or that it makes storage."""
     found = []
 
     def is_answered() -> bool:
         try:
             found.append(request())
         except ApiError as error:
-            if error.status != 404:
+            if error.status not in (404, 429):
                 raise
         return bool(found)
 
